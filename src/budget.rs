@@ -1,28 +1,30 @@
-//! One budget in bytes for what all connections hold: answers that are built or not sent yet, sorts, buffers, frames, requests in work.
+//! One budget in bytes for the memory of all connections: responses that are being built or are not sent yet, sorts,
+//! buffers, frames, requests in progress.
 //!
 //! ```text
 //! Budget (the server)
-//!   └─ Share (a connection) ── unread: answers that its client has not taken yet
+//!   └─ Share (a connection) ── unread: answers that its client has not read yet
 //!        └─ Reservation (an answer larger than SMALL_ANSWER_BYTES while it is built)
 //! ```
-//! **Small answers never ask.** Up to [`SMALL_ANSWER_BYTES`] an answer is built without a reservation, so that a read of one row is
-//! answered however full the budget is. What lies in a connection's buffers is noted when it has changed by [`NOTED_STEP_BYTES`]
-//! ([`Share::hold`]); so a request with a small answer costs the budget nothing.
+//! **Small answers need no reservation.** An answer of up to [`SMALL_ANSWER_BYTES`] is built without one, so that a
+//! read of one row is answered however full the budget is. The bytes in a connection's buffers are recorded when they
+//! have changed by [`NOTED_STEP_BYTES`] ([`Share::hold`]); so a request with a small answer costs no access to the
+//! budget.
 //!
-//! **Large ones ask first, or begin again.** An answer that outgrows what it has asks for more at once ([`Share::try_reserve`]). Where
-//! there is nothing, its request drops all that it holds, its future included, and only its body waits here ([`Share::reserve`]). Once
-//! it has its turn it begins again with what it was granted ([`Share::hand`]): no request waits for bytes while it holds bytes, a snapshot
-//! or a gate.
+//! **Large ones reserve memory, or begin again.** An answer that outgrows its reservation tries to reserve more at once
+//! ([`Share::try_reserve`]). If there is none free, its request drops all that it holds, its future included, and only
+//! its body waits here ([`Share::reserve`]). Once it has its memory it begins again with it ([`Share::hand`]): no
+//! request waits for bytes while it holds bytes, a snapshot or a partition latch.
 //!
-//! **Fair.** A connection's reservations and its unread answers together are bounded: above that its requests wait for its own client, for
-//! as long as the connection lasts. Below it, connections wait for the budget in the order in which they came, and nothing that comes
-//! later passes them; after [`Budget::new`]'s `wait_max` the request is refused.
+//! **Fair.** A connection's reservations and its unread answers together are bounded: above that its requests wait for
+//! its own client, for as long as the connection lasts. Below it, connections wait for the budget in order of arrival,
+//! and no later one overtakes; after [`Budget::new`]'s `wait_max` the request is refused.
 //!
-//! What is in memory already is noted even above the limit (an answer of one row, a frame that is being read, the connection itself), for
-//! which an eighth is never granted ([`Budget::with_unasked`]); above half of the limit
-//! connections with unread answers begin nothing more ([`Budget::is_short`]).
+//! Memory that is already in use is recorded even above the limit (an answer of one row, a frame that is being read,
+//! the connection itself). An eighth of the budget is never granted, to leave space for it ([`Budget::with_unasked`]).
+//! Above half of the limit, connections with unread answers begin no more requests ([`Budget::is_short`]).
 //!
-//! Deliberately absent: what the caches hold, each of which has its own limit.
+//! Deliberately absent: the caches' memory; each cache has its own limit.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,23 +36,24 @@ use tokio::time::timeout;
 
 use crate::metrics;
 
-/// Bytes of an answer that need no reservation. Larger: reads of one row could starve; smaller: more requests pay for reservations.
+/// Bytes of an answer that need no reservation. A smaller value makes more requests pay for reservations; with a larger
+/// one more memory is used without a grant.
 pub const SMALL_ANSWER_BYTES: usize = 16 * 1024;
 
-/// By how much the bytes of a connection's buffers change before that is noted.
+/// Change of the bytes of a connection's buffers above which it is recorded.
 pub const NOTED_STEP_BYTES: usize = 16 * 1024;
 
-/// The part of the budget that one connection's answers may take, and the least that this is.
+/// The largest part of the budget for one connection's answers: one in this many.
 const SHARE_PART: usize = 16;
 const SHARE_BYTES_MIN: usize = 1 << 20;
 
-/// The part of a budget that is never granted, where it is kept for what is only noted.
+/// The part of a budget that is never granted, if space is kept for memory that is only recorded: one in this many.
 const UNASKED_PART: usize = 8;
 
-/// The part of the budget that one answer may take.
+/// The largest part of the budget for one answer: one in this many.
 const ANSWER_PART: usize = 4;
 
-/// There was no room in time.
+/// There was no memory in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted;
 
@@ -58,7 +61,7 @@ pub struct Exhausted;
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
-    /// The part of them that is never granted: for what is noted when it is there already.
+    /// The part of them that is never granted: for memory that is only recorded.
     unasked_bytes: usize,
     wait_max: Duration,
     used: AtomicUsize,
@@ -73,7 +76,7 @@ struct Waiter {
     grant: oneshot::Sender<Granted>,
 }
 
-/// Bytes taken from the budget; given back when dropped.
+/// Bytes taken from the budget; returned when dropped.
 #[derive(Debug)]
 pub struct Granted {
     budget: Arc<Budget>,
@@ -87,13 +90,13 @@ impl Drop for Granted {
 }
 
 impl Budget {
-    /// A budget of so many bytes, for which a request waits at most so long.
+    /// A budget of this many bytes, for which a request waits at most this long.
     #[must_use]
     pub fn new(bytes_max: usize, wait_max: Duration) -> Arc<Self> {
         Arc::new(Self::all_granted(bytes_max, wait_max))
     }
 
-    /// The same, of which a part is never granted: connections that come when all is taken need some memory, too.
+    /// The same, of which a part is never granted: connections that arrive when all is taken need some memory, too.
     #[must_use]
     pub fn with_unasked(bytes_max: usize, wait_max: Duration) -> Arc<Self> {
         Arc::new(Self {
@@ -135,13 +138,13 @@ impl Budget {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether connections with unread answers should begin nothing more.
+    /// Whether connections with unread answers should begin no more requests.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.used() > self.bytes_max / 2
     }
 
-    /// Takes bytes if they are there.
+    /// Takes bytes if they are free.
     fn take(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|after| *after <= self.grantable());
         self.used
@@ -155,13 +158,13 @@ impl Budget {
 
     fn release(self: &Arc<Self>, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::SeqCst);
-        // Who queues up looks at `used` after counting itself, so one of the two sees the other.
+        // A waiter reads `used` after it has counted itself in `waiting`, so that one of the two sees the other.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.serve_queue();
         }
     }
 
-    /// Gives those who wait what there is, in order.
+    /// Grants free bytes to the waiters, in order.
     fn serve_queue(self: &Arc<Self>) {
         let mut granted = Vec::new();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +178,7 @@ impl Budget {
             granted.extend(first.filter(|_| !has_gone));
         }
         drop(queue);
-        // Outside the lock: what comes too late for its request is released at once, which takes the lock again.
+        // Outside the lock: a grant that comes too late for its request is dropped at once, which takes the lock again.
         for Waiter { bytes, grant } in granted {
             let budget = Arc::clone(self);
             drop(grant.send(Granted { budget, bytes }));
@@ -201,7 +204,7 @@ impl Budget {
     /// Waits for bytes in order.
     ///
     /// # Errors
-    /// Others did not give enough back in time.
+    /// Other requests did not return enough in time.
     pub async fn wait_for(self: Arc<Self>, bytes: usize) -> Result<Granted, Exhausted> {
         let bytes = bytes.min(self.grantable());
         self.wait(bytes).await
@@ -216,31 +219,31 @@ impl Budget {
             return Ok(granted);
         }
         drop(granted);
-        // The place in the queue must not keep others out.
+        // The abandoned queue entry must not block others.
         self.serve_queue();
         metrics::BUDGET_REFUSALS.increment();
         Err(Exhausted)
     }
 }
 
-/// A connection's part in the budget.
+/// A connection's share of the budget.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
     /// Bytes of its reservations.
     reserved: AtomicUsize,
-    /// Bytes of answers that its client has not taken yet.
+    /// Bytes of answers that its client has not read yet.
     unread: AtomicUsize,
-    /// Told when one of the two has fallen.
+    /// Notified when one of the two has fallen.
     freed: Notify,
-    /// What the request that begins again now was granted.
+    /// The grant of the request that begins again now.
     handed: Mutex<Option<Reservation>>,
-    /// Whether there is such; read without the lock.
+    /// Whether there is one; read without the lock.
     has_handed: AtomicBool,
 }
 
 impl Share {
-    /// The part of a new connection.
+    /// The share of a new connection.
     #[must_use]
     pub fn new(budget: &Arc<Budget>) -> Arc<Self> {
         Arc::new(Self {
@@ -265,22 +268,22 @@ impl Share {
         (self.budget.bytes_max / ANSWER_PART).max(SMALL_ANSWER_BYTES)
     }
 
-    /// Most bytes of its reservations and unread answers together, unless it has but one.
+    /// Most bytes of its reservations and unread answers together; a single large answer may exceed it.
     fn bytes_max(&self) -> usize {
         (self.budget.bytes_max / SHARE_PART).max(SHARE_BYTES_MIN)
     }
 
-    /// Notes bytes that are in memory already.
+    /// Records bytes that are in memory already.
     pub fn hold(&self, bytes: usize) {
         self.budget.hold(bytes);
     }
 
-    /// Notes that held bytes are gone.
+    /// Records that held bytes were released.
     pub fn release(&self, bytes: usize) {
         self.budget.release(bytes);
     }
 
-    /// Notes how many bytes of answers are not sent yet.
+    /// Records how many bytes of answers are not sent yet.
     pub fn set_unread(&self, bytes: usize) {
         if self.unread.swap(bytes, Ordering::Relaxed) > bytes {
             self.freed.notify_one();
@@ -292,7 +295,7 @@ impl Share {
         let unread = self.unread.load(Ordering::Relaxed);
         let bytes_max = self.bytes_max();
         let fits = |reserved: usize| {
-            // What is left of a write that was noted late must not keep out an answer that is large by itself.
+            // The unrecorded rest of a write must not keep out an answer that is large by itself.
             let is_first = reserved == 0 && unread <= 2 * NOTED_STEP_BYTES;
             (is_first || reserved + unread + bytes <= bytes_max).then_some(reserved + bytes)
         };
@@ -319,20 +322,22 @@ impl Share {
         })
     }
 
-    /// Reserves bytes: waits for the connection's own client first, then for the others. Wait with nothing in hand.
+    /// Reserves bytes: waits for the connection's own client first, then for the others. The caller must hold no memory
+    /// or locks while it waits.
     ///
     /// # Errors
-    /// Others did not give enough back in time.
+    /// Other requests did not return enough in time.
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Exhausted> {
         let bytes = bytes.min(self.budget.grantable());
         let own = loop {
             match self.take_own(bytes) {
                 Some(own) => break own,
-                // One is told at a time, and one that is told while it looks finds that out here.
+                // One waiter is notified at a time; a notification during the check above is kept and ends this wait at
+                // once.
                 None => self.freed.notified().await,
             }
         };
-        // There may be enough for the next one, too.
+        // There may be enough for the next waiter, too.
         self.freed.notify_one();
         let granted = self.budget.wait(bytes).await?;
         Ok(Reservation { granted, own })
@@ -340,14 +345,14 @@ impl Share {
 }
 
 impl Share {
-    /// Leaves what a request was granted for it to take when it begins again. The connection's task calls this, polls the request
-    /// once, and takes back what the request has left.
+    /// Leaves a request's grant for it to take when it begins again. The connection's task calls this, polls the
+    /// request once, and takes back what the request has left.
     pub fn hand(&self, granted: Reservation) {
         *self.handed.lock().unwrap_or_else(PoisonError::into_inner) = Some(granted);
         self.has_handed.store(true, Ordering::Relaxed);
     }
 
-    /// Takes what was left by [`Share::hand`]; one atomic load where nothing was.
+    /// Takes the grant left by [`Share::hand`]; one atomic load if there is none.
     #[must_use]
     pub fn take_handed(&self) -> Option<Reservation> {
         if !self.has_handed.load(Ordering::Relaxed) {
@@ -358,7 +363,7 @@ impl Share {
     }
 }
 
-/// Bytes taken from a connection's part; given back when dropped.
+/// Bytes taken from a connection's part; returned when dropped.
 #[derive(Debug)]
 struct Own {
     share: Arc<Share>,
@@ -372,7 +377,7 @@ impl Drop for Own {
     }
 }
 
-/// Bytes that an answer may take while it is built; given back when dropped.
+/// Bytes that an answer may take while it is built; returned when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     granted: Granted,
@@ -380,13 +385,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many.
+    /// The number of bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.granted.bytes
     }
 
-    /// Gives back what is above `bytes`.
+    /// Returns the bytes above `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.granted.bytes.saturating_sub(bytes);
         self.granted.bytes -= less;
@@ -477,7 +482,7 @@ mod tests {
         let share = Share::new(&budget);
         assert_eq!(share.reserve(KIB).await.unwrap_err(), Exhausted);
         assert_eq!((budget.waiting(), budget.used()), (0, 4096 * KIB));
-        // One that goes away while it waits.
+        // A waiter that is dropped while it waits.
         drop(timeout(Duration::from_millis(5), share.reserve(KIB)).await);
         drop(held);
         assert_eq!((budget.waiting(), budget.used()), (0, 0));

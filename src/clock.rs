@@ -1,19 +1,22 @@
-//! Time as a value: the only room that reads the system clock.
+//! Time as a value: the only module that reads the system clock.
 //!
-//! Everything that needs the time takes a [`Clock`]. [`Clock::system`] is the machine's; [`Clock::manual`] stands still until a
-//! test moves it; [`Clock::movable`] runs like the machine's and can be moved ahead, stopped and started. Wall time dates writes ([`Timestamps`]) and expires cells; monotonic time measures durations and deadlines.
+//! Everything that needs the time takes a [`Clock`]. [`Clock::system`] is the machine's; [`Clock::manual`] stands still
+//! until a test moves it; [`Clock::movable`] runs like the machine's and can be moved ahead, stopped and started. Wall
+//! time gives writes their timestamps ([`Timestamps`]) and expires cells; monotonic time measures durations and
+//! deadlines.
 //!
-//! Timestamps of writes: they rise strictly, across restarts too, because every store keeps a [`TimeMark`] of them.
+//! Timestamps of writes rise strictly, across restarts too, because every store keeps a [`TimeMark`] of them.
 //!
 //! ```text
 //! open a store  ─► found(mark)   the floor: the highest timestamp in any store's mark
-//! a write       ─► next_micros   the wall clock, or just above the last one given
+//! a write       ─► next_micros   the wall clock, or just above the last one issued
 //! a commit      ─► mark          goes into the same commit, so it is at least every timestamp in it
 //! ```
-//! A timestamp that no commit carries was given to a write that no store holds, so a restart may give it again.
+//! A timestamp that no commit carries belongs to a write that no store holds, so a restart may issue it again.
 //!
-//! The mark also says how far the wall clock is believed. A wall clock that is further ahead of it than `jump_max` is believed
-//! again only when an operator confirms it: clean-up by a clock that is wrong by years destroys what has not expired.
+//! The mark also records how far the wall clock is trusted. A wall clock that is ahead of it by more than `jump_max` is
+//! trusted again only when an operator confirms it: a purge by a clock that is wrong by years destroys data that has
+//! not expired.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +36,7 @@ enum Source {
     Manual {
         micros: Arc<AtomicI64>,
         started_micros: i64,
-        /// How far wall time has been set from where it would be.
+        /// The offset of wall time from its normal value.
         set_micros: Arc<AtomicI64>,
     },
     Movable(Arc<Movable>),
@@ -46,16 +49,16 @@ struct Movable {
     started_micros: i64,
     /// How far monotonic time was moved ahead, µs. Never falls.
     moved_micros: AtomicI64,
-    /// How far of that wall time was taken back, µs.
+    /// By how much of that wall time was set back, µs.
     reset_micros: AtomicI64,
-    /// Microseconds since `origin` at which the clock was stopped; `i64::MIN`: it runs.
+    /// Microseconds since `origin` at which the clock was stopped; `i64::MIN` means it runs.
     stopped_micros: AtomicI64,
-    /// Wakes those that sleep.
+    /// Wakes sleeping tasks.
     moved: Notify,
 }
 
 impl Movable {
-    /// Time since this clock was made, as it shows it, µs.
+    /// Time since this clock was made, by this clock, µs.
     fn passed_micros(&self) -> i64 {
         let stopped = self.stopped_micros.load(Ordering::SeqCst);
         let passed = if stopped == i64::MIN {
@@ -66,7 +69,7 @@ impl Movable {
         passed.saturating_add(self.moved_micros.load(Ordering::SeqCst))
     }
 
-    /// Time since this clock was made, as the machine has it, µs.
+    /// Time since this clock was made, by the machine's clock, µs.
     fn machine_micros(&self) -> i64 {
         i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
@@ -81,7 +84,7 @@ impl Movable {
         self.moved.notify_waiters();
     }
 
-    /// Runs again from where it stopped: what the machine went on meanwhile is left out.
+    /// Continues from where it stopped, without the machine's time in between.
     fn run(&self) {
         let stopped = self.stopped_micros.swap(i64::MIN, Ordering::SeqCst);
         if stopped != i64::MIN {
@@ -95,14 +98,14 @@ impl Movable {
         let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
         let until = self.passed_micros().saturating_add(length);
         loop {
-            // Registered before the clock is read, so that no move between is missed.
+            // Registered before the clock is read, so that no move in between is missed.
             let moved = self.moved.notified();
             let left = until.saturating_sub(self.passed_micros());
             let Some(left) = u64::try_from(left).ok().filter(|left| *left > 0) else {
                 return;
             };
             if self.stopped_micros.load(Ordering::SeqCst) == i64::MIN {
-                // Whichever comes first, the clock is read again.
+                // After either event the clock is read again.
                 let _ = tokio::time::timeout(Duration::from_micros(left), moved).await;
             } else {
                 moved.await;
@@ -163,7 +166,7 @@ impl Clock {
     pub fn stop(&self) {
         if let Source::Movable(movable) = &self.0 {
             let now = movable.machine_micros();
-            // An error means that it is stopped already: it stays where it is.
+            // An error means that it is stopped already: it keeps its time.
             let _ = movable
                 .stopped_micros
                 .compare_exchange(i64::MIN, now, Ordering::SeqCst, Ordering::SeqCst);
@@ -177,7 +180,8 @@ impl Clock {
         }
     }
 
-    /// Takes wall time of a movable clock back to the machine's and lets it run. Monotonic time stays ahead, since it never goes back.
+    /// Sets wall time of a movable clock back to the machine's and lets it run. Monotonic time stays ahead, because it
+    /// never goes back.
     pub fn reset_wall(&self) {
         if let Source::Movable(movable) = &self.0 {
             movable.run();
@@ -240,8 +244,8 @@ impl Clock {
         }
     }
 
-    /// As [`Clock::monotonic`], and it goes on while the machine sleeps where the system counts that (Linux). What was promised to others for
-    /// a time is measured by it. Only differences mean anything.
+    /// As [`Clock::monotonic`], but also counts the time while the machine sleeps, if the system measures that (Linux).
+    /// Used for promises to other machines that last for a time. Only differences have a meaning.
     #[must_use]
     pub fn through_sleep(&self) -> Duration {
         #[cfg(target_os = "linux")]
@@ -255,8 +259,8 @@ impl Clock {
         self.monotonic()
     }
 
-    /// Waits until this much time has passed by a clock that runs. A manual clock goes on only when a test moves it, so there is nothing
-    /// to wait for.
+    /// Waits until this much time has passed by a clock that runs. A manual clock moves only by a test, so there is no
+    /// waiting.
     pub async fn sleep(&self, length: Duration) {
         match &self.0 {
             Source::System { .. } => tokio::time::sleep(length).await,
@@ -277,8 +281,8 @@ impl Clock {
         }
     }
 
-    /// Sets the wall time of a manual clock forward, or back, as an administrator might set a machine's; monotonic time goes on as it was.
-    /// Does nothing to the system's clock.
+    /// Sets the wall time of a manual clock forward, or back, as an administrator might set a machine's; monotonic time
+    /// is unaffected. Does nothing to the system's clock.
     pub fn set_wall_by(&self, by_micros: i64) {
         if let Source::Manual { set_micros, .. } = &self.0 {
             set_micros.fetch_add(by_micros, Ordering::SeqCst);
@@ -286,17 +290,17 @@ impl Clock {
     }
 }
 
-/// What a store records of time.
+/// The time record of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMark {
-    /// The highest timestamp that the server had given, µs; `i64::MIN`: none.
+    /// The highest timestamp that the server had issued, µs; `i64::MIN` means none.
     pub given_micros: i64,
-    /// The wall clock as far as it was believed, µs since 1970-01-01 UTC.
+    /// The wall clock as far as it was trusted, µs since 1970-01-01 UTC.
     pub believed_micros: i64,
 }
 
 impl Default for TimeMark {
-    /// Below every other.
+    /// Below every other mark.
     fn default() -> Self {
         Self {
             given_micros: i64::MIN,
@@ -306,7 +310,7 @@ impl Default for TimeMark {
 }
 
 impl TimeMark {
-    /// The later of each.
+    /// The later of each field.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -316,7 +320,7 @@ impl TimeMark {
     }
 }
 
-/// Gives timestamps of writes. Clones are the same.
+/// Issues timestamps of writes. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Timestamps(Arc<Inner>);
 
@@ -324,23 +328,23 @@ pub struct Timestamps(Arc<Inner>);
 struct Inner {
     clock: Clock,
     given: AtomicI64,
-    /// The wall clock when it was last believed.
+    /// The wall clock when it was last trusted.
     believed: Mutex<Believed>,
-    /// How far ahead of that plus the time passed the wall clock may be.
+    /// How far the wall clock may be ahead of that plus the time passed.
     jump_max: Duration,
     has_jumped: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Believed {
-    /// µs since 1970-01-01 UTC; `i64::MIN`: no store has a mark, so nothing contradicts the wall clock.
+    /// µs since 1970-01-01 UTC; `i64::MIN` means no store has a mark, so nothing contradicts the wall clock.
     wall_micros: i64,
     /// The monotonic time of the same moment.
     monotonic: Duration,
 }
 
 impl Timestamps {
-    /// How far ahead the wall clock may jump unless set otherwise: less than the default `gc_grace_seconds` of ten days.
+    /// The default of how far ahead the wall clock may jump: less than the default `gc_grace_seconds` of ten days.
     pub const JUMP_MAX: Duration = Duration::from_secs(7 * 86_400);
 
     /// Timestamps by this clock; no floor yet.
@@ -359,7 +363,7 @@ impl Timestamps {
         }))
     }
 
-    /// Forgets every timestamp that was given: for a database whose data is gone and whose clock went back.
+    /// Forgets every timestamp that was issued: for a database whose data was removed and whose clock went back.
     pub fn reset(&self) {
         self.0.given.store(i64::MIN, Ordering::Relaxed);
         self.confirm();
@@ -371,19 +375,19 @@ impl Timestamps {
         &self.0.clock
     }
 
-    /// The next timestamp, µs: now, or just above the last one when the clock has not moved or was set back.
+    /// The next timestamp, µs: now, or just above the last one if the clock has not moved or was set back.
     #[must_use]
     pub fn next_micros(&self) -> i64 {
         let now = self.0.clock.wall_micros();
         let taken = self.0.given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
             Some(now.max(last.saturating_add(1)))
         });
-        // The closure always gives a value, so this is the one before ours.
+        // The closure always returns a value, so this is the previous timestamp.
         let (Ok(last) | Err(last)) = taken;
         now.max(last.saturating_add(1))
     }
 
-    /// Takes in what a store recorded. Every timestamp from now on is above it.
+    /// Takes the time mark of a store. Every timestamp from now on is above it.
     pub fn found(&self, mark: TimeMark) {
         self.0.given.fetch_max(mark.given_micros, Ordering::Relaxed);
         let mut believed = self.believed();
@@ -395,7 +399,7 @@ impl Timestamps {
         }
     }
 
-    /// What a commit records: at least every timestamp that was given before.
+    /// The time mark of a commit: at least every timestamp issued before.
     #[must_use]
     pub fn mark(&self) -> TimeMark {
         TimeMark {
@@ -415,8 +419,8 @@ impl Timestamps {
         Duration::from_micros(u64::try_from(ahead).unwrap_or(0))
     }
 
-    /// Whether what expired may be removed: not while the wall clock is too far ahead of what the stores recorded and the time
-    /// passed since. Warns once each time that begins.
+    /// Whether expired data may be removed: not while the wall clock is too far ahead of the stores' marks plus the
+    /// time passed since. Logs a warning each time that begins.
     #[must_use]
     pub fn may_purge(&self) -> bool {
         let (ahead, believed_micros) = self.observe();
@@ -435,7 +439,7 @@ impl Timestamps {
         !has_jumped
     }
 
-    /// Believes the wall clock as it is.
+    /// Trusts the present wall clock.
     pub fn confirm(&self) {
         let mut believed = self.believed();
         *believed = Believed {
@@ -444,8 +448,8 @@ impl Timestamps {
         };
     }
 
-    /// How far the wall clock is ahead of what is believed and the time passed, and what is believed now, which is the wall clock
-    /// itself unless it is too far ahead.
+    /// How far the wall clock is ahead of the trusted time plus the time passed, and the time trusted now: the wall
+    /// clock itself, unless it is too far ahead.
     fn observe(&self) -> (Duration, i64) {
         let (wall, monotonic) = (self.0.clock.wall_micros(), self.0.clock.monotonic());
         let mut believed = self.believed();

@@ -1,7 +1,8 @@
-//! Settings: every one there is in one table, where each value came from, and what they mean together.
+//! Settings: one table of all of them, the origin of each value, and their meaning.
 //!
-//! A value is taken from the command line, else from the environment (`HELENUS_` and the name in capitals), else from the
-//! configuration file (TOML, the same names as keys), else the default. `helenus settings` prints what came out, with origins.
+//! A value comes from the command line, else from the environment (`HELENUS_` and the name in capitals), else from the
+//! configuration file (TOML, with the same names as keys), else from the default. `helenus settings` prints the
+//! resulting values with their origins.
 
 mod access;
 mod amounts;
@@ -35,7 +36,7 @@ use crate::server::audit::AuditOptions;
 use crate::server::{ChargePayload, Options};
 use crate::throughput::{Coefficients, RequestUnits};
 
-/// How logs are written.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people on a terminal, JSON otherwise.
@@ -46,10 +47,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// What the program does, from its settings.
+/// The settings as typed values.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where data is kept.
+    /// The URL of the data.
     pub data: String,
     /// When a write is acknowledged.
     pub durability: String,
@@ -57,100 +58,100 @@ pub struct Config {
     pub reach: Reach,
     /// Listening, logins, TLS, limits.
     pub server: Options,
-    /// Time between looks whether the certificate has changed; zero: only when asked for.
+    /// Interval of the check for a changed certificate; zero means only on request.
     pub tls_reload_interval: Duration,
-    /// Where figures are served; `None`: nowhere.
+    /// The address of the admin port. `None` means it is off.
     pub admin_listen: Option<SocketAddr>,
-    /// What a request must have to change something through the admin port; `None`: the server draws it.
+    /// The token that changes through the admin port need. `None` means the server generates it.
     pub admin_token: Option<String>,
     /// Whether the admin port shows partition keys.
     pub admin_show_keys: bool,
-    /// CQL that is run before the server answers, on data without keyspaces of users; `None`: nothing.
+    /// CQL that is executed before the server answers, on data without user keyspaces. `None` means no file.
     pub init: Option<PathBuf>,
-    /// What clients are told to connect to; `None`: the first address listened on.
+    /// The address that clients receive. `None` means the first listening address.
     pub broadcast_address: Option<IpAddr>,
-    /// As clients see it.
+    /// Shown to clients.
     pub cluster_name: String,
-    /// As clients see it.
+    /// Shown to clients.
     pub data_center: String,
-    /// As clients see it.
+    /// Shown to clients.
     pub rack: String,
-    /// Memory for rows, in bytes.
+    /// Most bytes of the row cache.
     pub row_cache_bytes_max: usize,
-    /// Memory to know new rows by, in bytes.
+    /// Most bytes of the absence filter.
     pub key_filter_bytes_max: usize,
-    /// Memory for blocks, in bytes.
+    /// Most bytes of the block cache.
     pub block_cache_bytes_max: usize,
-    /// Most stores beside the main one.
+    /// Most side stores.
     pub stores_max: usize,
-    /// Bytes of the disk that are kept free for what frees it; 0: none.
+    /// Disk space kept free for statements that free space, in bytes; 0 means none.
     pub disk_reserve_bytes: u64,
-    /// Whether what is gone of a store that was used is begun anew.
+    /// Whether missing data of a used store is started afresh.
     pub create: bool,
-    /// Time between clean-ups of what expired or was deleted; zero: never.
+    /// Interval between sweeps of expired and deleted data; zero means never.
     pub sweep_interval: Duration,
-    /// What is done when the wall clock jumps ahead.
+    /// The reaction to a wall clock that jumps ahead.
     pub clock_rules: ClockRules,
-    /// Whom the server behaves as.
+    /// The compatibility profile.
     pub profile: Profile,
     /// The user's name in the profile `cosmos`.
     pub account_name: String,
-    /// What that account promises and what it refuses.
+    /// The consistency of that account, and what it refuses.
     pub account: Account,
-    /// Amounts that are warned of or refused.
+    /// Thresholds of warnings and refusals.
     pub guardrails: Guardrails,
-    /// What operations cost, in request units.
+    /// The prices of operations, in request units.
     pub prices: Coefficients,
-    /// How large things may be; bytes are scaled already.
+    /// Limits of sizes; bytes are scaled already.
     pub limits: SizeLimits,
     /// Bytes after which a page ends; scaled already.
     pub page_bytes_max: usize,
-    /// Statements that the request log keeps.
+    /// Most statements in the request log.
     pub request_log_max: usize,
-    /// When clients are told what their requests were charged.
+    /// When responses contain the charge of their requests.
     pub charge_payload: ChargePayload,
     /// When physical partitions are split and merged; bytes are scaled already.
     pub partitions: PartitionLimits,
-    /// How throughput is dealt with.
+    /// How throughput is enforced.
     pub throughput: ThroughputRules,
-    /// Time between looks at their sizes; zero: never.
+    /// Interval of the check of physical partitions' sizes; zero means never.
     pub partition_check_interval: Duration,
-    /// When too much is asked of a physical partition; scaled already.
+    /// When the load of a physical partition is too high; scaled already.
     pub heat: HeatLimits,
-    /// Time between looks at what is asked of them; zero: never.
+    /// Interval of the check of their load; zero means never.
     pub heat_check_interval: Duration,
-    /// What goes wrong on purpose from the start; `None`: nothing.
+    /// The fault plan at the start. `None` means no faults.
     pub fault_plan: Option<Plan>,
-    /// Threads that serve; 0: one for each core.
+    /// Server threads; 0 means one per core.
     pub threads: usize,
-    /// What is logged.
+    /// The filter of the log.
     pub log: String,
-    /// How.
+    /// The format of the log.
     pub log_format: LogFormat,
     /// Rounds of hashing of new passwords of roles, as a power of two.
     pub password_cost: u32,
-    /// Where who asked what is recorded; `None`: nowhere.
+    /// The audit log. `None` means there is none.
     pub audit: Option<AuditOptions>,
-    /// Open file for the address.
+    /// File descriptor that receives the address.
     pub ready_fd: Option<u32>,
-    /// File for the address.
+    /// File that receives the address.
     pub ready_file: Option<PathBuf>,
-    /// File for the record of the server; `-` is standard output.
+    /// File that receives the record of the server; `-` is standard output.
     pub ready_json: Option<PathBuf>,
-    /// Whether the server ends when its standard input does.
+    /// Whether the server ends at the end of its standard input.
     pub exit_with_stdin: bool,
-    /// All settings as they are in force, by name; several values with commas between.
+    /// All effective settings, by name; several values with commas between.
     pub settings: Vec<(String, String)>,
 }
 
 impl Config {
-    /// Gives the values their meaning. Reads the password file.
+    /// Interprets the values. Reads the password file.
     ///
     /// # Errors
-    /// A value that means nothing, or settings that do not go together.
+    /// A value is invalid, or settings contradict each other.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let profile: Profile = values.parsed("profile")?;
-        // Parsed again where the data is opened: here, so that every verb refuses what a server would.
+        // Parsed again when the data is opened; parsed here so that every verb refuses what a server would.
         data_url(values)?;
         values.parsed::<Durability>("durability")?;
         let is_metered = is_metered(values)?;
@@ -244,7 +245,7 @@ impl Config {
             settings: values
                 .iter()
                 .map(|(setting, values, _)| {
-                    // A reader of the settings need not learn the key.
+                    // A reader of the settings must not learn the key.
                     let value = if is_hidden(setting, values) {
                         "***".to_owned()
                     } else {
@@ -257,7 +258,8 @@ impl Config {
     }
 }
 
-/// Whether the values of a setting are not to be shown: of a secret, or of a URL that may hold one, and is refused when it is used.
+/// Whether the values of a setting must not be shown: a secret, or a URL that may contain one and is refused when it is
+/// used.
 #[must_use]
 pub fn is_hidden(setting: &Setting, values: &[String]) -> bool {
     let may_hold_one = |value: &String| value.contains("://") && value.contains(['@', '?']);
@@ -265,16 +267,17 @@ pub fn is_hidden(setting: &Setting, values: &[String]) -> bool {
     !values.is_empty() && (SECRETS.contains(&setting.name) || is_url && values.iter().any(may_hold_one))
 }
 
-/// Checks where the data is.
+/// Checks the URL of the data.
 fn data_url(values: &Values) -> Result<(), ConfigError> {
-    // Before anything prints it: the URL of a bucket may hold a key. This refusal does not repeat the URL.
+    // Before anything prints it: the URL of a bucket may contain a key. This refusal does not repeat the URL.
     if let Some(Err(error @ Error::Bucket { .. })) = values.text("data").map(str::parse::<Url>) {
         return Err(ConfigError::Together(error.to_string()));
     }
     values.parsed::<Url>("data").map(drop)
 }
 
-/// Leases of a bucket, in ms: shorter ones end between two requests to a cloud, longer ones keep a start after a crash waiting.
+/// Leases of a bucket, in ms: shorter ones would expire between two requests to a cloud, longer ones delay a start
+/// after a crash.
 const LEASE_MILLIS: std::ops::RangeInclusive<u64> = 500..=600_000;
 
 /// How a bucket is reached.
@@ -292,7 +295,7 @@ fn reach(values: &Values) -> Result<Reach, ConfigError> {
     })
 }
 
-/// How long a lease of a bucket lasts.
+/// The duration of a lease of a bucket.
 fn lease(values: &Values) -> Result<Duration, ConfigError> {
     let millis: u64 = values.parsed("bucket-lease")?;
     if !LEASE_MILLIS.contains(&millis) {
@@ -302,7 +305,7 @@ fn lease(values: &Values) -> Result<Duration, ConfigError> {
     Ok(Duration::from_millis(millis))
 }
 
-/// Whether statements are charged. Refused where something else that is asked for needs it.
+/// Whether statements are charged. Refused if another setting requires charges.
 fn is_metered(values: &Values) -> Result<bool, ConfigError> {
     if values.parsed("metering")? {
         return Ok(true);
@@ -323,7 +326,7 @@ fn is_metered(values: &Values) -> Result<bool, ConfigError> {
     }
 }
 
-/// Most threads that serve. Each has a stack of 16 MiB of addresses; more of them than cores help nothing.
+/// Most server threads. Each has a stack of 16 MiB of address space; more threads than cores bring no gain.
 const THREADS_MAX: usize = 1024;
 
 fn threads(values: &Values) -> Result<usize, ConfigError> {
@@ -335,8 +338,8 @@ fn threads(values: &Values) -> Result<usize, ConfigError> {
     Ok(threads)
 }
 
-/// The filter of the log. A single word is a level: the filter's own parser takes any other word for the name of a part of the program,
-/// which then logs nothing.
+/// The filter of the log. A single word must be a level: the filter's parser takes any other word for the name of a
+/// module, and would then log nothing.
 fn log(values: &Values) -> Result<String, ConfigError> {
     let text = values.text("log").unwrap_or_default();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -354,7 +357,7 @@ fn log(values: &Values) -> Result<String, ConfigError> {
     Ok(text.to_owned())
 }
 
-/// How many virtual nodes there are.
+/// The number of virtual nodes.
 fn nodes(values: &Values) -> Result<usize, ConfigError> {
     let nodes: usize = values.parsed("nodes")?;
     if !(1..=NODES_MAX).contains(&nodes) {
@@ -392,7 +395,7 @@ fn charge_payload(values: &Values) -> Result<ChargePayload, ConfigError> {
     named.ok_or_else(|| values.wrong("request-charge-payload", text, "one of always, asked, never"))
 }
 
-/// What the profile `cosmos` takes strictly: each value of the setting, or several with commas between.
+/// The parts that the profile `cosmos` handles strictly: each value of the setting, or several with commas between.
 fn strict(values: &Values) -> Result<Strict, ConfigError> {
     let all = values.all("cosmos-strict").iter().flat_map(|value| value.split(','));
     Strict::of(all.map(str::trim).filter(|name| !name.is_empty())).map_err(|unknown| {
@@ -547,10 +550,10 @@ mod tests {
     fn a_credential_in_a_bucket_url_is_refused_and_not_shown() {
         for url in ["s3://KEY:SECRET@bucket/p", "az://account/container/p?sig=SECRET"] {
             let values = gather(&[("data", url)], &[]);
-            let told = Config::new(&values).unwrap_err().to_string();
+            let text = Config::new(&values).unwrap_err().to_string();
             assert!(
-                told.contains("credentials do not belong") && !told.contains("SECRET"),
-                "{told}"
+                text.contains("credentials do not belong") && !text.contains("SECRET"),
+                "{text}"
             );
             let (setting, shown, _) = values.iter().find(|(setting, ..)| setting.name == "data").unwrap();
             assert!(is_hidden(setting, shown));

@@ -1,12 +1,13 @@
-//! Consistency levels: how many replicas must take part in a request; and the kinds of write, which errors name beside a level.
+//! Consistency levels: how many replicas must take part in a request; and the kinds of write, which errors name next to
+//! a level.
 //!
-//! A value that every room may know, as it may know a token: it comes with a frame, is judged with a statement, and decides over a
-//! replica set. What a level means in a room is said there: its code in `wire::value`, the replicas it needs in
+//! A plain value that every module may use: it arrives with a frame, is checked with a statement, and selects replicas.
+//! Its meaning in a module is defined there: its code in `wire::value`, the number of replicas in
 //! `partition::replicas`.
 
 use serde::{Deserialize, Serialize};
 
-/// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
+/// A consistency level: `[consistency]` (native_protocol_v5.spec §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the protocol's own")]
 pub enum Consistency {
@@ -22,12 +23,12 @@ pub enum Consistency {
     Serial,
     LocalSerial,
     LocalOne,
-    /// Cassandra's, for tools of its own: no statement is carried out at it.
+    /// Used by Cassandra's own tools: no statement is executed at it.
     NodeLocal,
 }
 
 impl Consistency {
-    /// Every level that a statement may be carried out at, in the order of the protocol's codes.
+    /// Every level at which a statement may be executed, in the order of the protocol's codes.
     pub const ALL: [Self; 11] = [
         Self::Any,
         Self::One,
@@ -42,7 +43,7 @@ impl Consistency {
         Self::LocalOne,
     ];
 
-    /// The name as messages and traces write it.
+    /// The name in messages and traces.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,15 +1,15 @@
-//! Fuzz targets: functions that take any bytes and must not panic, whatever these are.
+//! Fuzz targets: functions that take any bytes and must never panic.
 //!
-//! Each target reads the bytes as the server would, and where they can be read, holds a law: what is printed or encoded again is
-//! read as the same. Two drivers run them:
+//! Each target parses the bytes as the server would, and checks a property of valid input: printing or encoding the
+//! value and parsing it again gives the same value. Two drivers run them:
 //!
 //! - `cargo test --lib fuzz`: some seconds each, by seeded mutation of the corpus, on stable Rust. A campaign:
-//!   `HELENUS_FUZZ_SECONDS=3600 HELENUS_FUZZ_SEED=7 cargo test --release --lib fuzz`. An input that fails is kept in a file and
-//!   named; mended, it goes to `tests/fixtures/fuzz/<target>/`, whose files are replayed first.
+//!   `HELENUS_FUZZ_SECONDS=3600 HELENUS_FUZZ_SEED=7 cargo test --release --lib fuzz`. A failing input is written to a
+//!   file and named; after the fix it goes to `tests/fixtures/fuzz/<target>/`, whose files are replayed first.
 //! - libFuzzer, guided by coverage, on nightly: `compat/fuzz/` (see its Cargo.toml).
 //!
-//! The corpus: the grammar's golden scripts, the recorded catalog, frames and rows made here. In no server: only tests and the
-//! feature `fuzz` have this module.
+//! The corpus: the grammar's golden scripts, the recorded catalog, frames and rows made here. Servers do not contain
+//! this module: only tests and the feature `fuzz` have it.
 
 use bytes::Bytes;
 
@@ -25,14 +25,14 @@ use crate::wire::request::{
 use crate::wire::value::{BatchType, Consistency, Value};
 use crate::wire::{Compression, Version};
 
-/// Something that takes any bytes.
+/// A fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// As commands and folders name it.
+    /// The name in commands and folders.
     pub name: &'static str,
-    /// Panics when the bytes find a fault.
+    /// Panics if the bytes reveal a bug.
     pub run: fn(&[u8]),
-    /// Inputs that get far, to be changed.
+    /// Inputs that reach deep code, as a start for mutation.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
@@ -71,10 +71,10 @@ pub const TARGETS: [Target; 5] = [
     },
 ];
 
-/// The target of that name, for a driver outside.
+/// Runs the target of that name, for an external driver.
 ///
 /// # Panics
-/// There is none.
+/// There is no such target.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     (target.expect("the name of a target").run)(data);
@@ -83,8 +83,8 @@ pub fn run(name: &str, data: &[u8]) {
 /// Most bytes of a body here: small, so that limits are met.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// A connection: its first byte chooses what STARTUP has settled and how the bytes are cut, the rest is what the client sends. A
-/// request that is read, written and read again is the same.
+/// A connection: the first byte chooses what STARTUP negotiated and how the bytes are cut; the rest is what the client
+/// sends. A request that is parsed, written and parsed again is the same.
 fn frames(data: &[u8]) {
     let Some((settings, bytes)) = data.split_first() else {
         return;
@@ -113,7 +113,7 @@ fn frames(data: &[u8]) {
     }
 }
 
-/// The law is about bytes: values of no names are written as values in order, which means the same.
+/// The property concerns bytes: named values with empty names are written as positional ones, which means the same.
 fn request(header: &Header, body: &Bytes) {
     let Ok(request) = Request::parse(header, body) else {
         return;
@@ -135,7 +135,7 @@ fn request(header: &Header, body: &Bytes) {
     }
 }
 
-/// A statement that is parsed and printed is parsed as the same; a term and a type as well.
+/// A statement that is parsed and printed parses to the same; a term and a type as well.
 fn cql(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(statement) = grammar::parse(&text) {
@@ -152,7 +152,8 @@ fn cql(data: &[u8]) {
     }
 }
 
-/// Two rows. The view in place agrees with the decoded row; encoding gives back the row; merging bytes commutes and is merging rows.
+/// Two rows. The view in place agrees with the decoded row; encoding returns the row; merging bytes commutes and equals
+/// merging rows.
 fn rows(data: &[u8]) {
     let (first, rest) = data
         .split_first()
@@ -161,7 +162,7 @@ fn rows(data: &[u8]) {
     let decoded = [a, b].map(|bytes| {
         let row = Row::decode(bytes);
         let view = RowView::parse(bytes).and_then(|view| {
-            // Each way to read it, whatever it gives.
+            // Every way to read it, whatever the result.
             drop((
                 view.marker(),
                 view.deletion(),
@@ -172,14 +173,14 @@ fn rows(data: &[u8]) {
         });
         assert_eq!(row.is_ok(), view.is_ok(), "one way reads what the other does not");
         if let (Ok(row), Ok(view)) = (&row, view) {
-            // Damaged bytes may hold what a deletion in them shadows; encoding leaves it out.
+            // Damaged bytes may hold cells that their own deletion shadows; encoding drops them.
             let row = row.clone().canonical();
             assert_eq!(row, view.canonical());
             assert_eq!(Row::decode(&row.encode()).ok(), Some(row));
         }
         row.ok().map(Row::canonical)
     });
-    // As they came they must only not panic.
+    // The raw bytes must only not panic.
     drop((merge_encoded(a, b), merge_encoded(b, a)));
     if let [Some(a), Some(b)] = decoded {
         let (a_bytes, b_bytes) = (a.encode(), b.encode());
@@ -192,7 +193,8 @@ fn rows(data: &[u8]) {
 
 const PAGING_KEY: PagingKey = PagingKey([7; 16]);
 
-/// A paging state with any checksum is refused; one whose checksum is right is read, and sealed again it is read as the same.
+/// A paging state with a random checksum is refused; one with the right checksum is read, and sealing it again gives
+/// the same position.
 fn paging(data: &[u8]) {
     let table: StateDigest = data
         .get(1..)
@@ -208,8 +210,8 @@ fn paging(data: &[u8]) {
     }
 }
 
-/// Records: `key length u8 · key · value length u16 · value`, again and again. A schema that is loaded and written is loaded as the
-/// same.
+/// Records: `key length u8 · key · value length u16 · value`, repeated. A schema that is loaded and written loads as
+/// the same.
 fn catalog(data: &[u8]) {
     let mut records = Vec::new();
     let mut rest = data;
@@ -436,10 +438,10 @@ mod tests {
     /// Most bytes of an input.
     const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-    /// Numbers at which lengths and counts go wrong.
+    /// Values at boundaries of lengths and counts.
     const EDGES: [u8; 8] = [0, 1, 0x7F, 0x80, 0xFE, 0xFF, 0x20, 0x27];
 
-    /// Changes some bytes of an input, or takes some of another.
+    /// Changes some bytes of an input, or inserts some of another.
     fn mutate(random: &mut fastrand::Rng, input: &mut Vec<u8>, other: &[u8]) {
         for _ in 0..=random.usize(0..4) {
             let at = random.usize(0..=input.len());
@@ -480,7 +482,7 @@ mod tests {
         );
     }
 
-    /// Runs a target over its corpus and so many changed inputs; with HELENUS_FUZZ_SECONDS for that time instead.
+    /// Runs a target over its corpus and this many mutated inputs; with HELENUS_FUZZ_SECONDS for that time instead.
     fn campaign(name: &str, inputs: u64) {
         let target = *TARGETS.iter().find(|target| target.name == name).unwrap();
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -548,7 +550,7 @@ mod tests {
         campaign("catalog", 400);
     }
 
-    /// Writes the seeds as files where HELENUS_FUZZ_CORPUS says, for libFuzzer; else only counts them.
+    /// Writes the seeds as files to the directory in HELENUS_FUZZ_CORPUS, for libFuzzer; otherwise only counts them.
     #[test]
     fn the_corpus_is_whole() {
         for target in TARGETS {

@@ -1,8 +1,9 @@
-//! Checked assertions: what must always hold, where a wrong answer would follow if it did not.
+//! Checked assertions: conditions whose violation would lead to a wrong answer.
 //!
-//! Each [`Invariant`] is checked in release builds too. A check that fails gives [`Broken`], an error as any other, so that no request
-//! panics; what it stops depends on where it is checked, and docs/invariants.md says so of each, with the wrong answer that it prevents
-//! and the test that trips it. `tests/house.rs` compares that list with [`Invariant::ALL`].
+//! Each [`Invariant`] is checked in release builds too. A failed check returns [`Broken`], an error like any other, so
+//! that no request panics. The consequence depends on the place of the check; docs/invariants.md lists it for each,
+//! with the wrong answer that it prevents and the test that trips it. `tests/house.rs` compares that list with
+//! [`Invariant::ALL`].
 //!
 //! ```text
 //! checked in                      a check that fails stops
@@ -10,13 +11,13 @@
 //! a change of the catalog         the change, before it is recorded; after that the catalog is in doubt until the store has been read
 //! the committer of a store        the store: it takes no writes, /livez answers 503 and the server ends
 //! ```
-//! No check is made for each cell. The numbers that explain a failure go to the log, never to clients.
+//! No check runs per cell. The numbers that explain a failure go to the log, never to clients.
 
 use std::fmt;
 
 use crate::metrics;
 
-/// Something that must always hold.
+/// A condition that must always hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// A partition map covers the ring without gap or overlap.
@@ -29,7 +30,7 @@ pub enum Invariant {
     ChargesAddUp,
     /// A written column is a column of its table.
     ColumnExists,
-    /// The number of rows that are to be removed belongs to no table.
+    /// The table number whose rows are to be removed belongs to no existing table.
     GarbageIsUnused,
     /// A group of commits changes each key once, in order.
     GroupIsInOrder,
@@ -38,7 +39,7 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    /// All.
+    /// All invariants.
     pub const ALL: [Self; 8] = [
         Self::RingIsCovered,
         Self::EpochRises,
@@ -50,7 +51,7 @@ impl Invariant {
         Self::PublishedRises,
     ];
 
-    /// What holds, as docs/invariants.md has it.
+    /// The condition, as docs/invariants.md words it.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -74,7 +75,7 @@ impl Invariant {
         if holds { Ok(()) } else { Err(self.broken(&found())) }
     }
 
-    /// The failure of a check that was made elsewhere. `found` explains it, for the log.
+    /// The failure of a check made elsewhere. `found` explains it, for the log.
     #[cold]
     pub fn broken(self, found: &dyn fmt::Display) -> Broken {
         metrics::INVARIANTS_BROKEN.increment();
@@ -83,7 +84,7 @@ impl Invariant {
     }
 }
 
-/// An invariant does not hold: the program is wrong, and goes no further here.
+/// An invariant does not hold: the program has a bug, and must not continue here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped before a wrong answer, by a bug in the server (see its log): it must hold that {}", .0.text())]
 pub struct Broken(pub Invariant);

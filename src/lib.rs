@@ -8,32 +8,32 @@
 //!    [`wire::frame::Decoder`]. The limit of a body is compared with the announced length before the body is awaited.
 //! 2. **Envelope.** [`wire::frame::Decoder::next_inbound`] checks the segment's checksums (version 5), decompresses, and gives a
 //!    [`wire::frame::Header`] with its body, which is a slice of what was read.
-//! 3. **May it be asked now?** `server::handshake::step` judges by how far the connection has come. OPTIONS, STARTUP,
+//! 3. **Phase.** `server::handshake::step` checks the request against the connection's phase. OPTIONS, STARTUP,
 //!    AUTH_RESPONSE and REGISTER are answered there and then.
-//! 4. **Request.** [`server::Requests`] reads the body with [`wire::request::Request::parse`]: text is borrowed, each bound value
-//!    is a slice of the body. It finds the statement by its id among those prepared (`server::prepared`); if the schema has
-//!    moved since, the text is planned again.
-//! 5. **Plan.** Made once, at PREPARE: `grammar::parse` makes the syntax tree, `planner::plan` resolves names and types the
-//!    markers against the schema.
-//! 6. **Bind.** [`cql::Database::execute`] takes the snapshot of the catalog and puts in the values: what is left is a
+//! 4. **Request.** [`server::Requests`] parses the body with [`wire::request::Request::parse`]: text is borrowed, each
+//!    bound value is a slice of the body. It finds the statement by its id among those prepared (`server::prepared`);
+//!    if the schema has changed since, the text is planned again.
+//! 5. **Plan.** Made once, at PREPARE: `grammar::parse` makes the syntax tree, `planner::plan` resolves names and
+//!    assigns types to the markers according to the schema.
+//! 6. **Bind.** [`cql::Database::execute`] takes the snapshot of the catalog and binds the values: the result is a
 //!    [`command`] of keys and bytes, without names or terms.
-//! 7. **Place.** [`token::Token::of`] the partition key says which physical partition it belongs to; the consistency level says how
+//! 7. **Place.** [`token::Token::of`] the partition key selects the physical partition; the consistency level sets how
 //!    many of its replicas must be alive ([`partition`]).
-//! 8. **Store.** The write becomes cells with timestamps, in one batch. The store's committer groups the batches that wait, writes
-//!    them once, syncs once, and wakes their requests (`storage`). A read goes the other way: a snapshot is scanned, and
-//!    each cell is encoded as it will stand in the frame.
-//! 9. **Answer.** The [`cql::Answer`] becomes a [`wire::response::Response`] on the request's stream; an error becomes one in
-//!    `server::refusal`, the only place that knows which error has which code.
-//! 10. **Bytes.** [`wire::frame::Encoder::write`] appends it to what goes out next. When nothing else is ready the connection
-//!     closes the segment and writes once for all of it.
+//! 8. **Store.** The write becomes cells with timestamps, in one batch. The store's committer groups the batches that
+//!    wait, writes them once, syncs once, and wakes their requests (`storage`). A read takes the opposite path: a
+//!    snapshot is scanned, and each cell is encoded as the frame needs it.
+//! 9. **Response.** The [`cql::Answer`] becomes a [`wire::response::Response`] on the request's stream; an error
+//!    becomes one in `server::refusal`, the only place that maps errors to codes.
+//! 10. **Bytes.** [`wire::frame::Encoder::write`] appends it to the output buffer. When no other response is ready the
+//!     connection closes the segment and writes once for all of it.
 //!
-//! Steps 1 to 10 happen on one task, without a lock or another task between them, unless step 8 has to wait; then the task goes
-//! on with other requests and comes back (`server::inflight`).
+//! Steps 1 to 10 happen on one task, without a lock or another task between them, unless step 8 has to wait; then the
+//! task continues with other requests and returns (`server::inflight`).
 //!
-//! # The rooms
+//! # The modules
 //!
-//! Each module's own page says what it knows and what it must never know; `tests/house.rs` holds who may use whom. A server is
-//! put together in [`server::run`]; [`TestServer`] does so inside a test.
+//! Each module's own page says what it knows and what it must never know; `tests/house.rs` enforces which may use
+//! which. A server is assembled in [`server::run`]; [`TestServer`] does so inside a test.
 
 pub mod advice;
 pub mod backup;

@@ -1,8 +1,8 @@
-//! Seeded bugs: what the simulation must catch, so that its silence about the real code means something.
+//! Seeded bugs: the simulation must catch them, so that its silence about the real code is evidence.
 //!
-//! Each [`Mutant`] is a mistake that could be made in this code, at the place where it would be made. `is_on` is a constant
-//! `false` unless the feature `simulation` is on, so a server has none of it; with the feature one is switched on for a thread,
-//! by the test that must notice.
+//! Each [`Mutant`] is a plausible mistake, at the place where it would be made. `is_on` is a constant `false` unless
+//! the feature `simulation` is on, so a server contains none of it. With the feature, the test that must notice a bug
+//! switches it on for its thread.
 
 /// A seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,72 +11,75 @@ pub enum Mutant {
     AcknowledgeBeforeCommit,
     /// A batch goes to the store in two commits.
     BatchInParts,
-    /// The stripe lock of a conditional or counter write is let go when its request is, though its commit goes on.
+    /// The stripe lock of a conditional or counter write is released with its request, though its commit goes on.
     UnlockAtCancel,
     /// A conditional write does not take its stripe lock.
     SkipStripe,
-    /// A condition that was judged before the store was opened again counts as judged after.
+    /// A condition that was checked before the store was reopened counts as checked after it.
     JudgeByOldOpening,
-    /// A start does not read the timestamps that were given before it.
+    /// A start does not read the timestamps issued before it.
     ForgetLastTimestamp,
-    /// A write is dated by the clock alone: timestamps repeat, and go back with it.
+    /// A write's timestamp comes from the clock alone: timestamps repeat, and go back with the clock.
     TimestampsRepeat,
-    /// A conditional write is dated as any other, also where what it reads was dated ahead by a client.
+    /// A conditional write gets a timestamp like any other, even if a client's timestamp on the row that it reads is
+    /// later.
     ConditionBelowRead,
-    /// A counter whose commit failed is increased once more.
+    /// A counter whose commit failed is increased again.
     RetryCounter,
     /// The right half of a split begins one token too high.
     SplitOffByOne,
     /// A merge keeps the range of its left half only.
     MergeLosesRight,
-    /// A split or merge is answered and in force without its record.
+    /// A split or merge is answered and published without its record.
     ChangeNotPersisted,
-    /// The list of physical partitions that is in force after a change is the one before it. An assertion stops it, so clients see
-    /// nothing of it: a test of its own does (tests/database/moves.rs).
+    /// The partition map published after a change is the one before it. An assertion stops it, so clients do not see
+    /// it: a separate test does (tests/database/moves.rs).
     OldListShown,
-    /// A change of the catalog stops where its request is dropped.
+    /// A change of the catalog is cancelled with its request.
     ChangeStopsAtCancel,
-    /// A change of the catalog that failed counts as not done.
+    /// A failed change of the catalog counts as not done.
     ForgetUnsureChange,
     /// The next page begins with the last row of the one before.
     PageRepeatsRow,
-    /// A read sees the store as it was a commit ago.
+    /// A read sees the store as it was one commit ago.
     StaleSnapshot,
-    /// What a request cost beyond what there was is forgotten.
+    /// The overdraft of a request is forgotten.
     ForgetDebt,
-    /// A table's throughput is not divided anew when a physical partition is split.
+    /// A table's throughput is not divided again when a physical partition is split.
     KeepShareAtSplit,
     /// Units spent under a replaced partition map are charged to no partition.
     StaleRouteIsFree,
-    /// What is held back for a request in work stays held when the request goes.
+    /// Units reserved for a request in progress stay reserved after the request ends.
     KeepHeldAtCancel,
-    /// The parts of one scan are read as of different moments.
+    /// The parts of one scan are read at different snapshots.
     ScanAtManyMoments,
-    /// What is written to a physical partition while it is copied is not copied again.
+    /// Writes to a physical partition during its copy are not copied again.
     NoteNothing,
     /// The batch log is not read at start.
     ForgetBatchLog,
-    /// A purge that did not take place, since the row had changed, counts as done: the deletion record goes.
+    /// A purge that did not take place, because the row had changed, counts as done: the deletion record is removed.
     VoidedPurgeCounts,
     /// A sweep removes tombstones and deletions before their grace is over.
     TombstoneDroppedEarly,
-    /// A sweep goes on in a physical partition that is being copied. Sweeps are slower than copies in the simulation, which hardly meets it:
-    /// a test of its own does (tests/database/moves.rs).
+    /// A sweep goes on in a physical partition that is being copied. Sweeps are slower than copies in the simulation,
+    /// which hardly meets it: a separate test does (tests/database/moves.rs).
     SweepWhileCopied,
-    /// What an older copy left in the target of a move stays: before rows are copied, after a move that failed, and at start.
+    /// Rows of an older copy stay in the target of a move: before rows are copied, after a failed move, and at the
+    /// start.
     TargetNotEmptied,
-    /// A group is answered before it is durable, though the settings say that it is not.
+    /// A group is answered before it is durable, though the settings require durability.
     SkipSync,
-    /// A read at QUORUM is answered by one replica, though it lags.
+    /// A read at QUORUM is answered by one replica, although it lags.
     LagAtQuorum,
-    /// A collection that is written anew keeps what was in it.
+    /// A collection that is overwritten keeps its old elements.
     OverwriteKeepsElements,
-    /// A backup takes its snapshots while writes go on. The simulation makes no backups: a test of its own does (tests/database/backup.rs).
+    /// A backup takes its snapshots while writes go on. The simulation makes no backups: a separate test does
+    /// (tests/database/backup.rs).
     SnapshotWithoutGates,
 }
 
 impl Mutant {
-    /// Those that the simulation must catch.
+    /// The bugs that the simulation must catch.
     pub const ALL: [Self; 29] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
@@ -122,20 +125,20 @@ pub fn set(mutant: Option<Mutant>) {
     ON.set(mutant);
 }
 
-/// Whether this bug is there.
+/// Whether this bug is on.
 #[cfg(feature = "simulation")]
 #[must_use]
 pub(crate) fn is_on(mutant: Mutant) -> bool {
     ON.get() == Some(mutant)
 }
 
-/// Whether the next change of the catalog panics between its commit and its publication.
+/// Makes the next change of the catalog panic between its commit and its publication, or not.
 #[cfg(feature = "simulation")]
 pub fn panic_before_publication(panics: bool) {
     PANICS.set(panics);
 }
 
-/// Panics where [`panic_before_publication`] has asked for it, once.
+/// Panics once if [`panic_before_publication`] requested it.
 #[cfg(feature = "simulation")]
 pub(crate) fn panic_if_asked() {
     assert!(
@@ -144,11 +147,11 @@ pub(crate) fn panic_if_asked() {
     );
 }
 
-/// Never panics: only a test can ask for it.
+/// Never panics: only a test can request it.
 #[cfg(not(feature = "simulation"))]
 pub(crate) const fn panic_if_asked() {}
 
-/// Whether this bug is there: never.
+/// Whether this bug is on: never.
 #[cfg(not(feature = "simulation"))]
 #[must_use]
 pub(crate) const fn is_on(_: Mutant) -> bool {

@@ -1,4 +1,4 @@
-//! Modes of files and directories: who else on this machine can read our data, passwords and keys.
+//! Modes of files and directories, which protect data, passwords and keys from other users of the machine.
 //!
 //! | what | mode | where it is set |
 //! | --- | --- | --- |
@@ -6,20 +6,20 @@
 //! | files of data, lock files, keys | 0600 | [`keep_new_files_private`], [`write()`] with [`PRIVATE`], [`tighten`] |
 //! | certificates | 0644 | [`write()`] with [`PUBLIC`]; [`tighten`] leaves files of its list as they are |
 //!
-//! A password or key that the settings name belongs to its user, so it is refused, not changed, when others can read it
-//! ([`check_secret`]). Our own data directory is ours to change: an older program created it by the umask, and a refusal there
-//! would break an upgrade.
+//! A password file or key file named in the settings belongs to its user, so it is refused, not changed, if others can
+//! read it ([`check_secret`]). The data directory belongs to the server: an older program created it by the umask, and
+//! a refusal there would break an upgrade.
 //!
-//! Systems without Unix modes: nothing is checked, nothing is set.
+//! On systems without Unix modes nothing is checked or set.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The mode of what only its owner may read.
+/// The mode of files that only their owner may read.
 pub const PRIVATE: u32 = 0o600;
 
-/// The mode of what everybody may read, as a certificate.
+/// The mode of files that every user may read, such as a certificate.
 pub const PUBLIC: u32 = 0o644;
 
 /// The mode of directories of data.
@@ -30,13 +30,13 @@ const PRIVATE_DIRECTORY: u32 = 0o700;
 #[cfg(unix)]
 const NOT_OWNER: u32 = 0o077;
 
-/// A file with a secret that others can read.
+/// A file with a secret that other users can read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// Its mode lets others in.
+    /// Its mode gives access to others.
     #[error("others can read {} (mode {mode:04o}): run chmod 600 {}", path.display(), path.display())]
     Open {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Its mode, the last nine bits.
         mode: u32,
@@ -44,19 +44,19 @@ pub enum SecretError {
     /// Its mode cannot be read.
     #[error("{}: {source}", path.display())]
     Unknown {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Checks that only its owner can read a file with a secret. A file of root's may be readable by its group, as PostgreSQL allows
-/// for its `ssl_key_file`: this is how system administrators and Kubernetes hand keys to a service. What is no plain file, such
-/// as the pipe of `<(pass show db)`, is not checked.
+/// Checks that only its owner can read a file with a secret. A file owned by root may be readable by its group, as
+/// PostgreSQL allows for its `ssl_key_file`: this is how system administrators and Kubernetes pass keys to a service. A
+/// file that is not regular, such as the pipe of `<(pass show db)`, is not checked.
 ///
 /// # Errors
-/// Others can read it, or there is none.
+/// Others can read it, or it does not exist.
 #[cfg(unix)]
 pub fn check_secret(path: &Path) -> Result<(), SecretError> {
     use std::os::unix::fs::MetadataExt;
@@ -75,7 +75,7 @@ pub fn check_secret(path: &Path) -> Result<(), SecretError> {
     })
 }
 
-/// Checks nothing: there are no modes here.
+/// Checks nothing: this system has no modes.
 ///
 /// # Errors
 /// None.
@@ -84,7 +84,8 @@ pub fn check_secret(_path: &Path) -> Result<(), SecretError> {
     Ok(())
 }
 
-/// From here on the process creates files that only its owner can use. For the program only: this holds for the whole process.
+/// From here on the process creates files that only its owner can use. For the program only: this applies to the whole
+/// process.
 #[cfg(unix)]
 pub fn keep_new_files_private() {
     use rustix::fs::Mode;
@@ -93,12 +94,12 @@ pub fn keep_new_files_private() {
     umask(before | Mode::RWXG | Mode::RWXO);
 }
 
-/// Does nothing: there are no modes here.
+/// Does nothing: this system has no modes.
 #[cfg(not(unix))]
 pub fn keep_new_files_private() {}
 
-/// Creates a directory of data that only its owner can use. Missing parents are created as the umask says. A directory that is
-/// there stays as it is.
+/// Creates a directory of data that only its owner can use. Missing parents are created according to the umask. An
+/// existing directory is not changed.
 ///
 /// # Errors
 /// It cannot be created.
@@ -118,7 +119,7 @@ pub fn create_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file, whole or not at all. Its mode is exactly this one, whatever the umask.
+/// Writes a file atomically. Its mode is exactly this one, whatever the umask.
 ///
 /// # Errors
 /// It cannot be written.
@@ -138,13 +139,13 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<()
 /// Sets a file's mode.
 ///
 /// # Errors
-/// The file is another user's.
+/// The file belongs to another user.
 #[cfg(unix)]
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
-/// Does nothing: there are no modes here.
+/// Does nothing: this system has no modes.
 ///
 /// # Errors
 /// None.
@@ -153,19 +154,20 @@ pub fn set_mode(_path: &Path, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What [`tighten`] did.
+/// The result of [`tighten`].
 #[derive(Debug, Default)]
 pub struct Tightened {
-    /// Files and directories that others could use and cannot any more.
+    /// Files and directories that others could access and cannot any more.
     pub changed: usize,
-    /// Those that others can still use, and why the first of them could not be changed.
+    /// Those that others can still access.
     pub failed: usize,
     /// The first failure.
     pub first_failure: Option<(PathBuf, io::Error)>,
 }
 
-/// Takes group's and others' rights from a data directory and all that is in it, except files named in `public` and
-/// `lost+found`. Follows no symbolic links. A failure stops nothing: files may be another user's where a volume is shared.
+/// Removes the rights of group and others from a data directory and all that is in it, except files named in `public`
+/// and `lost+found`. Follows no symbolic links. A failure does not stop it: files may belong to another user if a
+/// volume is shared.
 #[cfg(unix)]
 #[must_use]
 pub fn tighten(directory: &Path, public: &[&str]) -> Tightened {
@@ -193,7 +195,7 @@ pub fn tighten(directory: &Path, public: &[&str]) -> Tightened {
         });
         match tightened {
             Ok(changed) => done.changed += usize::from(changed),
-            // The engine removes files of its own at any time.
+            // The engine may remove its own files at any time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 done.failed += 1;
@@ -204,7 +206,7 @@ pub fn tighten(directory: &Path, public: &[&str]) -> Tightened {
     done
 }
 
-/// Does nothing: there are no modes here.
+/// Does nothing: this system has no modes.
 #[cfg(not(unix))]
 #[must_use]
 pub fn tighten(_directory: &Path, _public: &[&str]) -> Tightened {

@@ -1,13 +1,13 @@
-//! Whom the server behaves as: Apache Cassandra with everything that Cosmos allows besides, or Azure Cosmos DB for Apache
-//! Cassandra, which also refuses what Cosmos refuses. Chosen once, at start.
+//! The compatibility profile: Apache Cassandra with all that Cosmos allows in addition, or Azure Cosmos DB for Apache
+//! Cassandra, which also refuses what Cosmos refuses. Chosen once, at the start.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Whom the server behaves as.
+/// The compatibility profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Apache Cassandra; nothing is throttled unless it is provisioned.
+    /// Apache Cassandra; nothing is throttled unless throughput is provisioned.
     #[default]
     Cassandra,
     /// Azure Cosmos DB for Apache Cassandra, with its rules, texts and budgets.
@@ -15,13 +15,13 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Whether Cosmos's rules are in force.
+    /// Whether Cosmos's rules apply.
     #[must_use]
     pub const fn is_cosmos(self) -> bool {
         matches!(self, Self::Cosmos)
     }
 
-    /// As the setting is written.
+    /// The name in the settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// What an account's reads promise. Source: Azure Cosmos DB's documentation of consistency levels.
+/// The consistency of an account's reads. Source: Azure Cosmos DB's documentation of consistency levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Cosmos's own")]
 pub enum AccountConsistency {
@@ -50,7 +50,7 @@ pub enum AccountConsistency {
 }
 
 impl AccountConsistency {
-    /// Every level, from the strongest on.
+    /// Every level, strongest first.
     pub const ALL: [Self; 5] = [
         Self::Strong,
         Self::BoundedStaleness,
@@ -59,7 +59,7 @@ impl AccountConsistency {
         Self::Eventual,
     ];
 
-    /// As the setting is written.
+    /// The name in the settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl AccountConsistency {
         }
     }
 
-    /// Whether a read asks two of the four replicas, and costs twice as much.
+    /// Whether a read uses two of the four replicas, and costs twice as much.
     #[must_use]
     pub const fn reads_two(self) -> bool {
         matches!(self, Self::Strong | Self::BoundedStaleness)
@@ -89,14 +89,15 @@ impl FromStr for AccountConsistency {
     }
 }
 
-/// What is refused although sources contradict each other, are old, or are silent.
+/// Statements to refuse although sources contradict each other, are old, or are silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strict {
-    /// ALTER TABLE of columns: an old page knows only throughput and time to live, newer tools of the vendor's own add columns.
+    /// ALTER TABLE of columns: an old page allows only throughput and time to live, newer tools of the vendor add
+    /// columns.
     pub alter: bool,
-    /// LIKE, GROUP BY, PER PARTITION LIMIT: mentioned nowhere.
+    /// LIKE, GROUP BY, PER PARTITION LIMIT: no source mentions them.
     pub clauses: bool,
-    /// Levels of reads that one page's table forbids and another paragraph of it advises.
+    /// Levels of reads that one page's table forbids and another paragraph of it recommends.
     pub consistency: bool,
     /// DELETE of ranges and of partitions: refused in 2020, nothing newer is known.
     pub deletes: bool,
@@ -107,7 +108,7 @@ pub struct Strict {
 }
 
 impl Strict {
-    /// As the setting has them.
+    /// The names in the settings.
     pub const NAMES: [&'static str; 7] = [
         "alter",
         "clauses",
@@ -118,10 +119,10 @@ impl Strict {
         "all",
     ];
 
-    /// All that is named.
+    /// The set of the named parts.
     ///
     /// # Errors
-    /// The name that is none of [`Strict::NAMES`].
+    /// A name that is not in [`Strict::NAMES`].
     pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Result<Self, String> {
         let mut strict = Self::default();
         for name in names {
@@ -149,16 +150,16 @@ impl Strict {
     }
 }
 
-/// The account that a server stands for.
+/// The account that the server emulates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// What its reads promise.
+    /// The consistency of its reads.
     pub consistency: AccountConsistency,
-    /// What it refuses besides.
+    /// What it refuses in addition.
     pub strict: Strict,
 }
 
-/// The rules of a profile. In the profile `cassandra` there are none.
+/// The rules of a profile. The profile `cassandra` has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// The profile.
@@ -167,12 +168,12 @@ pub struct Rules {
     pub account: Account,
 }
 
-/// A text that names no account's consistency.
+/// A text that is no account consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("one of strong, bounded-staleness, session, consistent-prefix, eventual")]
 pub struct UnknownConsistency;
 
-/// A text that names no profile.
+/// A text that is no profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("one of cassandra, cosmos")]
 pub struct UnknownProfile;

@@ -4,11 +4,11 @@
 //! every       periodic work (sweeps, size checks)      ─┐
 //! until_stop  work without an end (keeping time)       ─┴─ cancelled when the stop begins
 //! spawn       work that ends by itself (index builds)  ─┐
-//! carry       the rest of a request that may go away   ─┴─ joined after the stores are closed, aborted after a limit
+//! carry       the rest of a request that may be dropped   ─┴─ joined after the stores are closed, aborted after a limit
 //! ```
-//! Invariants: a task has a name, which logs and `/livez` show when it panics or has to be aborted. Every task may be aborted at any
-//! await: what it leaves unfinished is finished by the next start, as after a crash. A round of periodic work that panics is logged
-//! and counted, and the next round runs.
+//! Invariants: a task has a name, which logs and `/livez` show when it panics or has to be aborted. Every task may be
+//! aborted at any await: the next start completes its unfinished work, as after a crash. A panic in a round of periodic
+//! work is logged and counted, and the next round runs.
 //!
 //! Deliberately absent: tasks of connections and of stores. Their owners join them (`tests/house.rs` lists them).
 
@@ -36,7 +36,7 @@ struct Inner {
     /// Notified at the end of each task.
     ended: Notify,
     stop: watch::Sender<bool>,
-    /// Panics by name: as many entries as there are names in the source.
+    /// Panics by name: at most one entry for each name in the source.
     panics: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Inner {
     }
 }
 
-/// Tasks by number; each entry leaves with the end of its task.
+/// Tasks by number; each entry is removed at the end of its task.
 #[derive(Debug, Default)]
 struct Owned {
     next: u64,
@@ -67,7 +67,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Running {
     inner: Arc<Inner>,
     name: &'static str,
-    /// `None`: it is carried.
+    /// `None` means it was started by [`Tasks::carry`].
     number: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Inner {
 impl Tasks {
     /// Runs a task that ends by itself, at the latest soon after the stores are closed.
     pub fn spawn(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        // Locked until the entry is there: a task that ends at once must find it.
+        // Locked until the entry is inserted: a task that ends at once must find it.
         let mut owned = lock(&self.0.owned);
         let number = owned.next;
         owned.next += 1;
@@ -118,14 +118,14 @@ impl Tasks {
     /// Runs a task that never ends; the stop cancels it.
     pub fn until_stop(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let tasks = self.clone();
-        // `None`: the stop cancelled it.
+        // `None` means the stop cancelled it.
         self.spawn(
             name,
             async move { tasks.unless_stopped(work).await.unwrap_or_default() },
         );
     }
 
-    /// Waits for the interval, does the work of one round, and again; the stop cancels it, wherever it is.
+    /// Repeats: waits for the interval, then runs one round. The stop cancels it at any await.
     pub fn every<R>(&self, name: &'static str, interval: Duration, mut round: impl FnMut() -> R + Send + 'static)
     where
         R: Future<Output = ()> + Send + 'static,
@@ -141,7 +141,8 @@ impl Tasks {
         });
     }
 
-    /// Runs to its end what a request began, even if the request goes away. Costs two additions and a box more than a task of its own.
+    /// Completes what a request began, even if the request is dropped. Costs two additions and a box more than a plain
+    /// task.
     pub fn carry<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -153,7 +154,8 @@ impl Tasks {
             name,
             number: None,
         };
-        // Boxed, since a task moves its future a few times before and after it runs, and a commit's is some kilobytes large.
+        // Boxed, because a task moves its future a few times before and after it runs, and a commit's is some kilobytes
+        // large.
         let work = Box::pin(work);
         tokio::spawn(async move {
             let _running = running;
@@ -161,30 +163,30 @@ impl Tasks {
         })
     }
 
-    /// Awaits something, or the beginning of the stop. `None`: the stop came first, and the future is dropped.
+    /// Awaits a future, or the beginning of the stop. `None` means the stop came first, and the future was dropped.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut stop = self.0.stop.subscribe();
         tokio::select! {
             biased;
-            // It fails only without a sender, which this handle holds.
+            // Fails only without a sender, which this handle holds.
             _ = stop.wait_for(|stops| *stops) => None,
             done = work => Some(done),
         }
     }
 
-    /// Begins the stop: cancels periodic work and whatever waits in [`Tasks::unless_stopped`].
+    /// Begins the stop: cancels periodic work and everything that waits in [`Tasks::unless_stopped`].
     pub fn begin_stop(&self) {
         self.0.stop.send_replace(true);
     }
 
-    /// Waits until every task has ended. Tasks that need longer than the limit are named in the log and aborted; those of
-    /// [`Tasks::carry`] end with their runtime then.
+    /// Waits until every task has ended. After the limit, the remaining tasks are named in the log and aborted; those
+    /// of [`Tasks::carry`] then end with their runtime.
     pub async fn join(&self, within: Duration) {
         let idle = async {
             loop {
                 let ended = self.0.ended.notified();
                 let mut ended = std::pin::pin!(ended);
-                // Registered before looking: an end in between would be missed.
+                // Registered before the check: an end in between would be missed.
                 ended.as_mut().enable();
                 if self.0.is_idle() {
                     return;
@@ -198,13 +200,13 @@ impl Tasks {
         let running: Vec<(&'static str, AbortHandle)> = lock(&self.0.owned).running.values().cloned().collect();
         let names: Vec<&str> = running.iter().map(|(name, _)| *name).collect();
         let carried = self.0.carried.load(Ordering::Relaxed);
-        tracing::warn!(?names, carried, "background tasks cut off: they took too long to stop");
+        tracing::warn!(?names, carried, "background tasks aborted: they took too long to stop");
         for (_, task) in running {
             task.abort();
         }
     }
 
-    /// The names of tasks that panicked since the start, each with how often.
+    /// The names of tasks that panicked since the start, each with its count.
     #[must_use]
     pub fn panics(&self) -> BTreeMap<&'static str, u64> {
         lock(&self.0.panics).clone()

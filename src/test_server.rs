@@ -18,9 +18,10 @@ use tokio::runtime::{Builder, Runtime};
 pub use self::blocking::BlockingTestServer;
 pub use self::builder::{TestServerBuilder, TestServerError};
 
-/// A server on a free port of this machine, with its data in memory and a clock that stands still until the test moves it.
+/// A server on a free port of this machine, with its data in memory and a clock that stands still until the test moves
+/// it.
 ///
-/// Ends with the value. Each is alone: tests may have as many at once as they like.
+/// Ends when it is dropped. Servers are independent: tests may run any number at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,7 +32,7 @@ pub use self::builder::{TestServerBuilder, TestServerError};
 /// let server = helenus::TestServer::start().await.unwrap();
 /// // Any driver connects here …
 /// assert!(server.address().port() > 0);
-/// // … and a test may also ask directly.
+/// // … and a test may also query directly.
 /// let (session, params) = (SessionState::default(), QueryParams::default());
 /// for statement in [
 ///     "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -57,7 +58,7 @@ pub struct TestServer {
     runtime: Threads,
 }
 
-/// A runtime of the server's own, since the test's has too little stack for statements that nest deeply.
+/// A separate runtime, because the test's has too little stack for deeply nested statements.
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
 
@@ -71,7 +72,7 @@ impl Threads {
             .map(|runtime| Self(Some(runtime)))
     }
 
-    /// Runs something there.
+    /// Runs a future there.
     async fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
         let runtime = self.0.as_ref().expect("it is there until the drop");
         runtime.spawn(future).await.expect("neither panics nor is aborted")
@@ -80,23 +81,23 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // In the background, since waiting is not allowed where a test's own runtime drops this.
+        // In the background, because blocking is not allowed if a test's own runtime drops this.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// 2023-11-14 22:13:20 UTC: when a test's clock begins.
+/// 2023-11-14 22:13:20 UTC: the start of a test's clock.
 const STARTED_MICROS: i64 = 1_700_000_000_000_000;
 
 impl TestServer {
-    /// Begins the description of a server with settings of the test's own.
+    /// Describes a server with the test's own settings.
     pub fn builder() -> TestServerBuilder {
         TestServerBuilder::default()
     }
 
-    /// Starts one over `memory:`. It runs on threads of its own.
+    /// Starts a server over `memory:`. It runs on its own threads.
     ///
     /// # Errors
     /// No port is free.
@@ -104,7 +105,7 @@ impl TestServer {
         Self::over("memory:").await
     }
 
-    /// Starts one over another data URL, for tests that open the same data again.
+    /// Starts a server over another data URL, for tests that reopen the same data.
     ///
     /// # Errors
     /// The data cannot be opened, or no port is free.
@@ -118,10 +119,10 @@ impl TestServer {
         Self::with(&config).await
     }
 
-    /// Starts one with settings of the test's own.
+    /// Starts a server with the test's own settings.
     ///
     /// # Errors
-    /// The data cannot be opened, or an address is taken.
+    /// The data cannot be opened, or an address is in use.
     ///
     /// # Panics
     /// The settings have no address for plain connections, or the system refuses threads.
@@ -144,19 +145,20 @@ impl TestServer {
         })
     }
 
-    /// Where drivers connect.
+    /// The address for drivers.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where drivers connect with TLS; `None` unless the settings say so.
+    /// The address for drivers with TLS. `None` means the settings have none.
     #[must_use]
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.running.server().tls_addresses().first().copied()
     }
 
-    /// The certificate that the server has made for itself, as PEM; `None` unless it is in the profile `cosmos` and was given none.
+    /// The certificate that the server generated, as PEM. `None` unless it is in the profile `cosmos` without a
+    /// configured one.
     #[must_use]
     pub fn certificate(&self) -> Option<&str> {
         self.running
@@ -164,7 +166,7 @@ impl TestServer {
             .and_then(crate::server::identity::Identity::certificate)
     }
 
-    /// Where figures are served; `None` unless the settings say so.
+    /// The address of the admin port. `None` means the settings have none.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.running.admin_address()
@@ -187,7 +189,8 @@ impl TestServer {
         self.clock.advance(by);
     }
 
-    /// Empties the server as between two tests: see [`crate::server::reset`]. Its clock stays where it is, since it may not go back.
+    /// Empties the server as between two tests: see [`crate::server::reset`]. Its clock keeps its time, because it may
+    /// not go back.
     ///
     /// # Errors
     /// A statement of the reset failed.
@@ -195,7 +198,7 @@ impl TestServer {
         reset(self.database(), &self.clock, keep).await
     }
 
-    /// The statements that were carried out since the start, with their charges in request units, oldest first; at most as many as
+    /// The statements executed since the start, with their charges in request units, oldest first; at most as many as
     /// `request-log-max`.
     #[must_use]
     pub fn charges(&self) -> Vec<LoggedRequest> {
@@ -208,7 +211,7 @@ impl TestServer {
         self.database().figures().throttles()
     }
 
-    /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.
+    /// Ends as the program does on SIGTERM: requests in progress are answered, the data is closed.
     ///
     /// # Errors
     /// The medium fails.

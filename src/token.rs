@@ -1,6 +1,6 @@
-//! A place on the ring: Cassandra's Murmur3 token of a partition key.
+//! A position on the ring: Cassandra's Murmur3 token of a partition key.
 
-/// A place on the ring, −2^63+1 … 2^63−1. −2^63 itself is no token: it stands before every key.
+/// A position on the ring, −2^63+1 … 2^63−1. −2^63 itself is no token: it sorts before every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(i64);
 
@@ -25,8 +25,8 @@ impl Token {
     /// The token of a serialised partition key: its one component's bytes, or the composite form
     /// `{u16 length, bytes, 0x00}…` of several.
     ///
-    /// Murmur3 x64-128 with seed 0, first half. Cassandra sign-extends the tail bytes, so for a tail byte ≥ 0x80 this is not
-    /// the published hash. An empty key, which no partition has but `token('')` asks for, stands at −2^63.
+    /// Murmur3 x64-128 with seed 0, first half. Cassandra sign-extends the tail bytes, so for a tail byte ≥ 0x80 this
+    /// is not the published hash. An empty key, which no partition has but `token('')` needs, has −2^63.
     #[must_use]
     pub fn of(partition_key: &[u8]) -> Self {
         if partition_key.is_empty() {

@@ -1,6 +1,6 @@
-//! The manifest: what a backup holds.
+//! The manifest: the list of a backup's contents.
 //!
-//! JSON, for people too. Its last field is the checksum of all the others, as this version writes them.
+//! JSON, so that people can read it too. Its last field is the checksum of all the others, as this version writes them.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Error, FORMAT, MANIFEST, io_error};
 
-/// What was asked for.
+/// The requested scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Scope {
@@ -37,7 +37,7 @@ pub enum Scope {
 pub struct RecordEntry {
     /// Its key in the catalog.
     pub key: String,
-    /// The version of its form.
+    /// The version of its format.
     pub format: u8,
     /// The rest of its value.
     pub record: String,
@@ -65,7 +65,7 @@ pub struct TableEntry {
     pub table: String,
     /// The token at which each physical partition but the first began, in order.
     pub splits: Vec<i64>,
-    /// Rows, static ones too.
+    /// Rows, including static ones.
     pub rows: u64,
     /// Deletions of partitions and ranges.
     pub deletions: u64,
@@ -75,17 +75,17 @@ pub struct TableEntry {
     pub files: Vec<FileEntry>,
 }
 
-/// Something that salvage could not read.
+/// Data that salvage could not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// Where: a table, a file.
+    /// The table or file.
     pub place: String,
-    /// What is missing of it, and why.
+    /// The missing part, and the reason.
     pub what: String,
 }
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -95,17 +95,17 @@ pub struct Manifest {
     pub helenus: String,
     /// The compatibility profile of the database.
     pub profile: String,
-    /// What was asked for.
+    /// The requested scope.
     pub scope: Scope,
-    /// The moment that it shows, µs since 1970-01-01 UTC by the server's wall clock.
+    /// The time that it shows, µs since 1970-01-01 UTC by the server's wall clock.
     pub moment_micros: i64,
-    /// No timestamp that the server had given is above it, µs.
+    /// Upper bound of all timestamps that the server had issued, µs.
     pub timestamp_max_micros: i64,
     /// The schema.
     pub records: Vec<RecordEntry>,
-    /// Tables, by keyspace and name; a table's place here, from 1, is the number in the names of its files.
+    /// Tables, by keyspace and name; a table's position here, from 1, is the number in the names of its files.
     pub tables: Vec<TableEntry>,
-    /// What is missing; only salvage leaves something out.
+    /// Missing data; only salvage leaves something out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Loss>,
     /// XXH3-64 of the manifest with this field empty, as compact JSON, in hexadecimal digits.
@@ -127,7 +127,7 @@ impl Manifest {
         Ok(hex(xxh3_64(&serde_json::to_vec(&unsummed)?)))
     }
 
-    /// As it stands in its file.
+    /// The bytes of its file.
     pub(super) fn encode(&self, path: &Path) -> Result<String, Error> {
         let summed = Self {
             checksum: self.sum().map_err(|error| io_error("writing", path)(error.into()))?,
@@ -143,7 +143,7 @@ impl Manifest {
             path: path.clone(),
             what,
         };
-        // A device could be read for ever.
+        // A device could be read without end.
         if path.exists() && !path.is_file() {
             return Err(damaged("it is no file"));
         }
@@ -170,7 +170,7 @@ impl Manifest {
         if sum != manifest.checksum {
             return Err(damaged("its checksum is wrong"));
         }
-        // Names lead nowhere else: a manifest may come from anywhere.
+        // File names must not lead out of the directory: a manifest may come from anywhere.
         let mut names = manifest.tables.iter().flat_map(|table| &table.files);
         if names.any(|file| file.name.contains(['/', '\\']) || file.name.starts_with('.')) {
             return Err(damaged("it names a file outside the backup"));

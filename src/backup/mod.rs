@@ -1,4 +1,5 @@
-//! Backups as directories of files: what a table holds, as bytes, with checksums. What a row or a schema is, this room does not know.
+//! Backups as directories of files: the contents of tables, as bytes, with checksums. This module knows neither rows
+//! nor schemas.
 //!
 //! ```text
 //! DIR/manifest.json        what the backup holds, and the checksum of each file; written last, by rename
@@ -10,14 +11,16 @@
 //! entry    = kind u8 · key length u32 · key · value length u32 · value
 //! kind       1 a row   2 a deletion   3 a row to merge   4 a deletion to merge
 //! ```
-//! A key is the store's key without the number of its table, since a restored table has another number (storage/key.rs). A value is the
-//! store's own: rows with all timestamps, times to live and tombstones (storage/row/codec.rs, storage/deletion.rs). Entries to merge stand
-//! behind all others of their table: parts of logged batches that were on their way, so that each batch is in the backup as a whole.
+//! A key is the store's key without the number of its table, because a restored table has another number
+//! (storage/key.rs). A value is the store's own: rows with all timestamps, times to live and tombstones
+//! (storage/row/codec.rs, storage/deletion.rs). Entries to merge come after all others of their table: they belong to
+//! logged batches in progress, so that the backup holds each batch as a whole.
 //!
-//! A directory without a manifest is no backup: what was interrupted cannot be taken for one. Directories have mode 0700, files 0600.
-//! Every file is on the medium before the manifest is, and the manifest before the backup counts as made.
+//! A directory without a manifest is no backup, so an interrupted one cannot be mistaken for one. Directories have mode
+//! 0700, files 0600. Every file is durable before the manifest is, and the manifest before the backup counts as made.
 //!
-//! Memory: a writer holds one block, a reader two, whatever the size of a table. A row larger than BLOCK_BYTES makes a block of its own.
+//! Memory: a writer holds one block, a reader two, whatever the size of a table. A row larger than BLOCK_BYTES makes
+//! its own block.
 
 mod manifest;
 mod reader;
@@ -36,7 +39,7 @@ pub const FORMAT: u32 = 1;
 /// The manifest's name.
 pub const MANIFEST: &str = "manifest.json";
 
-/// What a data file begins with.
+/// The first bytes of a data file.
 const MAGIC: &[u8; 8] = b"HLNSBKUP";
 
 /// The version of a data file.
@@ -48,26 +51,27 @@ const HEAD_BYTES: usize = MAGIC.len() + 2;
 /// Bytes of a block before its payload.
 const BLOCK_HEAD_BYTES: usize = 4 + 8;
 
-/// Bytes of a payload after which a block is complete: large enough that a scan which begins anew for each costs nothing, small enough
-/// that a few fit into any memory.
+/// Bytes of a payload after which a block is complete: large enough that restarting a scan for each block costs
+/// nothing, small enough that a few fit into any memory.
 pub const BLOCK_BYTES: usize = 1 << 20;
 
 /// Bytes of a data file after which the next one begins.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of a payload that a reader takes: a longer one is damage. A block has at least one entry, and a store's values are shorter.
+/// Most bytes of a payload that a reader accepts: a longer one is damage. A block has at least one entry, and a store's
+/// values are shorter.
 const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A row as it was stored.
     Row = 1,
     /// A deletion as it was stored.
     Deletion = 2,
-    /// What a logged batch says about a row.
+    /// A row of a logged batch, to be merged.
     LateRow = 3,
-    /// What a logged batch says about a deletion.
+    /// A deletion of a logged batch, to be merged.
     LateDeletion = 4,
 }
 
@@ -86,7 +90,7 @@ impl Kind {
 /// One entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The store's key without the table's number.
     pub key: &'a [u8],
@@ -97,10 +101,10 @@ pub struct Entry<'a> {
 /// Why a backup cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory holds something.
+    /// The directory is not empty.
     #[error("{} is not empty: give a directory that is new or empty", directory.display())]
     NotEmpty {
-        /// Which.
+        /// The directory.
         directory: PathBuf,
     },
     /// It has no manifest.
@@ -109,33 +113,33 @@ pub enum Error {
         directory.display()
     )]
     NoManifest {
-        /// Which.
+        /// The directory.
         directory: PathBuf,
     },
     /// It is of another version.
     #[error("{} has format {found}; this version reads format {FORMAT}", path.display())]
     Version {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The format that it names.
         found: u64,
     },
-    /// It is not what was written.
+    /// Its bytes differ from those written.
     #[error("{} is damaged: {what}", path.display())]
     Damaged {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
     /// The medium fails.
     #[error("{operation} {}: {source}", path.display())]
     Io {
-        /// What was done.
+        /// The operation.
         operation: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading a backup: all checksums first, then block after block.
+//! Reads a backup: all checksums first, then block after block.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,10 +12,10 @@ use super::{
     TableEntry, io_error,
 };
 
-/// Bytes that are read at a time where only the checksum counts.
+/// Bytes per read if only the checksum is needed.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A backup that is read.
+/// An open backup.
 #[derive(Debug)]
 pub struct Reader {
     directory: PathBuf,
@@ -34,7 +34,7 @@ impl Reader {
         })
     }
 
-    /// What it holds.
+    /// Its manifest.
     #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -62,7 +62,7 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged("it is missing")),
             Err(error) => return Err(io_error("opening", &path)(error)),
         };
-        // A device could be read for ever.
+        // A device could be read without end.
         if !file.metadata().map_err(io_error("reading", &path))?.is_file() {
             return Err(damaged("it is no file"));
         }
@@ -103,7 +103,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The next block's payload; `None`: there are no more.
+    /// The next block's payload. `None` means there are no more.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Version`]; the medium fails.
@@ -178,7 +178,7 @@ fn block(path: &Path, file: &mut impl Read) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(payload))
 }
 
-/// The entries of a payload, each `None` from where it is none.
+/// The entries of a payload; an item is `None` if the bytes are no entry.
 pub fn entries(payload: &[u8]) -> impl Iterator<Item = Option<Entry<'_>>> {
     let mut rest = payload;
     std::iter::from_fn(move || {

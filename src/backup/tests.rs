@@ -1,4 +1,4 @@
-//! What is written is read again; what is damaged is refused by its file's name.
+//! Written data is read back; damaged data is refused, with the file's name.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn manifest(tables: Vec<TableEntry>) -> Manifest {
     }
 }
 
-/// Writes one table of these entries, in blocks of so many.
+/// Writes one table of these entries, in blocks of this many.
 fn write(directory: &Path, entries: &[Written], block_entries: usize) {
     let mut writer = Writer::create(directory).unwrap();
     writer.set_file_bytes_max(64);
@@ -105,7 +105,7 @@ fn every_changed_byte_is_refused_by_the_name_of_its_file() {
             wrong[at] ^= 0x01;
             fs::write(&path, &wrong).unwrap();
             let Err(refused) = read(&directory) else {
-                // White space of a manifest says nothing.
+                // White space of a manifest has no meaning.
                 assert!(name == MANIFEST && bytes[at].is_ascii_whitespace(), "{name} {at}");
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Writing a backup: files of blocks, then the manifest.
+//! Writes a backup: files of blocks, then the manifest.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -34,7 +34,7 @@ impl Block {
     }
 }
 
-/// A backup that is being written. Dropped before [`Writer::finish`] it leaves a directory that is no backup.
+/// A backup in the making. If it is dropped before [`Writer::finish`], the directory is no backup.
 #[derive(Debug)]
 pub struct Writer {
     directory: PathBuf,
@@ -44,7 +44,7 @@ pub struct Writer {
     done: Vec<FileEntry>,
 }
 
-/// A file that is being written.
+/// The open data file.
 struct Open {
     name: String,
     path: PathBuf,
@@ -70,7 +70,7 @@ impl Open {
 }
 
 impl Writer {
-    /// Begins a backup in a directory that is not there yet, or empty.
+    /// Begins a backup in a new or empty directory.
     ///
     /// # Errors
     /// [`Error::NotEmpty`]; the medium fails.
@@ -97,7 +97,7 @@ impl Writer {
         self.file_bytes_max = bytes;
     }
 
-    /// Goes on to the next table.
+    /// Proceeds to the next table.
     pub const fn begin_table(&mut self) {
         self.table += 1;
     }
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the table: its files are on the medium.
+    /// Ends the table: its files are durable.
     ///
     /// # Errors
     /// The medium fails.
@@ -158,7 +158,7 @@ impl Writer {
         let path = self.directory.join(MANIFEST);
         let text = manifest.encode(&path)?;
         let sync = || File::open(&self.directory)?.sync_all();
-        // The names of the files before the manifest that says that they are there.
+        // The files' names must be durable before the manifest that lists them.
         sync().map_err(io_error("syncing", &self.directory))?;
         permissions::write(&path, &text, permissions::PRIVATE).map_err(io_error("writing", &path))?;
         sync().map_err(io_error("syncing", &self.directory))?;

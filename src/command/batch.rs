@@ -2,7 +2,7 @@
 
 use super::Write;
 
-/// How the writes of a batch belong together.
+/// The atomicity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
     /// All are applied, or none: a batch record is durable before the first of them.
@@ -13,14 +13,14 @@ pub enum BatchKind {
     Counter,
 }
 
-/// A batch of writes, ready to be carried out.
+/// A batch of writes, ready to be executed.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// How its writes belong together.
+    /// Its atomicity.
     pub kind: BatchKind,
-    /// Members, in order. Where some have conditions, all are on one partition of one table, and all or none are applied.
+    /// Members, in order. If some have conditions, all are on one partition of one table, and all or none are applied.
     pub modifications: Vec<Write>,
-    /// `USING TIMESTAMP` of the whole, µs.
+    /// `USING TIMESTAMP` of the whole batch, µs.
     pub timestamp: Option<i64>,
     /// Whether some member has a condition.
     pub conditional: bool,

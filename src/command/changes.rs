@@ -1,7 +1,8 @@
-//! What clients are sent of a change of the schema: one event for each object that differs.
+//! The events of a schema change: one for each object that differs.
 //!
-//! The order is Cassandra's (`SchemaChangeNotifier`): in a keyspace first what is dropped, then what is created, then what is altered;
-//! dependents stand before what they depend on when they go, and after it when they come. Objects of one kind go by name.
+//! The order is Cassandra's (`SchemaChangeNotifier`): in a keyspace first dropped objects, then created, then altered
+//! ones. Dependents precede the objects that they depend on when dropped, and follow them when created. Objects of one
+//! kind are ordered by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use imbl::ordmap::DiffItem;
 use super::{ChangeKind, ChangeTarget, SchemaChange};
 use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, typename};
 
-/// The changes between two schemas, in the order in which they are announced. Costs what has changed, not what there is.
+/// The changes between two schemas, in the order of their events. The cost depends on the number of changes, not on the
+/// size of the schema.
 #[must_use]
 pub fn changes_between(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     let mut changes = Vec::new();
@@ -34,7 +36,7 @@ pub fn changes_between(before: &Schema, after: &Schema) -> Vec<SchemaChange> {
     changes
 }
 
-/// The keyspace with nothing in it.
+/// The same keyspace without objects.
 fn emptied(keyspace: &Keyspace) -> Keyspace {
     Keyspace {
         throughput: keyspace.throughput,
@@ -42,7 +44,7 @@ fn emptied(keyspace: &Keyspace) -> Keyspace {
     }
 }
 
-/// What became of the objects of one kind; names, and the CQL types of arguments.
+/// Differences of the objects of one kind: names, and the CQL types of arguments.
 #[derive(Default)]
 struct Differing {
     dropped: Vec<(String, Vec<String>)>,
@@ -98,7 +100,7 @@ impl Differing {
 
     fn of_tables(was: &Keyspace, is: &Keyspace) -> Self {
         let mut differing = Self::default();
-        // Skips what the two share, which is nearly all.
+        // Skips the shared part, which is nearly all.
         for item in was.tables.diff(&is.tables) {
             match item {
                 DiffItem::Add(name, _) => differing.note(false, true, name, Vec::new()),
@@ -110,7 +112,7 @@ impl Differing {
     }
 }
 
-/// Adds the changes of one keyspace.
+/// Collects the changes of one keyspace.
 struct Announcer<'a> {
     changes: &'a mut Vec<SchemaChange>,
     keyspace: &'a str,
@@ -226,7 +228,7 @@ mod tests {
         keyspace.types.insert(name.to_owned(), Arc::new(user_type));
     }
 
-    fn told(before: &Schema, after: &Schema) -> Vec<String> {
+    fn events(before: &Schema, after: &Schema) -> Vec<String> {
         let changes = changes_between(before, after);
         let line = |change: &SchemaChange| format!("{:?} {:?} {}", change.kind, change.target, change.name);
         changes.iter().map(line).collect()
@@ -246,15 +248,15 @@ mod tests {
             "Dropped Type ty",
             "Dropped Keyspace ",
         ];
-        assert_eq!(told(&full, &empty), dropped);
+        assert_eq!(events(&full, &empty), dropped);
         let created = [
             "Created Keyspace ",
             "Created Type ty",
             "Created Table a",
             "Created Table b",
         ];
-        assert_eq!(told(&empty, &full), created);
-        assert!(told(&full, &full.clone()).is_empty());
+        assert_eq!(events(&empty, &full), created);
+        assert!(events(&full, &full.clone()).is_empty());
     }
 
     #[test]
@@ -272,6 +274,6 @@ mod tests {
             Schema::default().with_keyspace(is),
         );
         let altered = ["Updated Keyspace ", "Updated Type ty", "Updated Table b"];
-        assert_eq!(told(&before, &after), altered);
+        assert_eq!(events(&before, &after), altered);
     }
 }

@@ -7,10 +7,10 @@ use super::Predicate;
 pub enum Condition {
     /// Not conditional.
     Always,
-    /// The row is there.
+    /// The row exists.
     Exists,
-    /// The row is not there.
+    /// The row does not exist.
     NotExists,
-    /// All of these. Unlike in a filter, `= null` and `!= null` compare with absence.
+    /// All of these hold. Unlike in a filter, `= null` and `!= null` test for absence.
     Columns(Vec<Predicate>),
 }

@@ -1,22 +1,22 @@
-//! Expressions: what is computed from one row, or from the rows of a group.
+//! Expressions: computed from one row, or from the rows of a group.
 
 use bytes::Bytes;
 
 use crate::functions::Function;
 use crate::types::CqlType;
 
-/// What is computed for each row, or for each group.
+/// A value computed for each row, or for each group.
 #[derive(Clone, Debug)]
 pub enum Expression {
-    /// The column at this place in `table.columns`.
+    /// The column at this position in `table.columns`.
     Column(usize),
     /// A value.
     Constant(Option<Bytes>),
-    /// A bind marker's value, by its index; gone after binding.
+    /// A bind marker's value, by its index; replaced by binding.
     Marker(usize),
     /// Write time (µs) of a column's cell, of one element (`key`), or of the cells of a multi-cell column as a list.
     WriteTime {
-        /// Place in `table.columns`.
+        /// Position in `table.columns`.
         column: usize,
         /// The greatest of all cells.
         max: bool,
@@ -25,7 +25,7 @@ pub enum Expression {
     },
     /// Seconds left to live, like `WriteTime`.
     Ttl {
-        /// Place in `table.columns`.
+        /// Position in `table.columns`.
         column: usize,
         /// Element, slice or field of a multi-cell column.
         part: Option<Box<Part>>,
@@ -34,12 +34,12 @@ pub enum Expression {
     Token(Vec<Expression>),
     /// A scalar function.
     Function {
-        /// Which, already resolved.
+        /// The function, already resolved.
         function: Function,
         /// Its arguments.
         arguments: Vec<Expression>,
     },
-    /// The result of the aggregate at this place in `Read::aggregates`.
+    /// The result of the aggregate at this position in `Read::aggregates`.
     Aggregate(usize),
     /// A part of a value.
     Part {
@@ -47,14 +47,14 @@ pub enum Expression {
         of: Box<Expression>,
         /// The value's type.
         of_type: CqlType,
-        /// Which part.
+        /// The part.
         part: Box<Part>,
     },
-    /// A tuple, list, set, map, vector or user-defined type put together; maps alternate keys and values.
+    /// A tuple, list, set, map, vector or user-defined type built from elements; maps alternate keys and values.
     Construct {
-        /// Of which type.
+        /// Its type.
         ty: CqlType,
-        /// Of what.
+        /// Its elements.
         elements: Vec<Expression>,
     },
 }
@@ -73,7 +73,7 @@ pub enum Part {
 /// An aggregate over the rows of a group.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
-    /// Which, already resolved; `None` counts rows.
+    /// The function, already resolved. `None` counts rows.
     pub function: Option<Function>,
     /// Its arguments, computed for each row.
     pub arguments: Vec<Expression>,

@@ -1,4 +1,4 @@
-//! Filters: tests on the values of one row, put together with AND, OR and NOT.
+//! Filters: tests on the values of one row, combined with AND, OR and NOT.
 
 use super::Value;
 use crate::schema::analysis::Analysis;
@@ -30,7 +30,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// As CQL writes it.
+    /// Its CQL operator.
     #[must_use]
     pub const fn sign(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Comparison {
     }
 }
 
-/// What LIKE asks: where `%` stands in its pattern.
+/// The kind of a LIKE pattern: the position of its `%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Like {
     /// `abc`
@@ -62,7 +62,8 @@ pub enum Like {
 }
 
 impl Like {
-    /// The kind of a pattern and what it looks for; `None`: it looks for nothing. A `%` that is not at an end is itself.
+    /// The kind of a pattern and its search text. `None` means the search text is empty. A `%` that is not at an end is
+    /// a plain character.
     #[must_use]
     pub fn of(pattern: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, text) = match (pattern.strip_suffix(b"%"), pattern.strip_prefix(b"%")) {
@@ -74,7 +75,7 @@ impl Like {
         (!text.is_empty()).then_some((kind, text))
     }
 
-    /// As Cassandra writes it.
+    /// The pattern's form in Cassandra's texts.
     pub(crate) const fn shape(self) -> &'static str {
         match self {
             Self::Whole => "<term>",
@@ -85,24 +86,25 @@ impl Like {
     }
 }
 
-/// What a filter or condition looks at.
+/// The value that a filter or condition tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterTarget {
-    /// A column, by its place in `table.columns`.
+    /// A column, by its position in `table.columns`.
     Column(usize),
     /// `column[key]`: a map's value or a list's element.
     Element(usize, Value),
     /// `column.field`: the field's number.
     Field(usize, usize),
-    /// A column whose texts, or those in it, are compared as an index analyses them. LIKE looks for all of its pattern's terms.
+    /// A column whose texts, or elements, are compared in the form that an index analyses. LIKE matches if all terms of
+    /// its pattern occur.
     Analysed(usize, Analysis),
-    /// Several clustering columns as a tuple, compared one after the other.
+    /// Several clustering columns as a tuple, compared in order.
     Tuple(Vec<usize>),
     /// The partition's token; operands are bigint.
     Token,
 }
 
-/// A read would look at rows that it does not return, and does not say that it may.
+/// The read may have to discard rows, without ALLOW FILTERING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute \
@@ -110,16 +112,16 @@ pub enum FilterTarget {
 )]
 pub struct NeedsFiltering;
 
-/// Which rows a read lets through.
+/// Which rows pass a read's filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// This test holds.
     Test(Predicate),
-    /// All of these hold; none of them: every row passes.
+    /// All of these hold; an empty list passes every row.
     All(Vec<Filter>),
-    /// One of these holds; none of them: no row passes.
+    /// One of these holds; an empty list passes no row.
     Any(Vec<Filter>),
-    /// This does not hold. A test on null does not hold, so that its negation does.
+    /// This does not hold. A test on null does not hold, so its negation does.
     Not(Box<Filter>),
 }
 
@@ -142,7 +144,7 @@ impl Filter {
         }
     }
 
-    /// The tests that hold for every row that passes: those that no OR and no NOT contains.
+    /// The tests that hold for every row that passes: those outside any OR and NOT.
     pub fn required(&self) -> impl Iterator<Item = &Predicate> {
         let all = match self {
             Self::All(all) => all.as_slice(),
@@ -154,7 +156,7 @@ impl Filter {
         })
     }
 
-    /// Whether one of its tests is such, wherever it stands.
+    /// Whether one of its tests satisfies `is_such`, at any depth.
     pub fn any_test(&self, is_such: &mut impl FnMut(&Predicate) -> bool) -> bool {
         match self {
             Self::Test(test) => is_such(test),
@@ -167,13 +169,13 @@ impl Filter {
 /// A test on one row: `target comparison operands`. Null makes it false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
-    /// What is looked at.
+    /// The tested value.
     pub target: FilterTarget,
-    /// How.
+    /// The comparison.
     pub comparison: Comparison,
     /// One operand; several for `In`. A tuple's operand is an encoded tuple.
     pub operands: Vec<Value>,
-    /// The type both sides have.
+    /// The type of both sides.
     pub ty: CqlType,
 }
 

@@ -32,7 +32,7 @@ pub enum Partitions {
 /// Which rows of each partition a read or a deletion covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clustering {
-    /// Every row; the static row counts as one where there is no other.
+    /// Every row; the static row counts as one if the partition has no other.
     All,
     /// These full clustering keys, distinct, sorted. Tables without clustering columns have one row, with an empty key.
     Keys(Vec<Vec<u8>>),

@@ -1,7 +1,7 @@
-//! The `command` room: what a front end asks of the engine, with every name resolved and every value in.
+//! The `command` module: requests of a front end to the engine, with every name resolved and every value bound.
 //!
-//! A front end makes a command and the engine carries it out. `planner` makes commands from CQL; another front end makes them from
-//! its own language, or a program writes them down.
+//! A front end makes a command and the engine executes it. `planner` makes commands from CQL; another front end makes
+//! them from its own language, or a program builds them directly.
 //!
 //! ```text
 //! Read   table · selection · partitions · clustering · filters · order · groups · limits
@@ -12,8 +12,9 @@
 //! A command has two halves. One is made once for a statement and shared by all its executions: the table and, of a read, its
 //! [`Selection`]. The other is bound for each request: keys, operands, limits.
 //!
-//! Invariants: columns are places in `table.columns` of the table that the command holds, so a command keeps its meaning when the
-//! schema moves on. Keys are bytes ([`key`]), sorted and distinct where a type says so. A value is in its type's wire form.
+//! Invariants: columns are positions in `table.columns` of the table that the command holds, so a command keeps its
+//! meaning when the schema changes. Keys are bytes ([`key`]), sorted and distinct where a type says so. A value is in
+//! its type's wire form.
 //!
 //! Deliberately absent: text, syntax trees, bind markers after binding, frames, sessions, consistency levels, and how or where rows
 //! are stored.

@@ -1,19 +1,21 @@
-//! Where a page of a read ended, and so where the next one begins.
+//! The end of a page of a read, and so the start of the next one.
 
 use bytes::Bytes;
 
-/// Where a page ended: keys and what limits still allow, nothing of the statement. Another read of the same table can go on there: its
-/// own columns, filters and keys then say what it gives.
+/// The end of a page: keys and the remaining limits, nothing of the statement. Another read of the same table can
+/// resume there; its own columns, filters and keys then define its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The partition of the last row given.
+    /// The partition of the last row returned.
     pub partition_key: Bytes,
-    /// The last row's clustering key, when more rows of the partition may follow; `None`: go on behind the partition.
+    /// The last row's clustering key, if more rows of the partition may follow. `None` means resume after the
+    /// partition.
     pub clustering: Option<Bytes>,
-    /// Rows that LIMIT still allows; `None`: no limit.
+    /// Rows that LIMIT still allows. `None` means no limit.
     pub limit_rows: Option<u32>,
     /// Rows that PER PARTITION LIMIT still allows in this partition.
     pub partition_limit_rows: Option<u32>,
-    /// What the pages so far have left to be charged, in millionths of a request unit, below a hundredth.
+    /// The part of the charge of the pages so far that is not charged yet: below a hundredth of a request unit, in
+    /// millionths of one.
     pub charge_left_micros: u16,
 }

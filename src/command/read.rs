@@ -6,7 +6,7 @@ use super::{Clustering, ClusteringRange, Expression, Filter, Partitions, Selecti
 use crate::functions::Similarity;
 use crate::schema::{StorageId, Table};
 
-/// What an index is asked: its entries in these ranges stand for at least the rows that the read's filters let through.
+/// An index lookup: its entries in these ranges cover at least the rows that pass the read's filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexProbe {
     /// The index's name.
@@ -15,50 +15,50 @@ pub struct IndexProbe {
     pub storage_id: StorageId,
     /// Ranges of encoded values (`schema::IndexTarget`), disjoint, sorted.
     pub ranges: Vec<ClusteringRange>,
-    /// One value is looked for, so that entries come in the order of tokens. Two entries may still stand for one row.
+    /// A single value is looked up, so that entries come in token order. Two entries may still refer to one row.
     pub is_equality: bool,
 }
 
-/// An order by how near a column of vectors is to a vector.
+/// An order by the similarity of a vector column to a vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
-    /// The place of the column of vectors in `table.columns`.
+    /// The position of the vector column in `table.columns`.
     pub column: usize,
-    /// The name of its index, which says by what vectors are alike.
+    /// The name of its index, which defines the similarity.
     pub index: String,
-    /// By what vectors are alike.
+    /// The similarity function.
     pub similarity: Similarity,
     /// The vector that others are compared with.
     pub vector: Vec<f32>,
 }
 
-/// A read of rows of one table, ready to be carried out.
+/// A read of rows of one table, ready to be executed.
 #[derive(Clone, Debug)]
 pub struct Read {
     /// The table, as planned.
     pub table: Arc<Table>,
-    /// What is given back; its markers are bound.
+    /// The columns of the result; its markers are bound.
     pub selection: Arc<Selection>,
     /// Which partitions.
     pub partitions: Partitions,
     /// Which rows of each.
     pub rows: Clustering,
-    /// No row is named (`c IN ()`), and the static row of each partition is read all the same and takes a row's place in pages.
+    /// No row is named (`c IN ()`); the static row of each partition is still read and counts as a row in pages.
     pub counts_static: bool,
     /// Which rows pass.
     pub filter: Filter,
-    /// Each alone finds all rows that `filter` lets through, and others; empty: no index helps. An index whose build is not complete
-    /// must not be asked.
+    /// Each alone finds all rows that pass `filter`, and others. Empty means no index helps. An index whose build is
+    /// not complete must not be used.
     pub probes: Vec<IndexProbe>,
-    /// From the last row of each partition to the first.
+    /// Rows of each partition in descending clustering order.
     pub reversed: bool,
-    /// ORDER BY over several partitions (`IN`): sort the rows of the result by these columns of the table, each with `true`
-    /// for descending. Empty: as they come.
+    /// ORDER BY over several partitions (`IN`): sort the rows of the result by these columns of the table; `true` means
+    /// descending. Empty means unsorted.
     pub sort: Vec<(usize, bool)>,
-    /// ORDER BY … ANN OF: the rows nearest to a vector, as many as LIMIT says, the nearest first.
+    /// ORDER BY … ANN OF: the rows most similar to a vector, in that order, up to LIMIT.
     pub nearest: Option<Nearest>,
-    /// GROUP BY these leading key columns (how many of the primary key), `None` without. Aggregates without GROUP BY make one
-    /// group of everything.
+    /// GROUP BY these leading key columns (how many of the primary key). `None` means no GROUP BY; aggregates then make
+    /// one group of all rows.
     pub group_by: Option<Vec<Expression>>,
     /// DISTINCT: one row for each partition, from its key and static columns.
     pub distinct: bool,
@@ -69,7 +69,8 @@ pub struct Read {
 }
 
 impl Read {
-    /// All rows of these partitions, without limits. The selection must need what a filter or an order looks at.
+    /// All rows of these partitions, without limits. The selection must include the columns that a filter or an order
+    /// uses.
     #[must_use]
     pub const fn new(table: Arc<Table>, selection: Arc<Selection>, partitions: Partitions) -> Self {
         Self {
@@ -90,19 +91,19 @@ impl Read {
         }
     }
 
-    /// Whether all rows make one group, so that there is one row in the result.
+    /// Whether all rows form one group, so that the result has one row.
     #[must_use]
     pub fn is_one_group(&self) -> bool {
         !self.selection.aggregates.is_empty() && self.group_by.is_none()
     }
 
-    /// Whether rows go into groups rather than into the result.
+    /// Whether rows are grouped.
     #[must_use]
     pub fn is_grouped(&self) -> bool {
         self.group_by.is_some() || !self.selection.aggregates.is_empty()
     }
 
-    /// Whether it looks rows up by their whole keys, rather than visiting ranges of them.
+    /// Whether it looks up rows by their full keys, instead of scanning ranges.
     #[must_use]
     pub fn looks_up(&self) -> bool {
         matches!(self.partitions, Partitions::Keys(_))
@@ -110,36 +111,36 @@ impl Read {
     }
 }
 
-/// What the engine says of the indexes of a SELECT.
+/// The engine's decision about the indexes of a SELECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexUse {
     /// No probe was planned.
     None,
-    /// This index is used; `ordered`: its entries come in the order of the ring.
+    /// This index is used.
     Used {
         /// Its name.
         index: String,
-        /// Entries come in the order of the ring, and are sought a few at a time.
+        /// Entries come in ring order, and are read a few at a time.
         ordered: bool,
     },
-    /// None is used, for this reason.
+    /// No index is used, for this reason.
     Spared(Spared),
 }
 
-/// Why a SELECT that an index could answer goes by none.
+/// Why no index is used although one could answer the SELECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spared {
-    /// No index is complete: it is being built.
+    /// No index is complete yet.
     Building,
-    /// The index would cost more than the scan.
+    /// The index would be more expensive than the scan.
     Dearer {
-        /// Entries of the index that a page would read: at least as many.
+        /// Lower bound of the index entries that a page would read.
         entries: usize,
-        /// Rows that the scan would read, as the sizes tell.
+        /// Rows that the scan would read, estimated from the sizes.
         rows: u64,
     },
-    /// The logical partitions are read: no index finds their rows in the order of the answer.
+    /// The logical partitions are read: no index returns their rows in the order of the result.
     ByKey,
-    /// No token is asked for.
+    /// The token range is empty.
     NoTokens,
 }

@@ -1,10 +1,11 @@
-//! Changes of the schema: intents, and what they come to.
+//! Schema changes: intents, and their outcomes.
 //!
 //! ```text
-//! front end ─ SchemaIntent ─→ catalog: takes the change lock, then apply(schema of that moment, SchemaContext) ─→ SchemaOutcome
+//! front end ─ SchemaIntent ─→ catalog: takes the change lock, then apply(current schema, SchemaContext) ─→ SchemaOutcome
 //! ```
-//! A front end never computes the next schema itself: between its look at the schema and the change another one may come first. It
-//! hands over an intent ("create table X unless it is there"), which the catalog applies while no other change is made.
+//! A front end never computes the next schema itself: between its read of the schema and its change another change may
+//! come. It passes an intent ("create table X if it does not exist"), which the catalog applies while it makes no other
+//! change.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -12,31 +13,31 @@ use uuid::Uuid;
 use crate::profile::Profile;
 use crate::schema::{Schema, StorageId};
 
-/// A change of the schema that is asked for. CQL's statements are intents (`planner::ddl`); another front end makes its own.
+/// A requested schema change. CQL's statements are intents (`planner::ddl`); another front end makes its own.
 pub trait SchemaIntent: Send + Sync + 'static {
-    /// Why it is refused.
+    /// The type of its refusals.
     type Refusal: Send + 'static;
 
-    /// The next schema, from the one of this moment. Pure: time, uuids and numbers come with the context.
+    /// Computes the next schema from the current one. Pure: time, uuids and numbers come with the context.
     ///
     /// # Errors
     /// The schema does not permit the change; nothing has changed.
     fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Self::Refusal>;
 
-    /// Whether a table that it makes lies in the order of its partition keys, instead of by their hash. CQL's tables never do.
+    /// Whether a table that it creates is ordered by partition key instead of by hash. CQL's tables never are.
     fn orders_by_key(&self) -> bool {
         false
     }
 }
 
-/// What comes from outside.
+/// External inputs of a change.
 #[derive(Clone, Debug)]
 pub struct SchemaContext {
-    /// µs since 1970-01-01 UTC; when dropped columns are said to have been dropped.
+    /// µs since 1970-01-01 UTC; recorded as the time at which columns are dropped.
     pub now_micros: i64,
     /// The uuid of a new table or view, a version 1 one.
     pub new_id: Uuid,
-    /// The number in the store of a new table or view; one that no table has ever had.
+    /// The number in the store of a new table or view; never used before.
     pub storage_id: StorageId,
     /// Data centres and how many nodes each has.
     pub data_centers: Vec<(String, usize)>,
@@ -44,7 +45,7 @@ pub struct SchemaContext {
     pub profile: Profile,
 }
 
-/// How something has changed.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// CREATED
@@ -55,7 +56,7 @@ pub enum ChangeKind {
     Dropped,
 }
 
-/// What kind of thing has changed.
+/// The kind of object that has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeTarget {
     /// The keyspace itself.
@@ -70,12 +71,12 @@ pub enum ChangeTarget {
     Aggregate,
 }
 
-/// A change of the schema, as it is reported to clients.
+/// A schema change, as reported to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange {
-    /// How.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// What.
+    /// The kind of object.
     pub target: ChangeTarget,
     /// Its keyspace, or the keyspace itself.
     pub keyspace: String,
@@ -85,20 +86,20 @@ pub struct SchemaChange {
     pub arguments: Vec<String>,
 }
 
-/// What a change of the schema comes to.
+/// The outcome of a schema change.
 #[derive(Clone, Debug)]
 pub struct SchemaOutcome {
     /// The next schema; the same as before if `change` is `None`.
     pub schema: Schema,
-    /// `None`: nothing has changed.
+    /// `None` means nothing has changed.
     pub change: Option<SchemaChange>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// Tables whose rows are to be wiped once the next schema is in force.
+    /// Tables whose rows must be removed once the next schema is published.
     pub dropped_storage: Vec<StorageId>,
-    /// `storage_id` of the context is in use now.
+    /// Whether the context's `storage_id` is in use now.
     pub storage_id_used: bool,
-    /// A change of a table's physical partitions; the schema stays the same then.
+    /// A change of a table's physical partitions; the schema then stays the same.
     pub partition_change: Option<PartitionChangeOf>,
 }
 
@@ -145,42 +146,42 @@ impl SchemaOutcome {
     }
 }
 
-/// What is to become of some physical partitions.
+/// A change of physical partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionChange {
-    /// The one of this place becomes two, the right one beginning with it.
+    /// The partition that contains this position is split there; the position belongs to the right one.
     Split {
         /// The token.
         at: i64,
-        /// The first partition key of that token on the right; empty: all of the token is.
+        /// The first partition key of that token in the right one; empty means the whole token.
         partition_key: Bytes,
     },
-    /// Two neighbours become one.
+    /// Two neighbours are merged into one.
     Merge {
         /// The id of the one with the lower tokens.
         left: u64,
         /// The id of the other.
         right: u64,
     },
-    /// One goes into a new store of its own.
+    /// One moves to a store of its own.
     Lift {
         /// Its id.
         id: u64,
     },
-    /// One goes back into the main store.
+    /// One moves back to the main store.
     Lower {
         /// Its id.
         id: u64,
     },
 }
 
-/// A change and the table that it is of.
+/// A change, and the table whose partitions it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionChangeOf {
     /// The table's keyspace.
     pub keyspace: String,
     /// The table.
     pub table: String,
-    /// What is to change.
+    /// The change.
     pub change: PartitionChange,
 }

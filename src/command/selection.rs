@@ -1,4 +1,5 @@
-//! Selections: what a read gives back of each row or group. Made once for a statement and shared by all its reads.
+//! Selections: the columns that a read returns for each row or group. Made once for a statement and shared by all its
+//! reads.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::{Aggregate, Expression};
 use crate::schema::Table;
 use crate::types::CqlType;
 
-/// One column of a result: its place in metadata and how it is computed.
+/// One column of a result: its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultColumn {
     /// Name as the client sees it.
@@ -15,25 +16,28 @@ pub struct ResultColumn {
     pub ty: CqlType,
 }
 
-/// What a read gives back of each row or group.
+/// The columns that a read returns for each row or group.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// Metadata.
     pub columns: Arc<Vec<ResultColumn>>,
-    /// One for each column. Plain columns are `Expression::Column`, so that a cell can be copied straight into an answer.
+    /// One for each column. Plain columns are `Expression::Column`, so that a cell can be copied straight into an
+    /// answer.
     pub expressions: Vec<Expression>,
-    /// Aggregates that `expressions` refer to; empty without.
+    /// Aggregates that `expressions` refer to; empty if there are none.
     pub aggregates: Vec<Aggregate>,
-    /// Places in `table.columns` that must be read at all: for expressions, filters, grouping and sorting. Sorted.
+    /// Positions in `table.columns` that must be read: for expressions, filters, grouping and sorting. Sorted.
     pub needed: Vec<usize>,
     /// Whether write times or expiries are needed.
     pub needs_metadata: bool,
-    /// SELECT JSON: these columns, as they would be without JSON, become one text, which is the only one in `columns`.
+    /// SELECT JSON: these columns, as they would be without JSON, are combined into one text, which is the only one in
+    /// `columns`.
     pub json_columns: Option<Arc<Vec<ResultColumn>>>,
 }
 
 impl Selection {
-    /// These columns of a table, by their places in `table.columns`, as they are stored. A place that the table lacks is left out.
+    /// These columns of a table, by their positions in `table.columns`, as stored. A position that the table lacks is
+    /// left out.
     #[must_use]
     pub fn of_columns(table: &Table, places: &[usize]) -> Self {
         let columns = places

@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub enum Value {
     /// `null`
     Null,
-    /// Not set: leaves a column alone.
+    /// Not set: leaves a column unchanged.
     Unset,
     /// The value's wire bytes.
     Bytes(Bytes),

@@ -1,4 +1,4 @@
-//! Writes: what happens to the rows of one table.
+//! Writes: changes of the rows of one table.
 
 use std::sync::Arc;
 
@@ -7,47 +7,48 @@ use bytes::Bytes;
 use super::{ClusteringRange, Condition, Value};
 use crate::schema::Table;
 
-/// What happens to one column.
+/// The change of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnChange {
     /// One cell gets a value (frozen or native column).
     Set(Value),
     /// A multi-cell column is emptied and gets these elements (keys, values). The engine makes a list's keys.
     Replace(Vec<(Option<Bytes>, Bytes)>),
-    /// Elements are put into a set (value empty), a map, or (fields by i16 number) a user-defined type; `None` deletes one.
+    /// Elements are added to a set (value empty), a map, or (fields by i16 number) a user-defined type; `None` deletes
+    /// one.
     Put(Vec<(Bytes, Option<Bytes>)>),
-    /// Elements (a set's), keys (a map's) are taken out.
+    /// Elements (of a set) or keys (of a map) are removed.
     Remove(Vec<Bytes>),
     /// Values are appended to a list.
     Append(Vec<Bytes>),
-    /// Values are put before a list, in this order.
+    /// Values are prepended to a list, in this order.
     Prepend(Vec<Bytes>),
-    /// A list's element at a position gets a value, or goes (`None`). Needs a read.
+    /// A list's element at a position is set, or removed (`None`). Needs a read.
     SetAt(i32, Option<Bytes>),
-    /// All elements of a list equal to one of these go. Needs a read.
+    /// All elements of a list equal to one of these are removed. Needs a read.
     Discard(Vec<Bytes>),
-    /// A counter changes by this much.
+    /// A counter is incremented by this much.
     Increment(i64),
-    /// A bigint column gets the write's own timestamp, µs since 1970-01-01 UTC: the row's version, as an ETag is made of. It only grows:
-    /// of two writes the one with the later timestamp stands, and the node's timestamps never come twice nor go back, over restarts and
-    /// sweeps too. A conditional write may compare it.
+    /// A bigint column is set to the write's own timestamp, µs since 1970-01-01 UTC: the row's version, from which an
+    /// ETag is made. It only grows: of two writes the one with the later timestamp wins, and the node never issues a
+    /// timestamp twice or an earlier one, across restarts and sweeps too. A conditional write may compare it.
     Version,
 }
 
-/// Which rows of a partition a write is aimed at.
+/// The rows of a partition that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteTarget {
     /// These rows, by full clustering key.
     Rows(Vec<Vec<u8>>),
-    /// The static row alone.
+    /// The static row only.
     Static,
-    /// All rows in these ranges; only deleted.
+    /// All rows in these ranges; for deletes only.
     Ranges(Vec<ClusteringRange>),
-    /// The whole partition; only deleted.
+    /// The whole partition; for deletes only.
     Partition,
 }
 
-/// A write of rows of one table, ready to be carried out.
+/// A write of rows of one table, ready to be executed.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The table, as planned.
@@ -58,27 +59,27 @@ pub struct Write {
     pub partition_keys: Vec<Bytes>,
     /// Which rows.
     pub target: WriteTarget,
-    /// Operations on columns, by place in `table.columns`; those on static columns go to the static row.
+    /// Changes of columns, by position in `table.columns`; those of static columns go to the static row.
     pub operations: Vec<(usize, ColumnChange)>,
-    /// Whether it has operations on static columns, counting those whose values are not set.
+    /// Whether it changes static columns, including changes whose values are not set.
     pub names_static: bool,
-    /// Write time, µs since 1970-01-01 UTC. `None`: the request's, or the node's.
+    /// Write time, µs since 1970-01-01 UTC. `None` means the request's, or the node's.
     pub timestamp: Option<i64>,
-    /// Time to live, seconds; 0 is none. `None`: the table's default.
+    /// Time to live, seconds; 0 means no expiry. `None` means the table's default.
     pub ttl_seconds: Option<u32>,
-    /// What must hold for it to be applied.
+    /// The condition of its application.
     pub condition: Condition,
-    /// The columns a refused conditional answers with besides `[applied]`: places in `table.columns`.
+    /// The columns that a refused conditional write returns in addition to `[applied]`: positions in `table.columns`.
     pub condition_columns: Vec<usize>,
 }
 
-/// What a write does to its rows.
+/// The verb of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteVerb {
-    /// Writes columns and a row marker: the row is there even without values.
+    /// Writes columns and a row marker: the row exists even without values.
     Insert,
-    /// Writes columns; the row is there as long as one of them has a value.
+    /// Writes columns; the row exists as long as one of them has a value.
     Update,
-    /// Deletes columns, or whole rows where no column is named.
+    /// Deletes columns, or whole rows if no column is named.
     Delete,
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and how: TLS, logins, and addresses that other machines reach.
+//! Access: TLS, logins, and addresses that other machines can reach.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions
     }
 }
 
-/// Whose certificates clients may show.
+/// The client certificates that are accepted.
 fn clients(values: &Values) -> Result<Option<ClientTrust>, ConfigError> {
     let is_required = match values.text("tls-client-auth") {
         None | Some("optional") => false,
@@ -74,7 +74,7 @@ pub(super) fn credentials(values: &Values, profile: Profile) -> Result<Option<Cr
                 "the profile cosmos has account and account-key instead of user and password-file".into(),
             ));
         }
-        // Without a key the server makes one when it starts.
+        // Without a key the server generates one at its start.
         return Ok(key.map(|key| Credentials {
             user: account.to_owned(),
             password: key.to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn password_cost(values: &Values) -> Result<u32, ConfigError> {
 
 /// A client that can reach an address without a login can do everything.
 pub(super) fn refuse_open_network(server: &Options, allowed: bool) -> Result<(), ConfigError> {
-    // In the profile cosmos everybody logs in, if need be with a key that the server has made.
+    // In the profile cosmos every client logs in, if necessary with a key that the server has generated.
     if allowed || server.credentials.is_some() || server.profile.is_cosmos() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ pub(super) fn refuse_open_network(server: &Options, allowed: bool) -> Result<(),
     }
 }
 
-/// A login over plain text gives the password to everybody on the way.
+/// A login over plain text reveals the password to the network.
 pub(super) fn refuse_plain_text_login(server: &Options, allowed: bool) -> Result<(), ConfigError> {
     let is_login_required = server.credentials.is_some() || server.profile.is_cosmos();
     if allowed || !is_login_required {
@@ -153,7 +153,7 @@ fn is_reachable(address: &SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 
-/// Figures show what tables there are, and need no login.
+/// The admin port reveals which tables exist, and needs no login.
 pub(super) fn refuse_open_admin(listen: Option<SocketAddr>, allowed: bool) -> Result<(), ConfigError> {
     match listen {
         Some(address) if is_reachable(&address) && !allowed => Err(ConfigError::Together(format!(
@@ -185,7 +185,7 @@ mod tests {
     const NO_LOGIN: &str = "allow-unauthenticated-network";
     const PLAIN_TEXT: &str = "allow-plain-text-login";
 
-    /// What refuses a start; `None`: it starts.
+    /// The refusal of a start. `None` means it starts.
     fn start(given: &[(&str, &str)]) -> Option<String> {
         let given = given
             .iter()

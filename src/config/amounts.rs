@@ -1,4 +1,4 @@
-//! Limits, prices and guardrails: how much there may be of what.
+//! Limits, prices and guardrails.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::profile::Profile;
 use crate::server::Limits;
 use crate::throughput::Coefficients;
 
-/// What limits of size are multiplied with.
+/// The factor of size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     numerator: u32,
@@ -20,7 +20,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A limit, scaled; never nothing.
+    /// A limit, scaled; at least 1.
     pub(super) fn of(self, limit: u64) -> u64 {
         let scaled = u128::from(limit) * u128::from(self.numerator) / u128::from(self.denominator);
         u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
@@ -37,7 +37,7 @@ pub(super) fn scale(values: &Values) -> Result<Scale, ConfigError> {
     }
 }
 
-/// A limit that has a default in the `cosmos` profile only: `None` is none.
+/// A limit with a default in the `cosmos` profile only. `None` means no limit.
 fn limit<T: FromStr<Err: fmt::Display + 'static>>(
     values: &Values,
     name: &'static str,
@@ -59,7 +59,7 @@ pub(super) fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
     };
     let is_cosmos = values.parsed::<Profile>("profile")?.is_cosmos();
     let row_bytes = match values.text("row-bytes-max") {
-        // Not scaled: it keeps the server's memory within bounds, and is nothing that Cosmos has.
+        // Not scaled: it bounds the server's memory, and Cosmos has no such limit.
         Some("auto") | None if !is_cosmos => Some(SizeLimits::MERGED_ROW_BYTES_MAX),
         _ => scaled(limit(values, "row-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
     };
@@ -100,7 +100,7 @@ pub(super) fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError
     })
 }
 
-/// With less, one answer could not hold a page of the default size.
+/// With less, one response could not hold a page of the default size.
 const MEMORY_BYTES_LEAST: usize = 8 << 20;
 
 pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
@@ -125,7 +125,7 @@ pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
     })
 }
 
-/// Most entries of the request log: some 100 MB, when all texts are long.
+/// Most entries of the request log: some 100 MB if all texts are long.
 pub(super) const REQUEST_LOG_MAX: usize = 50_000;
 
 pub(super) fn prices(values: &Values) -> Result<Coefficients, ConfigError> {

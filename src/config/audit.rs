@@ -1,13 +1,13 @@
-//! What the settings of the audit log mean.
+//! Interprets the settings of the audit log.
 
 use super::{ConfigError, Values};
 use crate::cql::AuditCategory;
 use crate::server::audit::{AuditOptions, FILES_MAX};
 
-/// Least bytes of a file of the audit log: a record always finds room.
+/// Least bytes of a file of the audit log: it must hold any record.
 const AUDIT_FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// The audit log, if there is one.
+/// The audit log's options. `None` means there is no audit log.
 pub(super) fn audit(values: &Values) -> Result<Option<AuditOptions>, ConfigError> {
     let file_bytes_max: u64 = values.parsed("audit-file-bytes-max")?;
     if file_bytes_max < AUDIT_FILE_BYTES_MIN {

@@ -2,7 +2,7 @@
 
 use super::setting::{Setting, setting};
 
-/// Where it is.
+/// The file.
 pub(super) const LOG: Setting = setting(
     "audit-log",
     "FILE",
@@ -10,7 +10,7 @@ pub(super) const LOG: Setting = setting(
     "File of the audit log: a line of JSON for each login, refusal and statement of audit-categories; what a full disk refuses is lost, counted and logged [default: none]",
 );
 
-/// What stands in it.
+/// The recorded categories.
 pub(super) const CATEGORIES: Setting = setting(
     "audit-categories",
     "NAMES",
@@ -18,7 +18,7 @@ pub(super) const CATEGORIES: Setting = setting(
     "What the audit log records, with commas between: auth (logins, missing permissions), ddl, dcl (roles and permissions), dml, query, prepare, error (what failed otherwise), other, or all",
 );
 
-/// How long a file gets.
+/// The size of a file.
 pub(super) const FILE_BYTES: Setting = setting(
     "audit-file-bytes-max",
     "BYTES",
@@ -26,7 +26,7 @@ pub(super) const FILE_BYTES: Setting = setting(
     "Bytes of a file of the audit log; then it is FILE.1 and a new one begins",
 );
 
-/// How many there are.
+/// The number of files.
 pub(super) const FILES: Setting = setting(
     "audit-files-max",
     "NUMBER",

@@ -2,7 +2,7 @@
 
 use super::setting::{Setting, setting};
 
-/// Where its service is.
+/// The address of its service.
 pub(super) const ENDPOINT: Setting = setting(
     "bucket-endpoint",
     "URL",
@@ -10,7 +10,7 @@ pub(super) const ENDPOINT: Setting = setting(
     "Address of the bucket's service: http://HOST:PORT or https://HOST:PORT [default: the cloud's own]",
 );
 
-/// Where it is.
+/// The bucket's region.
 pub(super) const REGION: Setting = setting(
     "bucket-region",
     "NAME",
@@ -18,7 +18,7 @@ pub(super) const REGION: Setting = setting(
     "Region of an s3: bucket [default: AWS_REGION, else us-east-1]",
 );
 
-/// How requests name it.
+/// How requests name the bucket.
 pub(super) const PATH_STYLE: Setting = setting(
     "bucket-path-style",
     "BOOL",
@@ -26,7 +26,7 @@ pub(super) const PATH_STYLE: Setting = setting(
     "Name an s3: bucket in the path of requests; false: in the host's name",
 );
 
-/// How what is put is encrypted.
+/// How objects are encrypted.
 pub(super) const ENCRYPTION: Setting = setting(
     "bucket-encryption",
     "HOW",
@@ -42,7 +42,7 @@ pub(super) const LEASE: Setting = setting(
     "How long a server owns a bucket's prefix without a renewal, which it puts three times in that time; a start after a crash waits for it",
 );
 
-/// Whose certificates are trusted.
+/// The trusted certificates.
 pub(super) const CA_FILE: Setting = setting(
     "bucket-ca-file",
     "FILE",

@@ -1,21 +1,21 @@
-//! What a setting is.
+//! The description of a setting.
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// As on the command line, without its dashes, and in the file.
+    /// The name on the command line, without dashes, and in the file.
     pub name: &'static str,
-    /// What kind of value: for help.
+    /// The kind of value, for the help.
     pub value: &'static str,
-    /// The default, as text; `None`: not set, or computed (said in `help`).
+    /// The default, as text. `None` means not set, or computed (see `help`).
     pub default: Option<&'static str>,
     /// May be given several times.
     pub repeatable: bool,
-    /// What it does.
+    /// Its effect, for the help.
     pub help: &'static str,
 }
 
-/// One that is given once.
+/// A setting that is given once.
 pub(super) const fn setting(
     name: &'static str,
     value: &'static str,
@@ -31,7 +31,7 @@ pub(super) const fn setting(
     }
 }
 
-/// One that is on or off, and off unless it is given.
+/// A switch, off unless it is given.
 pub(super) const fn switch(name: &'static str, help: &'static str) -> Setting {
     setting(name, "BOOL", Some("false"), help)
 }

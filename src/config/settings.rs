@@ -7,7 +7,7 @@ use super::setting::{Setting, setting, switch};
 /// Settings whose values are never shown.
 pub const SECRETS: &[&str] = &["account-key", "admin-token"];
 
-/// Every setting. The only place to add one, besides the field of [`super::Config`] that it ends up in.
+/// Every setting. The only place to add one, besides its field of [`super::Config`].
 pub const SETTINGS: &[Setting] = &[
     setting(
         "data",

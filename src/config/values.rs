@@ -1,4 +1,4 @@
-//! What was said of each setting, as texts, and who said it.
+//! The values of all settings as texts, with their origins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::{SETTINGS, Setting};
 use crate::permissions::SecretError;
 use crate::profile::Profile;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Not set.
@@ -42,23 +42,23 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is wrong with the settings.
+/// Errors in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The configuration file is no TOML.
     #[error("{}: {source}", path.display())]
     Toml {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<toml::de::Error>,
     },
     /// The configuration file has a key that is no setting, or a value of the wrong kind.
@@ -68,30 +68,30 @@ pub enum ConfigError {
         path: PathBuf,
         /// The key.
         key: String,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
-    /// A value does not mean what it must.
+    /// A value is invalid.
     #[error("{name} = {value:?} ({origin}): {what}")]
     Value {
         /// The setting.
         name: &'static str,
         /// Its value.
         value: String,
-        /// Where it came from.
+        /// Its origin.
         origin: Origin,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
-    /// Others can read the password.
+    /// Other users can read the password.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Settings that do not go together.
+    /// Settings that contradict each other.
     #[error("{0}")]
     Together(String),
 }
 
-/// Where the profile `cosmos` serves unless told otherwise: this machine's own address, Cosmos's port.
+/// The default address of the profile `cosmos`: this machine's own, with Cosmos's port.
 const COSMOS_LISTEN: &str = "127.0.0.1:10350";
 
 /// The values of all settings as texts, with their origins.
@@ -146,7 +146,7 @@ impl Values {
         Ok(gathered)
     }
 
-    /// A setting that is not set is as in the profile.
+    /// Fills settings without a value from the profile.
     fn follow_profile(&mut self) {
         let Some(profile) = self.text("profile").and_then(|name| name.parse::<Profile>().ok()) else {
             return;
@@ -175,19 +175,19 @@ impl Values {
         !self.all(name).is_empty()
     }
 
-    /// Where a setting's value came from; `None`: there is no such setting.
+    /// The origin of a setting's value. `None` means there is no such setting.
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<&Origin> {
         self.values.get(name).map(|(_, origin)| origin)
     }
 
-    /// Takes a setting's value away.
+    /// Removes a setting's value.
     pub fn forget(&mut self, name: &'static str) {
         self.values.insert(name, (Vec::new(), Origin::Default));
     }
 
-    /// Gives a setting a verb's own value, unless it was given one. Of `listen` and `tls-listen` none is suggested that the profile
-    /// leaves out.
+    /// Sets a setting to a verb's own default, unless it was given a value. Of `listen` and `tls-listen`, those that
+    /// the profile leaves out get no default.
     pub fn suggest(&mut self, verb: &'static str, name: &'static str, value: &str) {
         if let Some((values, origin)) = self.values.get_mut(name) {
             let is_left_out = matches!(origin, Origin::Profile(_)) && values.is_empty();
@@ -247,10 +247,10 @@ impl Values {
         self.parsed(name).map(Duration::from_secs)
     }
 
-    /// Where figures are served; `None`: nowhere.
+    /// The address of the admin port. `None` means it is off.
     ///
     /// # Errors
-    /// The setting is no address.
+    /// The setting is not an address.
     pub fn admin_listen(&self) -> Result<Option<SocketAddr>, ConfigError> {
         Ok(self.addresses("admin-listen")?.into_iter().next_back())
     }
@@ -258,7 +258,7 @@ impl Values {
     /// The addresses of a setting.
     ///
     /// # Errors
-    /// One is no address.
+    /// A value is not an address.
     pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
         let mut addresses = Vec::new();
         for text in self.all(name) {
@@ -276,7 +276,7 @@ impl Values {
     }
 }
 
-/// What a value should have been, where the parser's own words do not say it.
+/// The expected form of a value, if the parser's message does not name it.
 fn expected(error: &(impl fmt::Display + 'static)) -> String {
     let error_of: &dyn std::any::Any = error;
     match error_of.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
@@ -287,8 +287,8 @@ fn expected(error: &(impl fmt::Display + 'static)) -> String {
     }
 }
 
-/// The address of `localhost:PORT`: always 127.0.0.1 (RFC 6761 §6.3), without the system's resolver. A program that carries its C library
-/// finds none in an image that has no /etc/hosts.
+/// The address of `localhost:PORT`: always 127.0.0.1 (RFC 6761 §6.3), without the system's resolver. A statically
+/// linked program cannot resolve it in an image without /etc/hosts.
 fn of_localhost(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok()?;
@@ -296,7 +296,7 @@ fn of_localhost(text: &str) -> Option<SocketAddr> {
     is_localhost.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-/// Why a text is no address to listen on, and what one looks like.
+/// Why a text is not an address to listen on, and what one looks like.
 fn not_an_address(text: &str, error: &std::io::Error) -> String {
     let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     match port {
@@ -348,7 +348,8 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// `file:` in the user's data directory, as the XDG base directories say; in the working directory without a home.
+/// `file:` in the user's data directory, according to the XDG base directories; in the working directory if there is no
+/// home.
 fn default_data(environment: impl Fn(&str) -> Option<String>) -> String {
     let absolute = |name| environment(name).filter(|path| Path::new(path).is_absolute());
     let home = absolute("XDG_DATA_HOME")

@@ -1,4 +1,4 @@
-//! What a request asks besides its statement, and what it gets back. Plain data; no frames.
+//! The parameters of a request besides its statement, and its answer. Plain data; no frames.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::command::{ResultColumn, SchemaChange, Value};
 use crate::partition::Consistency;
 use crate::throughput::RequestUnits;
 
-/// What a connection remembers between its requests.
+/// The state of a connection between its requests.
 #[derive(Clone, Debug, Default)]
 pub struct SessionState {
-    /// The keyspace of unqualified names: the last USE. `None` before the first.
+    /// The keyspace of unqualified names: the last USE. `None` means there was none.
     pub keyspace: Option<Arc<str>>,
-    /// The user who logged in; `None` where no login is needed.
+    /// The user who logged in. `None` means no login is required.
     pub user: Option<Arc<str>>,
-    /// Where the client is; for traces.
+    /// The client's address; for traces.
     pub client: Option<SocketAddr>,
     /// The virtual node that the client is connected to, from 0.
     pub node: usize,
-    /// The connection's part in the memory of all; `None`: its answers are not bounded.
+    /// The connection's share of the memory of all connections. `None` means its answers are not bounded.
     pub share: Option<Arc<Share>>,
 }
 
@@ -42,30 +42,30 @@ impl Default for Values {
     }
 }
 
-/// What goes with a QUERY, EXECUTE or BATCH.
+/// The parameters of a QUERY, EXECUTE or BATCH.
 #[derive(Clone, Debug, Default)]
 pub struct QueryParams {
-    /// How many replicas must take part.
+    /// The consistency level.
     pub consistency: Consistency,
-    /// `Serial` or `LocalSerial` for the decision of conditional statements; `None` means `Serial`.
+    /// `Serial` or `LocalSerial` for the decision of conditional statements. `None` means `Serial`.
     pub serial_consistency: Option<Consistency>,
     /// The values of the markers; a batch's members have their own.
     pub values: Values,
-    /// Rows in a page; `None`: not paged.
+    /// Rows in a page. `None` means not paged.
     pub page_size_rows: Option<u32>,
-    /// Where the page before ended. Not to be trusted.
+    /// Where the page before ended. Untrusted input.
     pub paging_state: Option<Bytes>,
-    /// The timestamp of writes that name none, µs since 1970-01-01 UTC; `None`: the node's.
+    /// The timestamp of writes that name none, µs since 1970-01-01 UTC. `None` means the node's.
     pub timestamp_micros: Option<i64>,
-    /// The keyspace of unqualified names; `None`: the session's.
+    /// The keyspace of unqualified names. `None` means the session's.
     pub keyspace: Option<Arc<str>>,
-    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC; `None`: now.
+    /// The time at which expiry is evaluated, seconds since 1970-01-01 UTC. `None` means now.
     pub now_seconds: Option<i32>,
-    /// The id under which the request is traced in `system_traces`; `None`: not traced.
+    /// The id under which the request is traced in `system_traces`. `None` means not traced.
     pub trace: Option<Uuid>,
     /// The custom payload: names and values, for clients that know them. Null values are empty.
     pub payload: Vec<(String, Bytes)>,
-    /// Bytes of the request's body, for logs; 0: not known.
+    /// Bytes of the request's body, for logs; 0 means not known.
     pub request_bytes: u32,
 }
 
@@ -113,16 +113,16 @@ impl ResultMetadata {
     }
 }
 
-/// What a statement answers.
+/// The answer to a statement.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The answer itself.
     pub kind: AnswerKind,
     /// Warnings for the client, in order.
     pub warnings: Vec<String>,
-    /// What was done on the way that a trace tells of.
+    /// Notes for a trace.
     pub notes: Vec<String>,
-    /// What the statement is charged.
+    /// The charge of the statement.
     pub charge: RequestUnits,
 }
 
@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// Bytes of its rows; 0 where it has none.
+    /// Bytes of its rows; 0 if it has none.
     #[must_use]
     pub const fn row_bytes(&self) -> usize {
         match &self.kind {
@@ -148,10 +148,10 @@ impl Answer {
     }
 }
 
-/// The kinds of answer: the protocol's kinds of RESULT but `Prepared`.
+/// The kinds of answer: the protocol's kinds of RESULT except `Prepared`.
 #[derive(Clone, Debug)]
 pub enum AnswerKind {
-    /// Done, nothing to say.
+    /// No content.
     Void,
     /// Rows.
     Rows(Rows),
@@ -161,7 +161,7 @@ pub enum AnswerKind {
     SchemaChange(SchemaChange),
 }
 
-/// Rows as they go into a frame.
+/// Rows as encoded in a frame.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// Columns.
@@ -170,7 +170,7 @@ pub struct Rows {
     pub row_count: u32,
     /// All cells, row by row, each as `[bytes]`: length i32 (−1 is null), then the value.
     pub content: Bytes,
-    /// Where the next page starts; `None`: there is none.
+    /// Where the next page starts. `None` means there is none.
     pub paging_state: Option<Bytes>,
 }
 

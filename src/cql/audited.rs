@@ -1,13 +1,14 @@
-//! What an audit log calls a statement: type, category, keyspace, scope. Names are those of Cassandra's `AuditLogEntryType`.
+//! The audit log's description of a statement: type, category, keyspace, scope. Names are those of Cassandra's
+//! `AuditLogEntryType`.
 //!
-//! Pure, and by the text alone: a statement that was refused has no plan. Only a server with an audit log asks.
+//! Pure, and by the text alone: a refused statement has no plan. Only a server with an audit log uses it.
 
 use grammar::ast::{DropKind, Name, QualifiedName, Statement};
 
 /// A group of types, by which the records of an audit log are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditCategory {
-    /// Logins, and what a role was not permitted to do.
+    /// Logins, and actions that a role was not permitted.
     Auth,
     /// Changes of the schema, TRUNCATE.
     Ddl,
@@ -19,7 +20,7 @@ pub enum AuditCategory {
     Query,
     /// Statements that are prepared.
     Prepare,
-    /// What failed, for other reasons than a missing permission.
+    /// Failures for other reasons than a missing permission.
     Error,
     /// USE, DESCRIBE, EXPLAIN.
     Other,
@@ -54,21 +55,21 @@ impl AuditCategory {
     }
 }
 
-/// A statement as an audit log calls it.
+/// A statement as the audit log describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audited {
     /// Its type.
     pub kind: &'static str,
     /// The category of the type.
     pub category: AuditCategory,
-    /// The keyspace that it is about; `None`: none.
+    /// The keyspace that it is about. `None` means no single one.
     pub keyspace: Option<String>,
-    /// The table, view, type, index, function or trigger that it is about; `None`: none.
+    /// The table, view, type, index, function or trigger that it is about. `None` means no single one.
     pub scope: Option<String>,
 }
 
 impl Audited {
-    /// Of a text in a session with this keyspace; `None`: it is no statement.
+    /// Describes a text in a session with this keyspace. `None` means the text is no statement.
     #[must_use]
     pub fn of(text: &str, keyspace: Option<&str>) -> Option<Self> {
         let statement = grammar::parse(text).ok()?;
@@ -93,8 +94,8 @@ impl Audited {
         })
     }
 
-    /// The category of a text that begins with the word of a plain read or write: all that is asked of most requests. `None`: only
-    /// [`Audited::of`] knows.
+    /// The category of a text that begins with the word of a plain read or write, which is enough for most requests.
+    /// `None` means only [`Audited::of`] can tell.
     #[must_use]
     pub fn plain_category(text: &str) -> Option<AuditCategory> {
         let text = text.trim_start();
@@ -114,7 +115,7 @@ enum Subject<'a> {
     Nothing,
     Keyspace(&'a Name),
     Scope(&'a QualifiedName),
-    /// Something of a table, with the table.
+    /// A part of a table, with the table.
     Part(&'a Name, &'a QualifiedName),
 }
 
@@ -123,7 +124,7 @@ fn about(statement: &Statement) -> (&'static str, AuditCategory, Subject<'_>) {
     use Subject::{Keyspace, Nothing, Scope};
     match statement {
         Statement::Select(select) => ("SELECT", Query, Scope(&select.table)),
-        // Cassandra calls an INSERT so.
+        // The name of an INSERT in Cassandra.
         Statement::Insert(insert) => ("UPDATE", Dml, Scope(&insert.table)),
         Statement::Update(update) => ("UPDATE", Dml, Scope(&update.table)),
         Statement::Delete(delete) => ("DELETE", Dml, Scope(&delete.table)),

@@ -1,4 +1,4 @@
-//! CQL statements executed: planned, checked, bound to commands, handed to the engine, answered.
+//! Executes CQL statements: plan, check, bind to commands, pass to the engine, answer.
 
 use super::error::{Error, RequestRefusal};
 use std::ops::Deref;
@@ -33,14 +33,14 @@ pub enum Member {
     Prepared(Arc<Statement>),
 }
 
-/// A database that speaks CQL: the engine, with what its statements need besides. Everything that is no statement, such as upkeep
-/// and figures, is the [`Engine`]'s, to which this derefs.
+/// A database that speaks CQL: the engine, with the state that its statements need in addition. Everything else, such
+/// as upkeep and figures, belongs to the [`Engine`], to which this derefs.
 #[derive(Debug)]
 pub struct Database {
     engine: Engine,
     plans: PlanCache,
     watch: Watch,
-    /// Empty: clients need no role.
+    /// Empty means clients need no role.
     pub(super) roles: OnceLock<Arc<RoleService>>,
 }
 
@@ -62,10 +62,10 @@ struct RequestScope<'a> {
 }
 
 impl Database {
-    /// Opens the database at a URL; makes one where there is none.
+    /// Opens the database at a URL; creates it if it does not exist.
     ///
     /// # Errors
-    /// When the store cannot be opened or its catalog cannot be read.
+    /// The store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, engine::Error> {
         let engine = Engine::open(options).await?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl Database {
         })
     }
 
-    /// The engine alone, for a front end beside this one.
+    /// The engine alone, for another front end.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
@@ -87,11 +87,11 @@ impl Database {
         &mut self.engine
     }
 
-    /// Refuses the keyspace that a request names for its unqualified tables if there is none. That of a session may be gone meanwhile:
-    /// then only statements with unqualified tables fail.
+    /// Refuses a keyspace that a request names for its unqualified tables but that does not exist. A session's keyspace
+    /// may have been dropped meanwhile: then only statements with unqualified tables fail.
     ///
     /// # Errors
-    /// [`RequestRefusal::NoKeyspace`] in Cassandra's words.
+    /// [`RequestRefusal::NoKeyspace`] with Cassandra's text.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
         gates::expect_keyspace(&self.catalog.load().schema, keyspace)
     }
@@ -99,11 +99,11 @@ impl Database {
     /// Plans a text in a keyspace.
     ///
     /// # Errors
-    /// When the text is no CQL or makes no sense.
+    /// The text is no CQL, or its meaning is invalid.
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let began = self.watch.begin();
         let prepared = self.plan_to_keep(keyspace, text);
-        self.watch.note_prepare(began, &prepared);
+        self.watch.count_prepare(began, &prepared);
         prepared
     }
 
@@ -113,7 +113,7 @@ impl Database {
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 
-    /// A refusal that advises what is switched off says that instead.
+    /// A refusal whose advice a guardrail forbids states that instead.
     fn reworded(&self, error: Error) -> Error {
         match (&error, self.guardrails.filtering_is_off()) {
             (Error::Plan(of), Some(instead)) if **of == planner::Error::NeedsFiltering => {
@@ -123,25 +123,25 @@ impl Database {
         }
     }
 
-    /// Runs a text.
+    /// Executes a text.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out.
+    /// Any refusal or failure of the statement.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut asked = self.request(session, params)?;
-        let planned = self.plans.plan(asked.keyspace.as_ref(), text, &asked.request.snapshot);
+        let mut scope = self.request(session, params)?;
+        let planned = self.plans.plan(scope.keyspace.as_ref(), text, &scope.request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
-            self.watch.note_unplanned(asked.request.began, &planned);
+            self.watch.count_unplanned(scope.request.began, &planned);
         }
-        self.run(&mut asked, &planned?).await
+        self.run(&mut scope, &planned?).await
     }
 
-    /// Runs a prepared statement.
+    /// Executes a prepared statement.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out.
+    /// Any refusal or failure of the statement.
     pub async fn execute(
         &self,
         session: &SessionState,
@@ -149,19 +149,19 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut asked = self.request(session, params)?;
-        let planned = statement.at(&asked.request.snapshot)?;
+        let mut scope = self.request(session, params)?;
+        let planned = statement.at(&scope.request.snapshot)?;
         if let Values::Positional(values) = &params.values {
             gates::prepared_values(&planned.planned, values.len())?;
         }
-        self.watch.note_prepared();
-        self.run(&mut asked, &planned).await
+        self.watch.count_prepared();
+        self.run(&mut scope, &planned).await
     }
 
-    /// Runs a batch of statements, each with its values.
+    /// Executes a batch of statements, each with its values.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out; then none of it was.
+    /// Any refusal or failure; then none of it was executed.
     pub async fn batch(
         &self,
         session: &SessionState,
@@ -170,14 +170,14 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let asked = self.request(session, params)?;
-        let batch = self.bind_batch(&asked, kind, members);
+        let scope = self.request(session, params)?;
+        let batch = self.bind_batch(&scope, kind, members);
         if batch.is_err() {
-            self.watch.note_unplanned(asked.request.began, &batch);
+            self.watch.count_unplanned(scope.request.began, &batch);
         }
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
-        let request = &asked.request;
+        let request = &scope.request;
         let mut charges = self.engine.charges(request);
         let outcome = self.engine.batch(request, &batch, &mut charges).await;
         let mut outcome = outcome.map(|written| answer_of(&batch, written)).map_err(Error::from);
@@ -187,30 +187,31 @@ impl Database {
                 .iter()
                 .map(|member| Arc::clone(&member.table))
                 .collect();
-            if self.writes_roles(asked.session, &tables) {
+            if self.writes_roles(scope.session, &tables) {
                 Box::pin(self.reload_roles()).await?;
             }
         }
-        self.watch.note(&subject, request.began, &outcome);
+        self.watch.record(&subject, request.began, &outcome);
         self.end(request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
     }
 
     fn bind_batch(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Batch, Error> {
         self.engine.rules.batch(kind)?;
-        // As in Cassandra all are parsed and counted before one is looked at further, and all is judged before a value is.
+        // As in Cassandra, all members are parsed and their markers counted before any is processed further, and all
+        // are checked before any value is.
         let mut planned = Vec::with_capacity(members.len());
         for (member, values) in members {
             let member = match member {
                 Member::Text(text) => self
                     .plans
-                    .plan(asked.keyspace.as_ref(), &text, &asked.request.snapshot)?,
-                Member::Prepared(statement) => statement.at(&asked.request.snapshot)?,
+                    .plan(scope.keyspace.as_ref(), &text, &scope.request.snapshot)?,
+                Member::Prepared(statement) => statement.at(&scope.request.snapshot)?,
             };
             gates::member_values(&member.planned, values.len())?;
             planned.push((member, values));
@@ -223,10 +224,10 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        self.permitted(asked, |permitted| gates::batch_permissions(permitted, &plans))?;
+        self.permitted(scope, |permitted| gates::batch_permissions(permitted, &plans))?;
         let mut bound = Vec::with_capacity(plans.len());
         for (plan, (_, values)) in plans.iter().zip(&planned) {
-            bound.push(plan.bind(values, asked.request.context())?);
+            bound.push(plan.bind(values, scope.request.context())?);
         }
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
@@ -253,25 +254,25 @@ impl Database {
         })
     }
 
-    async fn run(&self, asked: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        let mut charges = self.engine.charges(&asked.request);
-        let mut outcome = self.carry_out(asked, planned, &mut charges).await;
+    async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let mut charges = self.engine.charges(&scope.request);
+        let mut outcome = self.carry_out(scope, planned, &mut charges).await;
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // It begins again, so it is neither counted nor charged yet.
             return outcome;
         }
-        if self.writes_roles(asked.session, &planned.planned.tables) {
+        if self.writes_roles(scope.session, &planned.planned.tables) {
             Box::pin(self.reload_roles()).await?;
         }
         let subject = planned.subject(|| self.watch.subject(planned));
-        let request = &asked.request;
-        self.watch.note(subject, request.began, &outcome);
+        let request = &scope.request;
+        self.watch.record(subject, request.began, &outcome);
         let executed = Executed::Statement(&planned.origin);
         self.end(request, executed, &mut charges, &mut outcome);
         outcome
     }
 
-    /// Settles a request, and puts its charge into its answer.
+    /// Settles a request's charge, and puts it into its answer.
     #[inline]
     fn end(
         &self,
@@ -296,25 +297,25 @@ impl Database {
         }
     }
 
-    /// Whether a client's statement may have changed the rows that roles are read from.
+    /// Whether a client's statement may have changed the rows from which roles are read.
     fn writes_roles(&self, session: &SessionState, tables: &[Arc<Table>]) -> bool {
         self.roles.get().is_some()
             && session.user.is_some()
             && tables.iter().any(|table| table.keyspace == "system_auth")
     }
 
-    /// Checks what the session's role may do.
+    /// Checks the permissions of the session's role.
     fn permitted(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         check: impl FnOnce(Option<Permitted<'_>>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
             return check(None);
         };
-        let Some(role) = &asked.session.user else {
-            // The server's own requests come from no address.
-            return match asked.session.client {
+        let Some(role) = &scope.session.user else {
+            // The server's own requests have no client address.
+            return match scope.session.client {
                 None => check(None),
                 Some(_) => Err(RoleRefusal::Anonymous.into()),
             };
@@ -323,19 +324,19 @@ impl Database {
         check(Some(Permitted {
             roles: &roles,
             role,
-            keyspace: asked.keyspace.as_deref(),
-            schema: asked.request.schema(),
+            keyspace: scope.keyspace.as_deref(),
+            schema: scope.request.schema(),
             data_center: &self.engine.node().data_center,
         }))
     }
 
     async fn carry_out(
         &self,
-        asked: &mut RequestScope<'_>,
+        scope: &mut RequestScope<'_>,
         planned: &Arc<PlannedAt>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let params = asked.params;
+        let params = scope.params;
         let arranged;
         let values: &[Value] = match &params.values {
             Values::Positional(values) => values,
@@ -347,15 +348,15 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        self.permitted(asked, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
+        self.permitted(scope, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
         let engine = &self.engine;
-        let request = &asked.request;
+        let request = &scope.request;
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
                 let read = plan.bind(values, request.context())?;
                 gates::sorted_whole(params, plan, &read)?;
-                let mut answer = self.select(asked, planned, &read, values, charges).await?;
+                let mut answer = self.select(scope, planned, &read, values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
@@ -370,7 +371,7 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
-                // Boxed, as what follows: rare, and every request's future would be as large.
+                // Boxed, like the following: rare, and every request's future would be as large.
                 Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
@@ -378,36 +379,36 @@ impl Database {
                 charges.metadata();
                 Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
             }
-            Plan::Ddl(statement) => Box::pin(self.change_schema(asked, statement, charges)).await,
+            Plan::Ddl(statement) => Box::pin(self.change_schema(scope, statement, charges)).await,
             Plan::Describe(statement) => {
                 charges.metadata();
-                self.describe(asked, statement)
+                self.describe(scope, statement)
             }
             Plan::Explain(explained) => {
                 charges.metadata();
                 let page_rows = params.page_size_rows;
-                let told = explain::explain(engine, request, page_rows, planned, explained, values);
-                Box::pin(told)
+                let explaining = explain::explain(engine, request, page_rows, planned, explained, values);
+                Box::pin(explaining)
                     .await
                     .map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
             Plan::Auth(statement) => {
                 charges.metadata();
-                Box::pin(self.change_roles(asked.session, asked.keyspace.as_deref(), statement)).await
+                Box::pin(self.change_roles(scope.session, scope.keyspace.as_deref(), statement)).await
             }
         }
     }
 
     async fn select(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         planned: &PlannedAt,
         read: &Read,
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let params = asked.params;
-        let checked = self.engine.check_read(&asked.request, read, params.page_size_rows)?;
+        let params = scope.params;
+        let checked = self.engine.check_read(&scope.request, read, params.page_size_rows)?;
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
@@ -425,9 +426,9 @@ impl Database {
         let mut rows = FrameRows::default();
         let page = self
             .engine
-            .read(&asked.request, shape, checked, &paging, &mut rows, charges)
+            .read(&scope.request, shape, checked, &paging, &mut rows, charges)
             .await?;
-        planned.note_content_bytes(page.bytes);
+        planned.record_content_bytes(page.bytes);
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let columns = Arc::clone(&read.selection.columns);
             Arc::new(ResultMetadata::new(&read.table.keyspace, &read.table.name, columns))
@@ -447,26 +448,26 @@ impl Database {
 
     async fn change_schema(
         &self,
-        asked: &mut RequestScope<'_>,
+        scope: &mut RequestScope<'_>,
         statement: &Arc<ast::Statement>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let mut warnings = Vec::new();
-        let (keyspace, schema) = (asked.keyspace.as_deref(), asked.request.schema());
+        let (keyspace, schema) = (scope.keyspace.as_deref(), scope.request.schema());
         let passed = gates::change(&self.engine.guardrails, statement, schema, keyspace, &mut warnings);
         if let Err(refused) = passed {
-            // The engine charges a change that it is asked for; one that is refused here costs the same.
+            // The engine charges a change when it is requested; a refusal here costs the same.
             charges.metadata();
             return Err(refused);
         }
-        let given = ddl::with_payload(statement, |name| Some(asked.params.payload_value(name)?.as_ref()));
+        let given = ddl::with_payload(statement, |name| Some(scope.params.payload_value(name)?.as_ref()));
         let intent = DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
-            session_keyspace: asked.keyspace.clone(),
+            session_keyspace: scope.keyspace.clone(),
         };
-        let outcome = self.engine.change_schema(&mut asked.request, intent, charges).await?;
+        let outcome = self.engine.change_schema(&mut scope.request, intent, charges).await?;
         if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {
-            Box::pin(self.follow_schema(asked.session, change)).await?;
+            Box::pin(self.follow_schema(scope.session, change)).await?;
         }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
@@ -475,13 +476,13 @@ impl Database {
         Ok(answer)
     }
 
-    fn describe(&self, asked: &RequestScope<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
-        let keyspace = asked.keyspace.as_deref();
+    fn describe(&self, scope: &RequestScope<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
+        let keyspace = scope.keyspace.as_deref();
         let description = describe::describe(
             statement,
             keyspace,
-            asked.request.schema(),
-            self.engine.seen_by(asked.session.node),
+            scope.request.schema(),
+            self.engine.seen_by(scope.session.node),
         )
         .map_err(|error| RequestRefusal::Describe(Box::new(error)))?;
         let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
@@ -502,7 +503,7 @@ impl Database {
     }
 }
 
-/// What a batch answers.
+/// The answer to a batch.
 fn answer_of(batch: &Batch, written: Written) -> Answer {
     match batch.modifications.first() {
         Some(first) => answer_to(&first.table, written),
@@ -510,7 +511,7 @@ fn answer_of(batch: &Batch, written: Written) -> Answer {
     }
 }
 
-/// What a write of this table answers: nothing, or what its conditions came to.
+/// The answer to a write of this table: none, or the result of its conditions.
 fn answer_to(table: &Table, written: Written) -> Answer {
     let kind = written.decision.map_or(AnswerKind::Void, |decision| {
         AnswerKind::Rows(decision_rows(table, decision))
@@ -520,7 +521,7 @@ fn answer_to(table: &Table, written: Written) -> Answer {
     answer
 }
 
-/// What conditions came to: `[applied]`, and the rows that say why they did not hold.
+/// The result of conditions: `[applied]`, and the rows that show why they did not hold.
 fn decision_rows(table: &Table, decision: Decision) -> Rows {
     let mut columns = vec![ResultColumn {
         name: "[applied]".to_owned(),
@@ -554,7 +555,7 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
     }
 }
 
-/// Whether a read goes on where its paging state says. As in Cassandra one that is not cut into pages begins anew: one without a page
+/// Whether a read resumes at its paging state. As in Cassandra a read that is not paged starts over: one without a page
 /// size, one whose LIMIT fits into a page, and one that sorts by a vector.
 fn may_resume(read: &Read, page_rows: Option<u32>) -> bool {
     let is_grouped = read.group_by.is_some() || !read.selection.aggregates.is_empty();

@@ -1,4 +1,4 @@
-//! Why a CQL request is not carried out: what each room refused, as it refused it, and the protocol's code of each.
+//! Errors of a CQL request: each module's refusal as it is, and the protocol's code of each.
 
 use super::roles::RoleRefusal;
 use crate::consistency::WriteKind;
@@ -9,46 +9,46 @@ use crate::planner::ddl::DdlError;
 use crate::planner::{self, ddl, rules};
 use crate::wire::response::ErrorCode;
 
-/// Why a request was not carried out. Texts are Cassandra's where people read them.
+/// Why a request failed. Texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The text is no CQL.
     #[error(transparent)]
     Syntax(Box<grammar::SyntaxError>),
-    /// The statement makes no sense, or its values do not.
+    /// The statement or its values are invalid.
     #[error(transparent)]
     Plan(Box<planner::Error>),
-    /// A change of the schema that the schema does not permit.
+    /// A schema change that the schema does not permit.
     #[error(transparent)]
     Schema(Box<DdlError>),
-    /// The compatibility profile does not permit it.
+    /// The compatibility profile does not permit the statement.
     #[error(transparent)]
     Profile(Box<rules::Refusal>),
-    /// A statement about roles, or what a role may not do.
+    /// A statement about roles, or a missing permission.
     #[error(transparent)]
     Role(Box<RoleRefusal>),
-    /// The request around the statement.
+    /// The request itself, apart from the statement.
     #[error(transparent)]
     Request(RequestRefusal),
-    /// The command was not carried out.
+    /// The command failed.
     #[error(transparent)]
     Engine(engine::Error),
 }
 
-/// What is wrong with a request, whatever its statement.
+/// Errors of a request, whatever its statement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestRefusal {
-    /// The keyspace for its unqualified tables.
+    /// The keyspace for its unqualified tables does not exist.
     #[error("Keyspace '{0}' does not exist")]
     NoKeyspace(String),
     /// More or fewer values than markers.
     #[error("{} were {markers} markers(?) in CQL but {values} bound variables", if *in_batch { "There" } else { "there" })]
     Values {
-        /// Cassandra begins the text with a capital letter there.
+        /// Cassandra begins the text with a capital letter in a batch.
         in_batch: bool,
         /// Markers of the statement.
         markers: usize,
-        /// Values that came.
+        /// Values received.
         values: usize,
     },
     /// A member of a batch that writes nothing.
@@ -63,19 +63,19 @@ pub enum RequestRefusal {
     /// A read at ANY.
     #[error("ANY ConsistencyLevel is only supported for writes")]
     ReadAtAny,
-    /// A statement that Cassandra knows and this server does not carry out.
+    /// A statement that Cassandra knows and this server does not support.
     #[error(transparent)]
     Unsupported(ddl::Unsupported),
-    /// ALLOW FILTERING would be needed, and a guardrail forbids it: its words.
+    /// ALLOW FILTERING would be needed, and a guardrail forbids it: its text.
     #[error("{0}")]
     FilteringIsOff(&'static str),
     /// A guardrail.
     #[error(transparent)]
     Guardrail(Violation),
-    /// What DESCRIBE does not find.
+    /// DESCRIBE of an unknown object.
     #[error(transparent)]
     Describe(Box<crate::schema::describe::DescribeError>),
-    /// A paging state that this server did not give out for the table.
+    /// A paging state that this server did not issue for the table.
     #[error("Invalid value for the paging state")]
     PagingState,
 }
@@ -141,7 +141,7 @@ impl Error {
         }
     }
 
-    /// Whether the server itself, or what it runs on, is at fault.
+    /// Whether the server itself, or its environment, is at fault.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         matches!(

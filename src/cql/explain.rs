@@ -1,9 +1,9 @@
-//! EXPLAIN, carried out: the planner's stages, what the command would be charged, and what would be cheaper.
+//! Executes EXPLAIN: the planner's stages, what the command would be charged, and what would be cheaper.
 //!
 //! ```text
 //! charge    one for each stage that costs something, and the sum       cheaper   another way to the same rows
 //! ```
-//! The way and the price are the engine's ([`Engine::estimate_read`]); this room puts them in words.
+//! The engine provides the path and the price ([`Engine::estimate_read`]); this module puts them into words.
 
 use super::error::Error;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::schema::{ColumnKind, Schema, system};
 use crate::throughput::{Charges, Stage as Charged};
 use crate::types::quoted;
 
-/// The views that writes keep: what that costs depends on the rows that are there.
+/// The views that writes update: the cost depends on the stored rows.
 fn views(schema: &Schema, writes: &[Write]) -> Option<Stage> {
     let of = |write: &Write| {
         let keyspace = schema.keyspaces.get(&write.table.keyspace)?;
@@ -62,7 +62,7 @@ pub(super) async fn explain(
             let write = plan.bind(values, context)?;
             let mut stages = explain::modification(&write);
             let charges = engine.estimate_writes(request, std::slice::from_ref(&write))?;
-            stages.extend(told(&charges, false));
+            stages.extend(charge_stages(&charges, false));
             stages.extend(views(request.schema(), std::slice::from_ref(&write)));
             stages.extend(cheaper_write(&write).map(|text| ("cheaper", text)));
             stages
@@ -70,7 +70,10 @@ pub(super) async fn explain(
         Plan::Batch(plan) => {
             let batch = plan.bind(values, context)?;
             let mut stages = explain::batch(&batch);
-            stages.extend(told(&engine.estimate_writes(request, &batch.modifications)?, false));
+            stages.extend(charge_stages(
+                &engine.estimate_writes(request, &batch.modifications)?,
+                false,
+            ));
             stages.extend(views(request.schema(), &batch.modifications));
             stages
         }
@@ -102,7 +105,7 @@ pub(super) async fn explain(
 
 fn read_stages(read: &Read, estimate: &ReadEstimate) -> Vec<Stage> {
     let mut stages = explain::select(read, &estimate.index);
-    stages.extend(told(&estimate.charges, estimate.at_least));
+    stages.extend(charge_stages(&estimate.charges, estimate.at_least));
     if !system::is_local(&read.table.keyspace) && !estimate.looks_up {
         let cheaper = cheaper_reads(read, estimate);
         stages.extend(cheaper.into_iter().map(|text| ("cheaper", text)));
@@ -111,18 +114,18 @@ fn read_stages(read: &Read, estimate: &ReadEstimate) -> Vec<Stage> {
 }
 
 /// Charges as stages.
-fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
+fn charge_stages(charges: &Charges, at_least: bool) -> Vec<Stage> {
     let stages = Charged::ALL.into_iter().map(|stage| (stage.name(), charges.of(stage)));
-    let mut told: Vec<Stage> = stages
+    let mut listed: Vec<Stage> = stages
         .filter(|(_, units)| units.in_hundredths() > 0)
         .map(|(name, units)| ("charge", format!("{name}: {units}")))
         .collect();
     let about = if at_least { "at least" } else { "about" };
-    told.push(("charge", format!("{about} {} request units in all", charges.total())));
-    told
+    listed.push(("charge", format!("{about} {} request units in all", charges.total())));
+    listed
 }
 
-/// Another way to the same rows, if there is one.
+/// Cheaper reads of the same rows, if there are any.
 fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     let charges = &estimate.charges;
     let table = select.table.as_ref();
@@ -171,7 +174,7 @@ fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     cheaper
 }
 
-/// Another way to write the same, if there is one.
+/// A cheaper way to write the same, if there is one.
 fn cheaper_write(modification: &Write) -> Option<String> {
     if modification.condition != Condition::Always {
         return Some("without IF: no row would be read first".to_owned());

@@ -1,5 +1,5 @@
-//! Checks of a CQL request before a command is made of it, in the order in which requests pass them. The checks of commands follow:
-//! `engine::gates` lists them, and the phases of both.
+//! Checks of a CQL request before its command is made, in the order in which requests pass them. The checks of commands
+//! follow: `engine::gates` lists them, and the phases of both.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::schema::Schema;
 
 // 1. Names.
 
-/// The keyspace that a request names for its unqualified tables exists. The keyspace of a session may have been dropped: then only
-/// statements with unqualified tables fail, in the planner.
+/// The keyspace that a request names for its unqualified tables exists. A session's keyspace may have been dropped:
+/// then only statements with unqualified tables fail, in the planner.
 pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> {
     match &params.keyspace {
         Some(keyspace) => expect_keyspace(schema, keyspace),
@@ -40,12 +40,12 @@ pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
     Ok(planned.check_values(values)?)
 }
 
-/// The same of a prepared statement; Cassandra has other words for it.
+/// The same for a prepared statement; Cassandra uses another text for it.
 pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
     count_values(false, planned, values)
 }
 
-/// The same of a member of a batch, before any member is planned further.
+/// The same for a member of a batch, before any member is planned further.
 pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
     count_values(true, planned, values)
 }
@@ -65,8 +65,8 @@ fn count_values(in_batch: bool, planned: &Planned, values: usize) -> Result<(), 
 
 // 2. Permissions.
 
-/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at. `permitted` is what its
-/// role was granted; `None`: there are no roles, or the server asks itself.
+/// The session's permissions, by the plan alone: Cassandra's `authorize` comes before any value is checked. `permitted`
+/// is what its role was granted. `None` means there are no roles, or the request is the server's own.
 pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Result<(), Error> {
     if let Some(permitted) = permitted {
         permitted.data_center()?;
@@ -84,7 +84,7 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
     }
 }
 
-/// The same of a batch.
+/// The same for a batch.
 pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
     if let Some(permitted) = permitted {
         permitted.data_center()?;

@@ -1,17 +1,19 @@
-//! The `cql` room: the first front end. CQL text or a prepared statement and its values in, an [`Answer`] for a frame out.
+//! The `cql` module: the first front end. CQL text or a prepared statement and its values in, an [`Answer`] for a frame
+//! out.
 //!
 //! ```text
 //! text ─ plans ─→ PlannedAt ─ gates, bind ─→ command ─→ engine::Engine ─→ rows, outcome, receipt ─→ Answer
 //! ```
-//! A statement's life: its text is planned once ([`Statement`], or the plan cache) and again when the schema has moved; each execution
-//! binds values, passes the checks (`gates`), and hands a [`command`](crate::command) to the engine. What the engine gives becomes an
-//! [`Answer`]: rows as the frame wants them, a paging state, warnings, notes for a trace, the charge.
+//! A statement's life: its text is planned once ([`Statement`], or the plan cache) and again when the schema has
+//! changed; each execution binds values, passes the checks (`gates`), and passes a [`command`](crate::command) to the
+//! engine. The engine's result becomes an [`Answer`]: rows in frame encoding, a paging state, warnings, notes for a
+//! trace, the charge.
 //!
-//! Invariants: a request is settled once, whether it was carried out or failed. A plan is never used in another generation of the
-//! catalog than its own.
+//! Invariants: each request's charge is settled exactly once, whether the request succeeded or failed. A plan is used
+//! only in the catalog generation for which it was made.
 //!
-//! Deliberately absent: how and where rows are stored, budgets, replicas (the engine's); frames, sockets, the cache of prepared
-//! statements by id (the server's).
+//! Deliberately absent: how and where rows are stored, budgets, replicas (the engine); frames, sockets, the cache of
+//! prepared statements by id (the server).
 
 mod answer;
 mod audited;

@@ -1,16 +1,16 @@
-//! Paging states: a [`Position`] in a form that outlives restarts and that no client can forge.
+//! Paging states: a [`Position`] in a form that is valid after restarts and that no client can forge.
 //!
 //! ```text
 //! version u8 = 2 · digest of the table [8] · flags u8 · rows left u32 · rows left in the partition u32
 //! · with 08: charge left u16 · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
-//! flags: 01 limit · 02 per-partition limit · 04 inside the partition, behind this clustering key (otherwise: behind the partition)
-//!        08 a part of a hundredth of a request unit is left to be charged
+//! flags: 01 limit · 02 per-partition limit · 04 inside the partition, after this clustering key (otherwise: after the partition)
+//!        08 a part of a hundredth of a request unit is not charged yet
 //! ```
 //! Version 1, read but no longer written, has a digest of the statement's text and values in place of the table's.
 //!
-//! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement of other text,
-//! columns or limits goes on at the position. It holds no snapshot: the next page sees what is there then. The checksum is keyed with a
-//! secret of this store's catalog.
+//! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement
+//! with another text, columns or limits resumes at the position. It holds no snapshot: the next page sees the rows
+//! stored then. The checksum is keyed with a secret of this store's catalog.
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
@@ -26,10 +26,10 @@ const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
 const HAS_CHARGE: u8 = 0x08;
 
-/// Ties a paging state to what it belongs to.
+/// Ties a paging state to its table or statement.
 pub(crate) type StateDigest = [u8; 8];
 
-/// Ties a paging state to its table: one that was dropped and made again with the same keys is the same table.
+/// Ties a paging state to its table. A table that was dropped and created again with the same keys counts as the same.
 pub(super) fn table_digest(table: &Table) -> StateDigest {
     let keys: Vec<String> = table
         .partition_key()
@@ -69,13 +69,13 @@ fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StateDigest {
 }
 
 impl PagingKey {
-    // A hash within a hash, as in HMAC, so that no client can extend a state that it was given.
+    // A hash within a hash, as in HMAC, so that no client can extend a state that it received.
     fn checksum(&self, state: &[u8]) -> [u8; 8] {
         let inner = digest([self.0.as_slice(), state]);
         digest([self.0.map(|byte| byte ^ 0x5c).as_slice(), inner.as_slice()])
     }
 
-    /// The state that goes to the client.
+    /// The paging state to send to the client.
     pub(crate) fn seal(&self, table: StateDigest, position: &Position) -> Bytes {
         let mut state = Vec::with_capacity(40 + position.partition_key.len());
         state.push(VERSION);
@@ -104,16 +104,18 @@ impl PagingKey {
         state.into()
     }
 
-    /// Any bytes with the checksum of a state: what fuzzing needs to get past it.
+    /// Adds a valid checksum to any bytes: fuzzing needs it to pass the check.
     #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn with_checksum(&self, state: &[u8]) -> Bytes {
         [state, &self.checksum(state)].concat().into()
     }
 
-    /// Reads what [`PagingKey::seal`] wrote for the same table, or an earlier program for the same statement and values.
+    /// Reads what [`PagingKey::seal`] wrote for the same table, or what an earlier program wrote for the same statement
+    /// and values.
     ///
     /// # Errors
-    /// [`RequestRefusal::PagingState`] in Cassandra's words when the checksum is wrong, or it was given out for another table.
+    /// [`RequestRefusal::PagingState`] with Cassandra's text if the checksum is wrong, or the state was issued for
+    /// another table.
     pub(crate) fn open(
         &self,
         table: StateDigest,
@@ -125,6 +127,7 @@ impl PagingKey {
 
     fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {
         let (sealed, checksum) = state.split_last_chunk::<8>()?;
+        // Nothing in the state is used before this check: it comes from the client.
         if self.checksum(sealed) != *checksum {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Plans: statements with everything that does not depend on values, made again when the schema moves.
+//! Plans: the parts of statements that do not depend on values, made again when the schema changes.
 
 use super::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,16 +18,16 @@ use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 use crate::schema::Table;
 
-/// Plans of unprepared texts that are kept; texts with literals in them rarely come again.
+/// Most plans of unprepared texts that are cached; texts with literals rarely come again.
 const TEXTS_MAX: usize = 512;
 
-/// Longer texts are not kept.
+/// Longer texts are not cached.
 const TEXT_BYTES_MAX: usize = 2048;
 
 /// A statement planned in one schema.
 #[derive(Debug)]
 pub(crate) struct PlannedAt {
-    /// What logs show of it; its text is the whole CQL.
+    /// Its description in logs; its text is the whole CQL.
     pub(crate) origin: Arc<Origin>,
     /// The catalog's generation that it was planned in.
     pub(crate) generation: u64,
@@ -40,18 +40,18 @@ pub(crate) struct PlannedAt {
     fully_qualified: bool,
     shape: OnceLock<Shape>,
     subject: OnceLock<Arc<Subject>>,
-    /// How many bytes of rows the last answer had.
+    /// Bytes of rows in the last answer.
     content_bytes: AtomicUsize,
 }
 
-/// Room for rows is made ahead up to this many bytes; a larger answer pays for growing.
+/// Most bytes of rows for which a buffer is allocated in advance; a larger answer pays for growing.
 const CONTENT_BYTES_AHEAD_MAX: usize = 64 * 1024;
 
 impl PlannedAt {
     /// Parses and plans a text.
     ///
     /// # Errors
-    /// When the text is no CQL or makes no sense in this schema.
+    /// The text is no CQL, or is invalid in this schema.
     pub(crate) fn new(text: Arc<str>, keyspace: Option<&str>, snapshot: &Snapshot) -> Result<Self, Error> {
         let statement = grammar::parse(&text)?;
         let statement = snapshot.rules.translate(statement, &text)?;
@@ -79,34 +79,34 @@ impl PlannedAt {
         })
     }
 
-    /// How much room to make for the rows of an answer: as much as the last one took, for growing a buffer step by step costs
-    /// more than a little too much room.
+    /// The initial capacity for the rows of an answer: as much as the last one took, because growing a buffer step by
+    /// step costs more than a little excess.
     pub(crate) fn content_bytes_ahead(&self) -> usize {
         self.content_bytes.load(Ordering::Relaxed)
     }
 
-    /// An answer's rows took so many bytes.
-    pub(crate) fn note_content_bytes(&self, bytes: usize) {
+    /// Records the bytes that an answer's rows took.
+    pub(crate) fn record_content_bytes(&self, bytes: usize) {
         let noted = bytes.saturating_add(bytes / 8).clamp(128, CONTENT_BYTES_AHEAD_MAX);
-        // Written only when it is far off, so that a statement that everyone uses stays in every core's cache.
+        // Written only if it differs much, so that a statement in wide use stays in every core's cache.
         let before = self.content_bytes.load(Ordering::Relaxed);
         if noted > before || noted < before / 2 {
             self.content_bytes.store(noted, Ordering::Relaxed);
         }
     }
 
-    /// Where it is counted; `make` says so the first time.
+    /// The subject under which it is counted; `make` provides it the first time.
     pub(crate) fn subject(&self, make: impl FnOnce() -> Arc<Subject>) -> &Arc<Subject> {
         self.subject.get_or_init(make)
     }
 
-    /// What of a SELECT does not depend on its values.
+    /// The parts of a SELECT that do not depend on its values.
     pub(crate) fn shape(&self, select: &Read) -> &Shape {
         self.shape.get_or_init(|| Shape::of(select))
     }
 }
 
-/// Whether the keyspace of the session plays no part in what the statement means.
+/// Whether the meaning of the statement is independent of the session's keyspace.
 fn is_fully_qualified(statement: &grammar::ast::Statement) -> bool {
     use grammar::ast::{Modification, Statement};
     let modification = |modification: &Modification| match modification {
@@ -141,7 +141,7 @@ fn tables_of(plan: &Plan) -> Vec<Arc<Table>> {
     }
 }
 
-/// A prepared statement: its text and the plan that fits the schema in force.
+/// A prepared statement: its text and the plan for the current schema.
 #[derive(Debug)]
 pub struct Statement {
     keyspace: Option<Arc<str>>,
@@ -156,10 +156,10 @@ impl Statement {
         }
     }
 
-    /// The plan for this moment; made anew when the catalog has changed since.
+    /// The plan for this snapshot; made again if the catalog has changed since.
     ///
     /// # Errors
-    /// When the statement makes no sense any more.
+    /// The statement is no longer valid.
     pub(crate) fn at(&self, snapshot: &Snapshot) -> Result<Arc<PlannedAt>, Error> {
         let planned = self.current.load_full();
         if planned.generation == snapshot.generation {
@@ -177,25 +177,25 @@ impl Statement {
         Arc::clone(&self.current.load().planned.markers)
     }
 
-    /// For each column of the partition key the marker that gives it; empty unless every one has one.
+    /// For each column of the partition key the marker that binds it; empty unless every column has one.
     #[must_use]
     pub fn partition_key_markers(&self) -> Vec<u16> {
         self.current.load().planned.partition_key_markers.clone()
     }
 
-    /// The columns of its rows; `None`: no rows, or not always the same.
+    /// The columns of its rows. `None` means no rows, or varying columns.
     #[must_use]
     pub fn result(&self) -> Option<Arc<ResultMetadata>> {
         self.current.load().result.clone()
     }
 
-    /// The tables that its plan was made with.
+    /// The tables of its plan.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<Table>> {
         tables_of(&self.current.load().planned.plan)
     }
 
-    /// The version of the schema that its plan was made in.
+    /// The version of the schema of its plan.
     #[must_use]
     pub fn schema_version(&self) -> Uuid {
         self.current.load().schema_version
@@ -211,8 +211,8 @@ impl Statement {
 /// The session's keyspace, and the text.
 type PlanKey = (Option<Arc<str>>, Arc<str>);
 
-/// Plans of texts that came unprepared, by keyspace and text. Forgets everything when it is full, since a full cache of texts
-/// that come once is worth nothing.
+/// Plans of unprepared texts, by keyspace and text. A full cache is emptied, because a cache full of texts that come
+/// only once is worthless.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
     plans: Mutex<HashMap<PlanKey, Arc<PlannedAt>>>,
@@ -256,7 +256,7 @@ impl PlanCache {
     }
 }
 
-/// Which kind of statement a plan is.
+/// The kind of statement of a plan.
 fn kind_of(plan: &Plan) -> StatementKind {
     match plan {
         Plan::Select(_) => StatementKind::Select,

@@ -1,10 +1,11 @@
-//! The shape of a statement: its text without the values in it, for logs that are not to hold them.
+//! The shape of a statement: its text without values, for logs that must not contain them.
 
-/// Longest shape that is kept, in bytes.
+/// Longest shape, in bytes.
 const SHAPE_BYTES_MAX: usize = 2048;
 
-/// A CQL text with `?` in place of each constant, without comments, and with single spaces. Names stay, quoted ones too. What cannot be
-/// read as CQL (a text that does not end) is one constant. At most 2048 bytes, cut off with `…`.
+/// A CQL text with `?` in place of each constant, without comments, and with single spaces. Names stay, including
+/// quoted ones. Text that cannot be tokenised (an unterminated string) counts as one constant. At most 2048 bytes, cut
+/// off with `…`.
 pub(super) fn shape(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(SHAPE_BYTES_MAX + 4));
     let mut rest = text;
@@ -53,7 +54,7 @@ fn is_uuid(token: &str) -> bool {
     is_hex && [8, 4, 4, 4, 12].iter().all(|length| lengths.next() == Some(*length)) && lengths.next().is_none()
 }
 
-/// Bytes of the token that a text begins with.
+/// Bytes of the first token of a text.
 fn token_bytes(text: &str, first: char) -> usize {
     let bytes = text.as_bytes();
     let to = |end: &str, from: usize| {

@@ -1,4 +1,4 @@
-//! Counts statements by kind and table, and times them.
+//! Counts statements by kind and table, and measures their time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +12,13 @@ use crate::metrics::{Access, StatementKind, Statements, Subject};
 use crate::planner::Plan;
 use crate::schema::{Table, system};
 
-/// The counters of statements, and the clock that times them.
+/// The counters of statements, and the clock for their time.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// All counters.
     pub(super) statements: Arc<Statements>,
     clock: Clock,
-    /// PREPARE, on whichever table.
+    /// PREPARE, for every table.
     prepare: Arc<Subject>,
     /// Texts that could not be planned.
     unplanned: Arc<Subject>,
@@ -34,13 +34,13 @@ impl Watch {
         }
     }
 
-    /// When a request begins that begins here.
+    /// The start time of a request that begins now.
     pub(super) fn begin(&self) -> Duration {
         turn::begin(|| self.clock.monotonic())
     }
 
     /// Counts a request that has been answered.
-    pub(super) fn note<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
+    pub(super) fn record<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
         if outcome.is_err() {
             subject.failed();
         }
@@ -48,16 +48,16 @@ impl Watch {
     }
 
     /// Counts a PREPARE.
-    pub(super) fn note_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.prepare, began, outcome);
+    pub(super) fn count_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.record(&self.prepare, began, outcome);
     }
 
     /// Counts a request whose statement could not be read or planned.
-    pub(super) fn note_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.unplanned, began, outcome);
+    pub(super) fn count_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.record(&self.unplanned, began, outcome);
     }
 
-    /// Where a plan is counted.
+    /// The subject under which a plan is counted.
     pub(super) fn subject(&self, planned: &PlannedAt) -> Arc<Subject> {
         let plan = &planned.planned.plan;
         let access = match plan {
@@ -70,7 +70,7 @@ impl Watch {
             .subject(planned.origin.kind, accesses(planned.planned.tables.iter(), access))
     }
 
-    /// Where a batch is counted.
+    /// The subject under which a batch is counted.
     pub(super) fn batch_subject(&self, batch: &Batch) -> Arc<Subject> {
         let tables = batch.modifications.iter().map(|modification| &modification.table);
         self.statements
@@ -78,12 +78,12 @@ impl Watch {
     }
 
     /// Counts the execution of a prepared statement.
-    pub(super) fn note_prepared(&self) {
+    pub(super) fn count_prepared(&self) {
         self.statements.prepared.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Each table once. Tables that the server makes itself are not counted by table, as in Cassandra.
+/// Each table once. As in Cassandra, virtual and system tables are not counted by table.
 fn accesses<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, access: Access) -> Vec<(u128, Access)> {
     let mut ids: Vec<u128> = tables
         .filter(|table| !system::is_local(&table.keyspace))

@@ -1,4 +1,4 @@
-//! Guardrails of reads and writes: what a command tells by itself.
+//! Guardrails of reads and writes that a command alone decides.
 
 use super::{CELL_BYTES, Guardrails, Violation, amount, ensure, grade, guard};
 use crate::command::{Clustering, ColumnChange, Partitions, Read, Write};
@@ -8,11 +8,11 @@ use crate::types::CqlType;
 const LIST_PATH_BYTES: usize = 16;
 
 impl Guardrails {
-    /// Looks at a bound SELECT; `page_rows` is the size of its pages, if it is paged.
+    /// Checks a bound SELECT; `page_rows` is the size of its pages, if it is paged.
     ///
     /// # Errors
     ///
-    /// When it asks for more than it may.
+    /// The SELECT exceeds a guardrail.
     pub fn select(&self, select: &Read, page_rows: Option<u32>, warnings: &mut Vec<String>) -> Result<(), Violation> {
         let table = select.table.name.as_str();
         if let Partitions::Keys(keys) = &select.partitions
@@ -89,11 +89,11 @@ impl Guardrails {
         )
     }
 
-    /// Looks at what a bound modification does, and at the values that it writes.
+    /// Checks what a bound modification does, and the values that it writes.
     ///
     /// # Errors
     ///
-    /// When it does what it may not, or a value is greater than it may be.
+    /// The modification, or one of its values, exceeds a guardrail.
     pub fn modification(
         &self,
         modification: &Write,
@@ -203,7 +203,7 @@ impl Guardrails {
         )
     }
 
-    /// Looks at what a modification does, apart from its values: its timestamp, and lists that it has to read.
+    /// Checks a modification apart from its values: its timestamp, and lists that it has to read.
     fn ways(&self, modification: &Write, now_micros: i64, warnings: &mut Vec<String>) -> Result<(), Violation> {
         if let Some(timestamp) = modification.timestamp {
             ensure(
@@ -229,7 +229,7 @@ impl Guardrails {
         Ok(())
     }
 
-    /// Timestamps are judged by how far they are from now, as Cassandra does to the millisecond.
+    /// Checks a timestamp by its distance from now, to the millisecond as in Cassandra.
     fn timestamp(
         &self,
         table: &str,
@@ -255,7 +255,7 @@ impl Guardrails {
             "past can cause writes can be unexpectedly lost",
         );
         for (name, threshold, sign, where_it_is, danger) in [future, past] {
-            // Whole seconds that it is off by, rounded up, so that an amount above a threshold is above it here.
+            // The distance in whole seconds, rounded up, so that it exceeds a threshold exactly if the timestamp does.
             let off = timestamp.saturating_sub(now).saturating_mul(sign);
             let off = u64::try_from(off).unwrap_or(0).div_ceil(1_000_000);
             guard(name, threshold, off, warnings, |is_warning, threshold| {

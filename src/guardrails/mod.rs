@@ -1,14 +1,15 @@
-//! The `guardrails` room: amounts above which a command or statement is answered with a warning, or refused; and what is switched
-//! off.
+//! The `guardrails` module: thresholds above which a command or statement gets a warning or a refusal, and features
+//! that are switched off.
 //!
-//! Those that Cassandra has on are on by default, the others off; names and texts are Cassandra's (`db.guardrails.Guardrails`,
-//! `Guardrail#decorateMessage`, `BatchStatement#verifyBatchSize`). What a command tells is checked here (`commands`); what a
-//! CQL statement tells, in `planner::guardrails`; what takes stored rows to know, by the engine, which counts it.
+//! Guardrails that are on in Cassandra are on by default, the others off; names and texts are Cassandra's
+//! (`db.guardrails.Guardrails`, `Guardrail#decorateMessage`, `BatchStatement#verifyBatchSize`). Those that a command
+//! decides are checked here (`commands`); those that a CQL statement decides, in `planner::guardrails`; those that
+//! depend on stored rows, by the engine, which counts them.
 //!
 //! ```text
 //! Guardrails { Threshold… Listed… Switches }   set once, at start   ─ commands, planner, engine ─→ warnings, or a Violation
 //! ```
-//! Guardrails on partitions as they are stored are logged when a partition is counted, as Cassandra logs them when it compacts one.
+//! Guardrails on stored partitions are logged when a partition is counted, as Cassandra logs them when it compacts one.
 //!
 //! Deliberately absent: syntax trees, sessions, and guardrails about Cassandra's own machinery (disk usage, compaction, SSTables,
 //! replication factors, terms of storage-attached indexes).
@@ -22,12 +23,12 @@ pub use switches::{Listed, Names, Switches};
 use std::fmt;
 use std::str::FromStr;
 
-/// An amount above which there is a warning, and one above which there is a refusal; `None`: never.
+/// An amount above which there is a warning, and one above which there is a refusal. `None` means no limit.
 ///
-/// As text: both with a comma between, `off` for never, as in `1000,off`.
+/// As text: both with a comma between, and `off` for no limit, as in `1000,off`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threshold {
-    /// A greater amount is warned of.
+    /// A greater amount gets a warning.
     pub warn: Option<u64>,
     /// A greater amount is refused.
     pub fail: Option<u64>,
@@ -43,7 +44,7 @@ impl Threshold {
         }
     }
 
-    /// What an amount comes to.
+    /// The level of an amount.
     #[must_use]
     pub fn judge(&self, amount: u64) -> Level {
         match (self.warn, self.fail) {
@@ -53,17 +54,17 @@ impl Threshold {
         }
     }
 
-    /// Whether no amount is too great.
+    /// Whether there is no limit.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.warn.is_none() && self.fail.is_none()
     }
 }
 
-/// What an amount comes to, with the threshold that it is above.
+/// The level of an amount, with the threshold that it exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Nothing to say.
+    /// Within the limits.
     Fine,
     /// A warning.
     Warn(u64),
@@ -108,11 +109,11 @@ impl FromStr for Threshold {
 pub struct Guardrails {
     /// Bytes of a batch of several partitions, as Cassandra counts them.
     pub batch_bytes: Threshold,
-    /// Partitions of an unlogged batch; only warned of.
+    /// Partitions of an unlogged batch; warnings only.
     pub unlogged_batch_partitions: Threshold,
-    /// Tombstones that one read walks over.
+    /// Tombstones that one read encounters.
     pub tombstones: Threshold,
-    /// Keyspaces that users made.
+    /// Keyspaces that users created.
     pub keyspaces: Threshold,
     /// Tables in them.
     pub tables: Threshold,
@@ -126,25 +127,25 @@ pub struct Guardrails {
     pub fields_per_udt: Threshold,
     /// Partition keys of a SELECT.
     pub partition_keys_in_select: Threshold,
-    /// Keys that the INs of a SELECT make by all combinations: partition keys, and clustering keys.
+    /// Keys that the INs of a SELECT combine to: partition keys, and clustering keys.
     pub in_select_cartesian_product: Threshold,
-    /// Rows of a page that is asked for.
+    /// Rows of a requested page.
     pub page_size: Threshold,
-    /// Elements that one write gives a collection.
+    /// Elements that one write adds to a collection.
     pub items_per_collection: Threshold,
-    /// Bytes that one write gives a collection.
+    /// Bytes that one write adds to a collection.
     pub collection_bytes: Threshold,
-    /// Bytes of one value that is written.
+    /// Bytes of one written value.
     pub column_value_bytes: Threshold,
     /// Elements of a vector, by the type of a column or field.
     pub vector_dimensions: Threshold,
     /// Seconds that a timestamp may lie ahead of now.
     pub maximum_timestamp_seconds: Threshold,
-    /// Seconds that a timestamp may lie behind now.
+    /// Seconds that a timestamp may lie in the past.
     pub minimum_timestamp_seconds: Threshold,
-    /// Bytes of a partition as it is stored; only logged.
+    /// Bytes of a stored partition; only logged.
     pub partition_bytes: Threshold,
-    /// Tombstones of a partition as it is stored; only logged.
+    /// Tombstones of a stored partition; only logged.
     pub partition_tombstones: Threshold,
     /// Consistency levels of reads.
     pub read_levels: Listed,
@@ -152,7 +153,7 @@ pub struct Guardrails {
     pub write_levels: Listed,
     /// Options of tables.
     pub table_properties: Listed,
-    /// What may be done at all.
+    /// Features that may be switched off.
     pub switches: Switches,
 }
 
@@ -192,19 +193,19 @@ impl Default for Guardrails {
     }
 }
 
-/// A guardrail refuses a command or statement. The text is Cassandra's.
+/// The refusal of a command or statement. The text is Cassandra's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(pub String);
 
-/// Bytes of a cell beside its value and path in Cassandra: timestamp, time to live, local deletion time.
+/// Bytes of a cell in Cassandra in addition to its value and path: timestamp, time to live, local deletion time.
 pub(crate) const CELL_BYTES: usize = 20;
 
 pub(crate) fn amount(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Adds a warning, or refuses. `text` is given whether it is a warning, and the threshold.
+/// Adds a warning, or refuses. `text` receives whether it is a warning, and the threshold.
 pub(crate) fn guard(
     name: &str,
     threshold: &Threshold,

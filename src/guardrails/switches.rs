@@ -1,16 +1,16 @@
-//! Guardrails that are switches and lists: what may not be done at all, and which values may not be given.
+//! Guardrails that are switches and lists: forbidden features, and forbidden values.
 //!
-//! Names, texts and what each looks at are Cassandra's answers to a user who is no superuser, asked of one whose switches were off
-//! (`db.guardrails.EnableFlag`, `Values`). Here they hold for everybody.
+//! Names, texts and conditions are Cassandra's for a user who is no superuser, recorded from a node with the switches
+//! off (`db.guardrails.EnableFlag`, `Values`). Here they apply to every user.
 
 use std::str::FromStr;
 
 use super::{Guardrails, Violation};
 
-/// Said where ALLOW FILTERING would be needed and may not be used.
+/// The refusal of a read that needs ALLOW FILTERING while that is forbidden.
 const FILTERING_IS_OFF: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. Executing this query despite the performance unpredictability with ALLOW FILTERING has been disabled by the allow_filtering_enabled property in cassandra.yaml";
 
-/// What may be done.
+/// Which features are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -41,16 +41,17 @@ pub struct Switches {
     pub compact_tables: bool,
     /// Columns of vectors.
     pub vector_type: bool,
-    /// Writes to lists that have to read them.
+    /// Writes to lists that require a read.
     pub read_before_write_list_operations: bool,
     /// TimeWindowCompactionStrategy without a default time to live.
     pub zero_ttl_on_twcs: bool,
-    /// The same is warned of. On in Cassandra, which does not warn superusers and clients without a login; so off here.
+    /// The same gives a warning. On in Cassandra, which does not warn superusers and clients without a login; so off
+    /// here.
     pub zero_ttl_on_twcs_warned: bool,
 }
 
 impl Default for Switches {
-    /// Everything may be done.
+    /// Everything is allowed.
     fn default() -> Self {
         Self {
             allow_filtering: true,
@@ -72,7 +73,7 @@ impl Default for Switches {
     }
 }
 
-/// Names with commas between, in lower or upper case as they are given.
+/// Names with commas between, in the case in which they are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(pub Vec<String>);
 
@@ -85,17 +86,17 @@ impl FromStr for Names {
     }
 }
 
-/// Values that are warned of, and such as are refused.
+/// Values that get a warning, and values that are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Warned of.
+    /// Values with a warning.
     pub warned: Names,
-    /// Refused.
+    /// Refused values.
     pub disallowed: Names,
 }
 
 impl Listed {
-    /// Looks at the values that a statement gives.
+    /// Checks the values in a statement.
     pub(crate) fn judge(
         &self,
         guardrail: &str,
@@ -129,7 +130,7 @@ impl Listed {
     }
 }
 
-/// Refuses what is switched off.
+/// Refuses a feature that is switched off.
 pub(crate) fn ensure(is_on: bool, guardrail: &str, what: &str) -> Result<(), Violation> {
     if is_on {
         return Ok(());
@@ -140,16 +141,17 @@ pub(crate) fn ensure(is_on: bool, guardrail: &str, what: &str) -> Result<(), Vio
 }
 
 impl Guardrails {
-    /// The text that replaces the refusal of a read that needs ALLOW FILTERING; `None`: ALLOW FILTERING is permitted.
+    /// The text that replaces the refusal of a read that needs ALLOW FILTERING. `None` means ALLOW FILTERING is
+    /// allowed.
     #[must_use]
     pub fn filtering_is_off(&self) -> Option<&'static str> {
         (!self.switches.allow_filtering).then_some(FILTERING_IS_OFF)
     }
 
-    /// Looks at a consistency level, by its name.
+    /// Checks a consistency level, by its name.
     ///
     /// # Errors
-    /// When it may not be asked for.
+    /// The level is not allowed.
     pub fn level(&self, name: &str, is_write: bool, warnings: &mut Vec<String>) -> Result<(), Violation> {
         let (listed, guardrail, of) = if is_write {
             (
@@ -163,10 +165,10 @@ impl Guardrails {
         listed.judge(guardrail, of, &[name], warnings)
     }
 
-    /// Looks at a TRUNCATE.
+    /// Checks a TRUNCATE.
     ///
     /// # Errors
-    /// When it is switched off.
+    /// TRUNCATE is switched off.
     pub fn truncate(&self) -> Result<(), Violation> {
         let is_on = self.switches.drop_truncate_table;
         ensure(

@@ -1,7 +1,7 @@
-//! Who may connect: bounds on connections, in all and per address, and on the bytes of requests in work.
+//! Admission of connections: bounds on connections, in all and per address, and on the bytes of requests in progress.
 //!
-//! When there are too many connections, a new one takes the place of the oldest that has not come as far as READY: a flood of
-//! connections that say nothing pushes out its own, while a client that means it needs a few milliseconds.
+//! When there are too many connections, a new one takes the slot of the oldest that has not reached READY. A flood of
+//! silent connections evicts only its own, because a real client needs only a few milliseconds.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::session::Session;
 
-/// Counts what is admitted, and knows who it is.
+/// Counts the admitted connections, and holds their sessions.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     connections: Mutex<Connections>,
@@ -18,31 +18,31 @@ pub(super) struct Admission {
     in_flight: AtomicUsize,
 }
 
-/// Both ends of a connection: one address and port of a client may be connected to several addresses of ours.
+/// Both ends of a connection: one client address and port may be connected to several addresses of the server.
 type Ends = (SocketAddr, Option<SocketAddr>);
 
 #[derive(Debug, Default)]
 struct Connections {
     sessions: HashMap<Ends, Arc<Session>>,
     by_address: HashMap<IpAddr, usize>,
-    /// Connections that were not ready when last looked at, oldest first.
+    /// Connections that were not ready when last checked, oldest first.
     fresh: VecDeque<Weak<Session>>,
 }
 
-/// Connections that may be on their way out at once.
+/// Most connections that may be ending at once.
 const LEAVING_MAX: usize = 256;
 
 impl Connections {
-    /// Sends away the oldest connection that is not ready, of this address if one is given; `false` if there is none.
+    /// Evicts the oldest connection that is not ready, of this address if one is given; `false` means there is none.
     fn evict(&mut self, from: Option<IpAddr>) -> bool {
         self.fresh
             .retain(|session| session.upgrade().is_some_and(|session| !session.is_ready()));
-        let place = self.fresh.iter().position(|session| match from {
+        let oldest = self.fresh.iter().position(|session| match from {
             None => true,
             Some(from) => session.upgrade().is_some_and(|session| session.client().ip() == from),
         });
-        let evicted = place
-            .and_then(|place| self.fresh.remove(place))
+        let evicted = oldest
+            .and_then(|oldest| self.fresh.remove(oldest))
             .and_then(|session| session.upgrade());
         if let Some(session) = &evicted {
             session.evict();
@@ -63,7 +63,7 @@ impl Admission {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection; `None` if there are too many.
+    /// Admits a connection. `None` means there are too many.
     pub(super) fn admit(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -73,6 +73,8 @@ impl Admission {
         let from = session.client();
         let mut connections = self.locked();
         let here = connections.by_address.get(&from.ip()).copied().unwrap_or(0);
+        // An evicted connection counts until its task has ended, so a few more than the limits are allowed for a
+        // moment.
         if here >= per_address_max + LEAVING_MAX || connections.sessions.len() >= total_max + LEAVING_MAX {
             return None;
         }
@@ -105,28 +107,28 @@ impl Admission {
         self.locked().sessions.len()
     }
 
-    /// The connections open now, in no order.
+    /// The connections open now, unordered.
     pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
         self.locked().sessions.values().map(Arc::clone).collect()
     }
 
-    /// Bytes of requests in work, over all connections.
+    /// Bytes of requests in progress, over all connections.
     pub(super) fn in_flight_bytes(&self) -> usize {
         self.in_flight_bytes.load(Ordering::Relaxed)
     }
 
-    /// Requests in work, over all connections.
+    /// Requests in progress, over all connections.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// A request has been begun.
+    /// Counts a request that begins.
     pub(super) fn begin(&self, bytes: usize) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A request has been answered.
+    /// Counts a request that ends.
     pub(super) fn end(&self, bytes: usize) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -1,13 +1,15 @@
-//! Logging in with PLAIN: against the roles of the server, or, in the profile `cosmos`, against the account and its key.
+//! Login with PLAIN: against the server's roles, or, in the profile `cosmos`, against the account and its key.
 //!
-//! A password is compared when it is its turn (`guesses`): a client that guesses waits, and the right password is answered soon
-//! even so. The account's key is compared in constant time. A role's password is hashed, which takes some 50 ms, unless it was right before:
+//! A password is compared only in its turn (`guesses`): a client that guesses waits, while the right password is
+//! answered soon. The account's key is compared in constant time. A role's password is hashed, which takes some 50 ms,
+//! unless the same password was right before:
 //!
 //! ```text
 //! token ─► right before? ── yes ──────────────► turn of guesses ─► answer
 //!              └─ no ─► turn of hashing ─► right before? ─ no ─► turn of guesses ─► hash ─► answer
 //! ```
-//! So the connections of a pool that log in together hash two at a time until one was right, and the others are answered without.
+//! So the connections of a pool that log in together hash two at a time until one was right, and the others need no
+//! hash.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,20 +19,21 @@ use futures::future::BoxFuture;
 
 use super::audit::Audit;
 use super::client_certificates::ClientCertificate;
-use super::guesses::{Guesses, Judged, WAIT_MAX};
+use super::guesses::{Checked, Guesses, WAIT_MAX};
 use crate::clock::Clock;
 use crate::cql::{NoLogin, RoleService};
 
-/// The role and the password of a first start without settings; Cassandra's.
+/// The role and the password of a first start without settings; as in Cassandra.
 pub const DEFAULT_ROLE: &str = "cassandra";
 
-/// The authenticator's class as clients know it; gocql 1.7 logs in to no other.
+/// The authenticator's class that clients see; gocql 1.7 logs in to no other.
 pub const AUTHENTICATOR_CLASS: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
-/// Most characters of a user's name that are kept when a login is refused; more is cut. Cassandra's names end at 48.
+/// Most characters of a user's name that are kept when a login is refused; the rest is cut. Cassandra limits names to
+/// 48.
 const USER_CHARACTERS_MAX: usize = 128;
 
-/// The user who may log in.
+/// The account that may log in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Name.
@@ -54,19 +57,19 @@ pub(super) enum LoginError {
     /// The token is not `[authorization id] 0 user 0 password`.
     #[error("{0}")]
     Token(&'static str),
-    /// Wrong.
+    /// The user or the password is wrong.
     #[error("Provided username {user} and/or password are incorrect")]
     Incorrect {
-        /// As the client said, cut when it is long.
+        /// The name that the client sent, cut if it is long.
         user: String,
     },
-    /// Too many guess.
+    /// Too many wrong guesses.
     #[error(
         "The password was not compared: too many logins with wrong passwords come from this address, its network, or for this user. \
          Try again in some seconds"
     )]
     NotCompared,
-    /// It is the password that all know.
+    /// The default password, from another machine.
     #[error(
         "The default password of {DEFAULT_ROLE} is taken from the server's own machine only: change it there, with \
          ALTER ROLE {DEFAULT_ROLE} WITH PASSWORD = '...'"
@@ -78,17 +81,17 @@ pub(super) enum LoginError {
     /// No role is bound to the identity of the client's certificate.
     #[error("Certificate identity '{0}' not authorized")]
     Identity(String),
-    /// The password or the certificate is right, the role is not let in.
+    /// The password or the certificate is right, but the role may not log in.
     #[error(transparent)]
     Refused(#[from] NoLogin),
 }
 
-/// What came of a login.
+/// The outcome of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Login {
-    /// The user, or why not.
+    /// The user, or the reason of the refusal.
     pub(super) outcome: Result<String, LoginError>,
-    /// How long the answer waits.
+    /// The delay of the answer.
     pub(super) after: Duration,
 }
 
@@ -101,17 +104,17 @@ impl Login {
     }
 }
 
-/// What came of a login, or will come.
-pub(super) enum Judging {
+/// The outcome of a login, now or later.
+pub(super) enum Decision {
     /// It is decided.
     Done(Login),
-    /// A password is to be hashed.
+    /// A password must be hashed first.
     Later(BoxFuture<'static, Login>),
 }
 
-/// Whom logins are judged by.
+/// What logins are checked against.
 enum Door {
-    /// No login is needed.
+    /// Nothing: no login is required.
     Open,
     /// One account.
     Account(Credentials),
@@ -119,7 +122,7 @@ enum Door {
     Roles(Arc<RoleService>),
 }
 
-/// Decides about logins.
+/// Checks logins.
 pub(super) struct Authenticator {
     door: Door,
     guesses: Guesses,
@@ -128,14 +131,14 @@ pub(super) struct Authenticator {
 }
 
 impl std::fmt::Debug for Authenticator {
-    /// Never a password.
+    /// Prints no password.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Authenticator").finish_non_exhaustive()
     }
 }
 
 impl Authenticator {
-    /// With roles, or one account, or, without both, open. `key` decides which clients share turns when they guess.
+    /// With roles, or one account, or, without both, open. `key` decides which clients share turns for guesses.
     #[must_use]
     pub(super) fn new(account: Option<Credentials>, roles: Option<Arc<RoleService>>, clock: Clock, key: u64) -> Self {
         let door = match (roles, account) {
@@ -151,7 +154,7 @@ impl Authenticator {
         }
     }
 
-    /// The same, with logins in an audit log.
+    /// The same, with logins recorded in an audit log.
     #[must_use]
     pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
         self.audit = audit;
@@ -164,39 +167,40 @@ impl Authenticator {
         !matches!(self.door, Door::Open)
     }
 
-    /// Judges a login; gives the user, or why not. Where there are roles, a client that has shown a certificate logs in by it, and its
-    /// token means nothing. Others have the token of a PLAIN login, which may be bad, or wrong, or come after too many guesses.
+    /// Checks a login; returns the user, or the reason of the refusal. With roles, a client with a certificate logs in
+    /// by it, and its token is ignored. Other clients have the token of a PLAIN login, which may be malformed, or
+    /// wrong, or come after too many guesses.
     #[must_use]
     pub(super) fn login(
         self: &Arc<Self>,
         from: IpAddr,
         certificate: Option<&ClientCertificate>,
         token: &[u8],
-    ) -> Judging {
+    ) -> Decision {
         if let (Door::Roles(roles), Some(certificate)) = (&self.door, certificate) {
             let identity = certificate.identity.as_deref();
             let login = Login::at_once(by_identity(roles, identity));
             let user = login.outcome.as_deref().ok().or(identity).unwrap_or_default();
             self.record(from, user, &login);
-            return Judging::Done(login);
+            return Decision::Done(login);
         }
         let (user, password) = match plain(token) {
             Ok(parts) => parts,
             Err(error) => {
                 let refused = Login::at_once(Err(error));
                 self.record(from, "", &refused);
-                return Judging::Done(refused);
+                return Decision::Done(refused);
             }
         };
-        let judging = self.judge_password(from, user, password);
-        match judging {
-            Judging::Done(login) => {
+        let decision = self.check_password(from, user, password);
+        match decision {
+            Decision::Done(login) => {
                 self.record(from, user, &login);
-                Judging::Done(login)
+                Decision::Done(login)
             }
-            Judging::Later(judged) => {
+            Decision::Later(judged) => {
                 let (authenticator, user) = (Arc::clone(self), user.to_owned());
-                Judging::Later(Box::pin(async move {
+                Decision::Later(Box::pin(async move {
                     let login = judged.await;
                     authenticator.record(from, &user, &login);
                     login
@@ -205,7 +209,7 @@ impl Authenticator {
         }
     }
 
-    /// Records a login as far as it is judged: when it is answered is another matter.
+    /// Records a login when it is decided; the answer may come later.
     fn record(&self, from: IpAddr, user: &str, login: &Login) {
         if let Some(audit) = &self.audit {
             let refused = login.outcome.as_ref().err();
@@ -213,8 +217,8 @@ impl Authenticator {
         }
     }
 
-    fn judge_password(self: &Arc<Self>, from: IpAddr, user: &str, password: &[u8]) -> Judging {
-        Judging::Done(match &self.door {
+    fn check_password(self: &Arc<Self>, from: IpAddr, user: &str, password: &[u8]) -> Decision {
+        Decision::Done(match &self.door {
             Door::Open => Login::at_once(Ok(user.to_owned())),
             Door::Account(account) => {
                 // Both are compared, whichever is wrong.
@@ -222,35 +226,35 @@ impl Authenticator {
                     same_bytes(user.as_bytes(), account.user.as_bytes())
                         & same_bytes(password, account.password.as_bytes())
                 };
-                self.judge(from, user, is_right, || Ok(()))
+                self.check_guess(from, user, is_right, || Ok(()))
             }
             Door::Roles(_) if is_default(user, password) && !from.to_canonical().is_loopback() => {
                 Login::at_once(Err(LoginError::Default))
             }
             Door::Roles(roles) if roles.is_known(user, password) => {
-                self.judge(from, user, || true, || Ok(roles.admit(user)?))
+                self.check_guess(from, user, || true, || Ok(roles.admit(user)?))
             }
             Door::Roles(roles) => {
                 let (authenticator, roles) = (Arc::clone(self), Arc::clone(roles));
                 let (user, password) = (user.to_owned(), password.to_vec());
-                return Judging::Later(Box::pin(async move {
+                return Decision::Later(Box::pin(async move {
                     authenticator.login_hashed(&roles, from, &user, password).await
                 }));
             }
         })
     }
 
-    /// Judges a password that was not right before.
+    /// Checks a password that was not right before.
     async fn login_hashed(&self, roles: &Arc<RoleService>, from: IpAddr, user: &str, password: Vec<u8>) -> Login {
         let admit = || Ok(roles.admit(user)?);
         let Some(turn) = roles.turn().await else {
-            return self.judge(from, user, || false, admit);
+            return self.check_guess(from, user, || false, admit);
         };
         if roles.is_known(user, &password) {
-            return self.judge(from, user, || true, admit);
+            return self.check_guess(from, user, || true, admit);
         }
-        // Its turn is taken before the password is hashed, so that guesses that are made together are bounded as others are.
-        let wrong = self.judge(from, user, || false, admit);
+        // The turn is taken before the password is hashed, so that concurrent guesses are bounded like others.
+        let wrong = self.check_guess(from, user, || false, admit);
         if wrong.outcome == Err(LoginError::NotCompared) || !roles.is_right(user, password, turn).await {
             return wrong;
         }
@@ -261,24 +265,24 @@ impl Authenticator {
         }
     }
 
-    fn judge(
+    fn check_guess(
         &self,
         from: IpAddr,
         user: &str,
         is_right: impl FnOnce() -> bool,
         admit: impl FnOnce() -> Result<(), LoginError>,
     ) -> Login {
-        match self.guesses.judge(from, user, self.clock.monotonic(), is_right) {
-            Judged::Right(after) => Login {
+        match self.guesses.check(from, user, self.clock.monotonic(), is_right) {
+            Checked::Right(after) => Login {
                 outcome: admit().map(|()| user.to_owned()),
                 after,
             },
-            Judged::Wrong(after) => Login {
+            Checked::Wrong(after) => Login {
                 outcome: Err(LoginError::Incorrect { user: cut(user) }),
                 after,
             },
-            // Held as long as the longest line, so that coming again at once gains nothing.
-            Judged::NotCompared => Login {
+            // Delayed by the longest wait, so that an immediate retry gains nothing.
+            Checked::NotCompared => Login {
                 outcome: Err(LoginError::NotCompared),
                 after: WAIT_MAX,
             },
@@ -286,7 +290,7 @@ impl Authenticator {
     }
 }
 
-/// The role that is bound to the identity of a certificate, if it is let in.
+/// The role bound to the identity of a certificate, if it may log in.
 fn by_identity(roles: &RoleService, identity: Option<&str>) -> Result<String, LoginError> {
     let identity = identity.ok_or(LoginError::NoIdentity)?;
     let role = roles
@@ -301,7 +305,7 @@ fn is_default(user: &str, password: &[u8]) -> bool {
     user == DEFAULT_ROLE && password == DEFAULT_ROLE.as_bytes()
 }
 
-/// A name as it stands in messages and logs.
+/// A name, shortened for messages and logs.
 fn cut(name: &str) -> String {
     match name.char_indices().nth(USER_CHARACTERS_MAX) {
         None => name.to_owned(),
@@ -327,7 +331,7 @@ fn plain(token: &[u8]) -> Result<(&str, &[u8]), LoginError> {
     Ok((user, password))
 }
 
-/// Compares without ending early: the time depends on what was given only, not on what is right.
+/// Compares without stopping early: the time depends on the input only, not on the right value.
 fn same_bytes(given: &[u8], right: &[u8]) -> bool {
     let mut different = u8::from(given.len() != right.len());
     for (at, byte) in given.iter().enumerate() {
@@ -359,8 +363,8 @@ mod tests {
 
     fn answer(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
         match authenticator.login(from, None, token) {
-            Judging::Done(login) => login,
-            Judging::Later(_) => panic!("an account's key is not hashed"),
+            Decision::Done(login) => login,
+            Decision::Later(_) => panic!("an account's key is not hashed"),
         }
     }
 
@@ -423,7 +427,7 @@ mod tests {
         }
     }
 
-    /// Roles, with the first one of a start without settings.
+    /// Roles, with the default role of a start without settings.
     async fn with_roles() -> Arc<Authenticator> {
         let database = memory().await;
         let superuser = (DEFAULT_ROLE.to_owned(), DEFAULT_ROLE.to_owned());
@@ -438,8 +442,8 @@ mod tests {
 
     async fn login_of_role(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
         match authenticator.login(from, None, token) {
-            Judging::Done(login) => login,
-            Judging::Later(login) => login.await,
+            Decision::Done(login) => login,
+            Decision::Later(login) => login.await,
         }
     }
 
@@ -467,7 +471,7 @@ mod tests {
         for login in futures::future::join_all(logins).await {
             assert_eq!(login, Login::at_once(Ok("cassandra".into())));
         }
-        // Guesses wait their turns, and soon are not compared.
+        // Guesses wait for their turns, and soon are not compared.
         let guesses = (0..200).map(|_| login_of_role(&authenticator, HOME, b"\0cassandra\0guess"));
         let guesses = futures::future::join_all(guesses).await;
         let compared = guesses

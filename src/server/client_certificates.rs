@@ -1,4 +1,4 @@
-//! Certificates of clients: who may have signed them, and the identity that a role is found by.
+//! Certificates of clients: the accepted authorities, and the identity that selects a role.
 //!
 //! ```text
 //! handshake ── no certificate ─► optional: login by password; required: refused
@@ -6,8 +6,8 @@
 //!     ├─ signed by none of tls-client-ca, expired, self-made ─► refused, and logged
 //!     └─ valid ─► first URI of the subject's alternative names that begins with spiffe:// ─► role of ADD IDENTITY
 //! ```
-//! As with Cassandra's `MutualTlsWithPasswordFallbackAuthenticator`, a client that shows a certificate logs in by it or not at all.
-//! Sessions are not resumed, so that each connection is judged by the authorities of its own moment.
+//! As with Cassandra's `MutualTlsWithPasswordFallbackAuthenticator`, a client that shows a certificate logs in by it or
+//! not at all. Sessions are not resumed, so that each connection is checked against the current authorities.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,40 +20,40 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
-/// Why the authorities of clients cannot be used.
+/// Why the file of authorities cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::pki_types::pem::Error,
     },
     /// The file holds no certificate.
     #[error("{}: no certificate", path.display())]
     NoCertificate {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// A certificate is none of an authority.
+    /// A certificate is not one of an authority.
     #[error("{}: {source}", path.display())]
     Certificate {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
-    /// Certificates cannot be judged by them.
+    /// The authorities cannot verify certificates.
     #[error("authorities of clients: {0}")]
     Judge(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// What an identity begins with.
+/// The prefix of an identity.
 const SPIFFE: &str = "spiffe://";
 
-/// Whose certificates clients may show.
+/// Which client certificates are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTrust {
     /// PEM file with the authorities' certificates.
@@ -62,15 +62,15 @@ pub struct ClientTrust {
     pub is_required: bool,
 }
 
-/// A certificate that a client has shown and that is valid.
+/// A valid certificate that a client has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClientCertificate {
-    /// `None`: it has no such name.
+    /// `None` means it contains no such name.
     pub(super) identity: Option<String>,
 }
 
 impl ClientCertificate {
-    /// Of the chain that a handshake has judged.
+    /// The identity in the chain that a handshake has verified.
     pub(super) fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let shown = webpki::EndEntityCert::try_from(chain.first()?).ok();
         let identity = shown.and_then(|shown| {
@@ -83,15 +83,15 @@ impl ClientCertificate {
 
 type Verifier = Arc<dyn ClientCertVerifier>;
 
-/// Judges the certificates of handshakes by the authorities that are current.
+/// Verifies the certificates of handshakes against the current authorities.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct ClientVerifier {
     current: ArcSwap<Verifier>,
     is_required: bool,
 }
 
-impl Judge {
-    /// By the authorities of a file.
+impl ClientVerifier {
+    /// With the authorities of a file.
     pub(super) fn new(trust: &ClientTrust) -> Result<Self, AuthoritiesError> {
         Ok(Self {
             current: ArcSwap::from_pointee(read(&trust.authorities)?),
@@ -99,7 +99,7 @@ impl Judge {
         })
     }
 
-    /// By these from now on.
+    /// Replaces the authorities from now on.
     pub(super) fn replace(&self, verifier: Verifier) {
         self.current.store(Arc::new(verifier));
     }
@@ -127,12 +127,12 @@ pub(super) fn read(path: &Path) -> Result<Verifier, AuthoritiesError> {
     Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
 }
 
-impl ClientCertVerifier for Judge {
+impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         self.is_required
     }
 
-    /// None: the names would be those of one moment, and a client that is given none shows what it has.
+    /// Empty: the names would soon be outdated, and a client that receives none shows the certificate that it has.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

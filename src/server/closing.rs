@@ -1,7 +1,8 @@
-//! The end of a connection: what was answered arrives, what was begun is carried through.
+//! The end of a connection: sent responses arrive, and requests in progress are completed.
 //!
-//! When the server stops, FIN is said after the last whole answer, and reading goes on until the client closes too or `drain` is over: a
-//! socket closed over unread bytes resets the connection, and a reset takes the answers along that are still on their way.
+//! When the server stops, it sends FIN after the last whole response and reads on until the client closes too or
+//! `drain` is over. A socket closed with unread bytes resets the connection, and a reset discards responses that are
+//! still on their way.
 
 use std::time::Duration;
 
@@ -15,10 +16,11 @@ use super::inflight::InFlight;
 /// How long the end of a connection waits for the client to stop sending.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The same when the server stops, where the client has sent nothing since: that it is about to is not likely.
+/// The same when the server stops, for a client that has sent nothing since: it is unlikely to send now.
 const LINGER_QUIET: Duration = Duration::from_millis(250);
 
-/// Closes the socket. `sends_still`: the server stops, and the client has sent what was not begun any more; it then has until `drain`.
+/// Closes the socket. `sends_still` means that the server stops and the client has sent requests that are no longer
+/// begun; it then has until `drain`.
 pub(super) async fn close(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     end: End,
@@ -35,9 +37,9 @@ pub(super) async fn close(
     }
 }
 
-/// Says that nothing more is written and reads what the client is still sending, into nothing: were the socket closed over
-/// unread bytes, the answers before would be lost on their way. Ends when the client closes, or sends nothing for `quiet` from the
-/// beginning; one that sends may take its time afterwards.
+/// Closes the sending half and discards further input: if the socket were closed with unread bytes, earlier responses
+/// would be lost on their way. Ends when the client closes, or sends nothing for `quiet` from the beginning; a client
+/// that does send may take its time afterwards.
 async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Duration) -> std::io::Result<()> {
     socket.shutdown().await?;
     let mut sink = [0; 4096];
@@ -48,8 +50,8 @@ async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Durat
     Ok(())
 }
 
-/// What has been begun is carried through, even when the client is gone: half a schema change would be worse. Reads that wait for memory
-/// are not.
+/// Completes requests in progress, even after the client has disconnected: half a schema change would be worse.
+/// Requests that wait for memory are dropped.
 pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
     for bytes in in_flight.give_up_waiting() {
         shared.admission.end(bytes);

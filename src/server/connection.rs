@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! socket ─► Decoder ─► handshake::step ─┬─► answer ───────────────────────────────► Encoder ─► socket
-//!                                       └─► InFlight: polled at once, else later ─►
+//!                                       └─► InFlight: polled at once, or later ─►
 //! ```
-//! Each turn of the task takes what is done, begins what has come, writes what there is to write and reads what there is to
-//! read, until nothing moves. So everything that is ready together is answered with one write, and nothing is locked.
+//! Each pass of the task collects the responses that are ready, begins the requests that have arrived, writes and
+//! reads, until nothing moves. So all responses that are ready together go out with one write, and nothing is locked.
 //!
-//! Pressure: while more than `queued_bytes_max` wait for the client, nothing is begun and nothing is read; while memory is short
-//! ([`crate::budget`]), while anything waits for it, or much is in work. Requests in work go on: one that is not polled would keep its locks. While too much
-//! is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
-//! the socket. A client that takes nothing for `slow_client` is closed.
+//! Back pressure. Nothing is begun or read while more than `queued_bytes_max` wait for the client, or while memory is
+//! short ([`crate::budget`]) and a response waits or many requests are in progress. Requests in progress go on: one
+//! that is not polled would keep its locks. While there are too many, further ones wait in a bounded queue (OPTIONS is
+//! answered before them), then in the socket. A client that reads nothing for `slow_client` is disconnected.
 //!
-//! When the server stops, what is in work is answered, what the client still sends is read into nothing, and FIN is said (closing.rs).
+//! When the server stops, requests in progress are answered, further input is discarded, and FIN is sent (closing.rs).
 
 mod memory;
 
@@ -48,7 +48,7 @@ use crate::wire::Version;
 use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
 use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: Limits,
@@ -61,27 +61,27 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
 }
 
-/// Bytes read at once; more once a client sends so much.
+/// Bytes per read; more once a client sends so much.
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Requests begun before what they answered is written.
+/// Most requests begun before their responses are written.
 const BEGUN_PER_WRITE: usize = 128;
 
-/// Requests begun before other connections get their turn.
+/// Most requests begun before other connections get to run.
 const BEGUN_PER_TURN: usize = 1024;
 
-/// How often a connection looks whether its client still reads and writes.
+/// Interval at which a connection checks whether its client still reads and writes.
 const TICK: Duration = Duration::from_secs(5);
 
 /// Why a connection ended; for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client has closed it, or we have after an answer that said so.
+    /// The client closed it, or the server did after a response that announced it.
     Closed,
     /// The socket failed.
     Broken,
-    /// The bytes made no sense any more.
+    /// The input was invalid beyond recovery.
     Lost,
     /// The login failed.
     Refused,
@@ -93,13 +93,13 @@ pub(super) enum End {
     Idle,
     /// The server stops.
     Drained,
-    /// The server needs the place for a client that says something.
+    /// The server needs the slot for a client that sends requests.
     Evicted,
-    /// Its virtual node has gone down.
+    /// Its virtual node went down.
     Cut,
 }
 
-/// Serves one connection until it ends. `work` makes the answer to a request; it is polled here.
+/// Serves one connection until it ends. `work` makes the future of a request; it is polled here.
 pub(super) async fn serve<S, F>(
     socket: S,
     session: Arc<Session>,
@@ -142,7 +142,7 @@ where
     let drained = async move {
         let mut drain = drain;
         tokio::select! {
-            // An error means that the server is gone, which ends the connection as well.
+            // An error means that the server has ended, which ends the connection as well.
             _ = drain.wait_for(|drain| *drain) => End::Drained,
             () = leaving.evicted() => End::Evicted,
         }
@@ -161,23 +161,23 @@ where
         ..
     } = connection;
     drop((encoder, decoder));
-    held.settle(in_flight.holds());
+    held.record_exactly(in_flight.holds());
     closing::close(socket, end, sends_still, shared.limits.drain).await;
     closing::finish(in_flight, &shared).await;
     drop(held);
     end
 }
 
-/// Whether more requests are wanted.
+/// Whether more requests are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     /// Yes.
     Open,
-    /// No: what is in work is answered, then the connection ends.
+    /// No: requests in progress are answered, then the connection ends.
     Ending(End),
 }
 
-/// What the last tick saw.
+/// The state at the last tick.
 #[derive(Debug, Default)]
 struct Watch {
     received: u64,
@@ -196,26 +196,26 @@ struct Connection<S, F> {
     session: Arc<Session>,
     shared: Arc<Shared>,
     in_flight: InFlight<F>,
-    /// Requests that wait until fewer are in work.
+    /// Requests that wait until fewer are in progress.
     waiting: VecDeque<(Header, Bytes)>,
     waiting_bytes: usize,
     subscription: Option<Subscription>,
     throw_on_overload: bool,
-    /// A login that is judged, or waits for the turn of its answer.
+    /// A login that is being checked, or whose answer is delayed.
     login: Option<(BoxFuture<'static, Step>, Header)>,
     reading: Reading,
-    /// The server stops, and the client has sent something since, or before what was not begun any more.
+    /// The server stops, and the client has sent something since, or something before that is no longer begun.
     sends_still: bool,
-    /// The client has said that it sends nothing more.
+    /// The client has closed its sending half.
     half_closed: bool,
     read_bytes: usize,
     unflushed: bool,
-    /// Answered and not counted yet.
+    /// Answered, but not counted yet.
     pages: u64,
     rows: u64,
     watch: Watch,
     held: Held,
-    /// Memory for the large request of which a part has come.
+    /// Memory for the large request that has arrived in part.
     incoming: Incoming,
 }
 
@@ -253,7 +253,7 @@ where
             let started = self.begin_some(context, work);
             begun += started;
             moved |= started > 0;
-            // Before they are written, so that a client that has its answer finds it counted.
+            // Counted before the responses are written, so that a client which has its response finds it counted.
             measured.settle();
             self.count_rows();
             match self.write_some(context) {
@@ -273,7 +273,7 @@ where
                 Ok(read) => moved |= read,
                 Err(_) => return Poll::Ready(End::Broken),
             }
-            self.note_held();
+            self.record_held();
             if !moved {
                 return Poll::Pending;
             }
@@ -284,7 +284,7 @@ where
         }
     }
 
-    /// Looks at the clock: the deadline before login, then every tick.
+    /// Checks the deadlines: that of the login, then those of every tick.
     fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Option<End> {
         while timer.as_mut().poll(context).is_ready() {
             if self.phase != Phase::Ready {
@@ -304,7 +304,7 @@ where
                 self.decoder.shrink();
                 self.in_flight.shrink();
                 self.read_bytes = READ_BYTES_MIN;
-                self.held.settle(0);
+                self.held.record_exactly(0);
             }
             let stuck = watch.sent == watch.seen.1 && self.encoder.queued() > 0;
             watch.still_writing = if stuck {
@@ -342,7 +342,7 @@ where
                         .write(self.version, -1, &Body::Event(Event::clone(&event)).into());
                 }
                 Poll::Ready(None) => {
-                    // Events came faster than this client read them.
+                    // Events arrived faster than this client read them.
                     metrics::CONNECTIONS_SLOW.increment();
                     self.subscription = None;
                     self.reading = Reading::Ending(End::Slow);
@@ -370,7 +370,7 @@ where
         moved
     }
 
-    /// Answers a login whose turn has come.
+    /// Answers a login that is decided and no longer delayed.
     fn take_login(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
         let Some((judging, header)) = &mut self.login else {
             return false;
@@ -383,7 +383,7 @@ where
         true
     }
 
-    /// Counts what was answered since the last time, together, since it is often much.
+    /// Counts the responses since the last call in one step, because there are often many.
     fn count_rows(&mut self) {
         if self.pages > 0 {
             metrics::PAGES.add(std::mem::take(&mut self.pages));
@@ -391,10 +391,10 @@ where
         }
     }
 
-    /// Queues the answer to a request.
+    /// Queues the response to a request.
     fn answer(&mut self, context: &mut Context<'_>, stream: i16, response: &Response) {
         match &response.body {
-            // The event of a schema change goes before the answer to the statement that made it.
+            // The event of a schema change is sent before the response to its statement.
             Body::SchemaChange(_) => {
                 self.take_events(context);
             }
@@ -406,11 +406,11 @@ where
             _ => {}
         }
         self.encoder.write(self.version, stream, response);
-        // Before the answer goes, and what is reserved for it.
-        self.note_held();
+        // Reported before the response is sent, and its reservation with it.
+        self.record_held();
     }
 
-    /// Begins requests that have come, as many as may be; gives how many have moved.
+    /// Begins requests that have arrived, within the limits; returns how many were taken.
     fn begin_some(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> usize {
         let mut begun = 0;
         while begun < BEGUN_PER_WRITE && !self.is_held_back() && self.login.is_none() {
@@ -423,6 +423,7 @@ where
                 continue;
             }
             if self.waiting_bytes >= self.shared.limits.waiting_bytes_max
+                // After a half-close, whole requests in the decoder are still answered.
                 || matches!(self.reading, Reading::Ending(end) if end != End::Closed)
             {
                 break;
@@ -441,9 +442,10 @@ where
         begun
     }
 
-    /// Whether another request may be worked on.
+    /// Whether another request may be begun.
     fn may_begin(&self) -> bool {
         let limits = &self.shared.limits;
+        // An idle connection may always begin one request, whatever the others use: otherwise it could starve.
         self.in_flight.is_empty()
             || (self.in_flight.len() < limits.in_flight_max
                 && self.in_flight.bytes() < limits.in_flight_bytes_max
@@ -572,7 +574,7 @@ where
         }
     }
 
-    /// Nothing more can be read: says why where that can be said, and ends.
+    /// The input is invalid: reports the reason if possible, and ends.
     fn lose(&mut self, fatal: &Fatal) {
         metrics::PROTOCOL_ERRORS.increment();
         self.reading = Reading::Ending(End::Lost);
@@ -599,7 +601,7 @@ where
         self.encoder.write(version, stream, &ErrorBody::protocol(text).into());
     }
 
-    /// Writes what is queued, as far as the socket takes it.
+    /// Writes queued bytes, as many as the socket takes.
     fn write_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
         let mut moved = false;
         while self.encoder.queued() > 0 {
@@ -634,7 +636,7 @@ where
             && self.waiting_bytes < self.shared.limits.waiting_bytes_max
     }
 
-    /// Reads what has come into nothing: a client that still writes may not read before it has written all.
+    /// Reads and discards input: a client that is still sending may not read before it has sent everything.
     fn discard_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
         if self.half_closed {
             return Ok(false);
@@ -655,7 +657,7 @@ where
         }
     }
 
-    /// Reads what has come.
+    /// Reads input.
     fn read_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
         if self.reading == Reading::Ending(End::Drained) {
             return self.discard_some(context);
@@ -680,7 +682,7 @@ where
         match read.poll(context) {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(0)) => {
-                // What has been asked is still answered: the client may have closed its half only.
+                // Requests that have arrived are still answered: the client may have closed only its half.
                 self.reading = Reading::Ending(End::Closed);
                 Ok(true)
             }

@@ -1,7 +1,7 @@
-//! Who is told what: events go to the connections that registered for their kind, each through a bounded queue of its own.
+//! Delivery of events: to the connections that registered for their kind, each through a bounded queue.
 //!
-//! A connection whose queue is full is dropped from the list; its receiver then ends and the connection closes itself. A
-//! client that wants events must read them.
+//! A connection whose queue is full is dropped from the list; its receiver then ends and the connection closes itself.
+//! A client that wants events must read them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,11 +58,11 @@ pub struct Subscription {
 
 impl Events {
     fn locked(&self) -> std::sync::MutexGuard<'_, Inner> {
-        // A panic under this lock leaves a list that is still whole.
+        // A panic under this lock leaves a consistent list.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A registration for nothing yet, with room for `events_max` waiting events.
+    /// An empty registration, with space for `events_max` queued events.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, events_max: usize) -> Subscription {
         let (sender, receiver) = channel(events_max.max(1));
@@ -81,7 +81,7 @@ impl Events {
         }
     }
 
-    /// Tells everyone who registered for it.
+    /// Sends an event to every connection that registered for its kind.
     pub fn emit(&self, event: Event) {
         let event = Arc::new(event);
         let kind = event.kind();
@@ -118,7 +118,7 @@ mod tests {
     use crate::wire::response::StatusChange;
 
     #[test]
-    fn only_the_registered_are_told_and_the_slow_are_dropped() {
+    fn only_registered_connections_get_events_and_slow_ones_are_dropped() {
         let events = Arc::new(Events::default());
         let mut quiet = events.subscribe(2);
         let mut wants = events.subscribe(2);

@@ -1,28 +1,31 @@
-//! How often passwords are compared: guesses wait their turn, no client is locked out.
+//! How often passwords are compared: guesses are rate-limited, no client is locked out.
 //!
-//! A wrong password takes a turn in up to three lines. Each line gives its first turns at once and then one every so often:
+//! A wrong password uses a turn in up to three lines. Each line grants its first turns at once and then one per
+//! interval:
 //!
 //! | line | one for | turns at once | then one every |
 //! | --- | --- | --- | --- |
 //! | block | an IPv4 address, an IPv6 /64 | 5 | 300 ms |
 //! | range | an IPv4 /24, an IPv6 /48 | 20 | 75 ms |
-//! | user | a name, over all blocks from which it has never logged in | 20 | 75 ms |
+//! | user | a name, for all blocks from which it has never logged in | 20 | 75 ms |
 //!
-//! A login waits for its turn in the slowest of its lines, at most [`WAIT_MAX`]; where it would have to wait longer it is refused
-//! without a comparison. The right password takes no turn, so a pool of connections logs in at once, and a block from which the
-//! user has logged in does not wait for guesses from elsewhere. What is right is answered as late as what is wrong would be:
-//! otherwise a missing answer would tell a guess from a hit without its turn.
+//! A login waits for its turn in the slowest of its lines, at most [`WAIT_MAX`]; if it had to wait longer it is refused
+//! without a comparison. The right password uses no turn, so a pool of connections logs in at once, and a block from
+//! which the user has logged in does not wait for guesses from elsewhere. A right password is answered as late as a
+//! wrong one would be: otherwise the absence of an early answer would reveal a wrong guess before its turn.
 //!
 //! ```text
 //! next turn       now            now + WAIT_MAX
 //!    │  at once    │   waits its turn   │   refused, not compared
 //! ───┴─────────────┴────────────────────┴──────────────────────────► next turn of the slowest line
 //! ```
-//! Lines are found by a keyed hash in tables of fixed size, so memory is bounded and nothing is forgotten under attack: two
-//! sources with one line share its turns. The key is handed in, so that no client can choose whom it shares a line with.
+//! Lines are selected by a keyed hash in tables of fixed size, so memory is bounded and nothing is evicted under
+//! attack: two sources with one line share its turns. The key is a parameter, so that no client can choose with whom it
+//! shares a line.
 //!
-//! The price: while `n` guesses at a time come from one address, another client at this address waits `n + 1` turns. With more
-//! than five guesses at a time it may be refused and has to come again, since before the comparison nothing tells it from the others.
+//! The price: while `n` guesses at a time come from one address, another client at this address waits `n + 1` turns.
+//! With more than five guesses at a time it may be refused and has to retry, because before the comparison it looks
+//! like the others.
 
 use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;
@@ -31,10 +34,11 @@ use std::time::Duration;
 
 use foldhash::quality::FixedState;
 
-/// The longest that a login waits for its turn. A driver's own patience is 5 s and more.
+/// The longest wait of a login for its turn. Drivers time out after 5 s or more.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(1800);
 
-/// Lines of blocks, and notes of who has logged in from where. A collision costs waiting, never a comparison too many.
+/// Lines of blocks, and flags of successful logins by user and block. A collision causes waiting, never an extra
+/// comparison.
 const BLOCK_LINES: usize = 16 * 1024;
 
 /// Lines of ranges.
@@ -43,7 +47,7 @@ const RANGE_LINES: usize = 1024;
 /// Lines of users.
 const USER_LINES: usize = 1024;
 
-/// How fast a line moves.
+/// The pace of a line.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     /// Turns at once of a line that has rested.
@@ -64,7 +68,7 @@ const RANGE: Pace = Pace {
 
 const USER: Pace = RANGE;
 
-/// A line: when it has rested, by the clock that is handed in.
+/// A line: the time at which it has rested, by the caller's clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line(Duration);
 
@@ -83,14 +87,14 @@ impl Line {
     }
 }
 
-/// What came of a login.
+/// The outcome of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
-    /// The password is right; to be answered after this time.
+pub(super) enum Checked {
+    /// The password is right; answer after this time.
     Right(Duration),
-    /// It is wrong; to be answered after this time.
+    /// It is wrong; answer after this time.
     Wrong(Duration),
-    /// The line is too long: nothing was compared.
+    /// The line is too long: the password was not compared.
     NotCompared,
 }
 
@@ -103,7 +107,7 @@ struct Lines {
     known: Box<[bool]>,
 }
 
-/// The lines of all who guess.
+/// The lines of all clients that guess.
 #[derive(Debug)]
 pub(super) struct Guesses {
     hash: FixedState,
@@ -111,7 +115,7 @@ pub(super) struct Guesses {
 }
 
 impl Guesses {
-    /// Empty queues. `key` decides who shares a line.
+    /// Empty lines. `key` decides which clients share a line.
     pub(super) fn new(key: u64) -> Self {
         Self {
             hash: FixedState::with_seed(key),
@@ -124,8 +128,8 @@ impl Guesses {
         }
     }
 
-    /// Compares when it is this login's turn, or will be soon. `is_right` compares.
-    pub(super) fn judge(&self, from: IpAddr, user: &str, now: Duration, is_right: impl FnOnce() -> bool) -> Judged {
+    /// Compares if it is this login's turn, or will be soon. `is_right` does the comparison.
+    pub(super) fn check(&self, from: IpAddr, user: &str, now: Duration, is_right: impl FnOnce() -> bool) -> Checked {
         let (block, range) = places(from);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let Lines {
@@ -140,28 +144,29 @@ impl Guesses {
             users.get_mut(self.slot(user, USER_LINES)),
             known.get_mut(self.slot((block, user), BLOCK_LINES)),
         ) else {
-            return Judged::NotCompared;
+            return Checked::NotCompared;
         };
         let mut wait = block_line.wait(BLOCK, now).max(range_line.wait(RANGE, now));
         if !*known {
             wait = wait.max(user_line.wait(USER, now));
         }
         if wait > WAIT_MAX {
-            return Judged::NotCompared;
+            return Checked::NotCompared;
         }
         if is_right() {
             *known = true;
-            return Judged::Right(wait);
+            return Checked::Right(wait);
         }
+        // Only wrong passwords use turns.
         block_line.take(BLOCK, now);
         range_line.take(RANGE, now);
         if !*known {
             user_line.take(USER, now);
         }
-        Judged::Wrong(wait)
+        Checked::Wrong(wait)
     }
 
-    /// Gives back the turn of a login that was taken for wrong before it was compared, and was right.
+    /// Returns the turn of a login that counted as wrong before its comparison, and was right.
     pub(super) fn give_back(&self, from: IpAddr, user: &str) {
         let (block, range) = places(from);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +192,7 @@ impl Guesses {
     }
 }
 
-/// The block and the range of an address, as numbers that no other family has.
+/// The block and the range of an address, as numbers distinct between the address families.
 fn places(address: IpAddr) -> ((bool, u64), (bool, u64)) {
     match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -214,10 +219,10 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Comparisons that 10,000 guesses get, one each millisecond or all at once.
+    /// Comparisons granted to 10,000 guesses, one each millisecond or all at once.
     fn compared(guesses: &Guesses, step: Duration, from: impl Fn(u32) -> IpAddr) -> usize {
         (0..10_000)
-            .filter(|number| guesses.judge(from(*number), "u", step * *number, || false) != Judged::NotCompared)
+            .filter(|number| guesses.check(from(*number), "u", step * *number, || false) != Checked::NotCompared)
             .count()
     }
 
@@ -259,45 +264,45 @@ mod tests {
         for now in (0..60_000).map(millis) {
             for free_at in &mut free_at {
                 if *free_at <= now {
-                    *free_at = match guesses.judge(HOME, "u", now, || false) {
-                        Judged::Wrong(wait) => now + wait,
+                    *free_at = match guesses.check(HOME, "u", now, || false) {
+                        Checked::Wrong(wait) => now + wait,
                         other => panic!("there are places enough: {other:?}"),
                     };
                 }
             }
             if now.subsec_millis() == 777 {
-                let Judged::Right(wait) = guesses.judge(HOME, "u", now, || true) else {
+                let Checked::Right(wait) = guesses.check(HOME, "u", now, || true) else {
                     panic!("refused at {now:?}");
                 };
                 assert!(wait <= WAIT_MAX, "{wait:?}");
             }
         }
         let later = Duration::from_secs(70);
-        assert_eq!(guesses.judge(HOME, "u", later, || true), Judged::Right(Duration::ZERO));
+        assert_eq!(guesses.check(HOME, "u", later, || true), Checked::Right(Duration::ZERO));
     }
 
     #[test]
     fn guesses_from_everywhere_stop_no_client_that_was_here_before() {
         let guesses = Guesses::new(1);
         assert_eq!(
-            guesses.judge(HOME, "u", Duration::ZERO, || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(HOME, "u", Duration::ZERO, || true),
+            Checked::Right(Duration::ZERO)
         );
         let attackers = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 | number << 8));
         compared(&guesses, Duration::ZERO, attackers);
         assert_eq!(
-            guesses.judge(HOME, "u", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(HOME, "u", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
-        // The first login from elsewhere has to wait, or to come again.
+        // The first login from elsewhere has to wait, or to retry.
         let elsewhere = "203.0.113.1".parse().unwrap();
         assert_ne!(
-            guesses.judge(elsewhere, "u", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(elsewhere, "u", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
         assert_eq!(
-            guesses.judge(elsewhere, "other", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(elsewhere, "other", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
     }
 
@@ -306,8 +311,8 @@ mod tests {
         let guesses = Guesses::new(1);
         for _ in 0..10_000 {
             assert_eq!(
-                guesses.judge(HOME, "u", Duration::ZERO, || true),
-                Judged::Right(Duration::ZERO)
+                guesses.check(HOME, "u", Duration::ZERO, || true),
+                Checked::Right(Duration::ZERO)
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What a connection may say when: a pure machine from requests to steps.
+//! Which requests a connection may send in which phase: a pure state machine from requests to steps.
 //!
 //! ```text
 //! Fresh ── STARTUP ──► READY ────────────────► Ready ── everything but STARTUP, AUTH_RESPONSE
@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Judging, Login, LoginError};
+use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Decision, Login, LoginError};
 use super::client_certificates::ClientCertificate;
 use crate::metrics;
 use crate::profile::Profile;
@@ -22,56 +22,56 @@ use crate::wire::request::{EventKind, Request, Startup};
 use crate::wire::response::{Body, ErrorBody, ErrorCode, Response};
 use crate::wire::{Compression, Opcode, Version};
 
-/// The version of CQL that is spoken, Cassandra 5.0's.
+/// The version of CQL, as in Cassandra 5.0.
 pub const CQL_VERSION: &str = "3.4.7";
 
-/// The version of CQL that Cosmos says it speaks.
+/// The version of CQL that Cosmos reports.
 pub const COSMOS_CQL_VERSION: &str = "3.4.4";
 
-/// How far a connection has come.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing but OPTIONS so far.
+    /// Only OPTIONS so far.
     Fresh,
     /// STARTUP was answered with AUTHENTICATE.
     Login,
-    /// Requests may come.
+    /// All requests are allowed.
     Ready,
 }
 
-/// What to do about a request.
+/// The action for a request.
 pub(super) enum Step {
     /// Answer.
     Reply(Response),
-    /// Answer; what follows, in both directions, is as negotiated. With the options as the client sent them.
+    /// Answer; all later frames, in both directions, are as negotiated. With the options as the client sent them.
     Negotiated(Response, Negotiated, Vec<(String, String)>),
     /// Answer; this user has logged in.
     LoggedIn(Response, String),
     /// Answer and close.
     Refuse(Response),
-    /// Take nothing more from this connection for so long; then do the step, which is one of a login.
+    /// Accept nothing from this connection for this long; then do the step, which belongs to a login.
     Later(Duration, Box<Step>),
-    /// Take nothing more from this connection until the step is known, which is one of a login.
+    /// Accept nothing from this connection until the step is known, which belongs to a login.
     Pending(BoxFuture<'static, Step>),
-    /// Note the kinds of event and answer READY.
+    /// Register for the kinds of event and answer READY.
     Register(Vec<EventKind>),
-    /// Let the database answer.
+    /// Pass the request to the database.
     Dispatch,
 }
 
-/// What STARTUP has settled.
+/// The options negotiated by STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Negotiated {
     /// Of bodies or segments.
     pub(super) compression: Option<Compression>,
-    /// Too much work is an error for this client rather than a wait.
+    /// Overload returns an error to this client instead of a wait.
     pub(super) throw_on_overload: bool,
 }
 
 /// The answer to OPTIONS.
 pub(super) fn supported(profile: Profile) -> Response {
     if profile.is_cosmos() {
-        // The latest version that it names is 4, though it takes a 5 as well; and it compresses nothing.
+        // Cosmos names 4 as its latest version, though it accepts 5 as well; and it compresses nothing.
         let named = Version::NAMES.iter().copied().filter(|name| !name.starts_with('5'));
         return Body::Supported(vec![
             ("PROTOCOL_VERSIONS", named.collect()),
@@ -80,7 +80,7 @@ pub(super) fn supported(profile: Profile) -> Response {
         ])
         .into();
     }
-    // No SCYLLA_* and no PRODUCT_TYPE: drivers would take us for what we are not.
+    // No SCYLLA_* and no PRODUCT_TYPE: drivers would mistake the server for another product.
     Body::Supported(vec![
         ("PROTOCOL_VERSIONS", Version::NAMES.to_vec()),
         ("COMPRESSION", Compression::NAMES.to_vec()),
@@ -94,7 +94,8 @@ fn protocol_error(text: impl Into<String>) -> Response {
     ErrorBody::protocol(text).into()
 }
 
-/// Judges a request by the phase; moves the phase on, but for a login: its connection is ready when it has logged in.
+/// Checks a request against the phase, and advances the phase. A login does not advance it: the connection becomes
+/// ready when the login has succeeded.
 pub(super) fn step(
     phase: &mut Phase,
     authenticator: &Arc<Authenticator>,
@@ -148,19 +149,19 @@ pub(super) fn step(
         Ok(Request::AuthResponse(response)) => {
             let token = response.token.as_deref().unwrap_or_default();
             match authenticator.login(from, certificate, token) {
-                Judging::Done(login) => answer_login(from, login),
-                Judging::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
+                Decision::Done(login) => answer_login(from, login),
+                Decision::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
             }
         }
         Ok(Request::Register(register)) => Step::Register(register.kinds),
-        // The phase has let through no other message.
+        // The phase admits no other message.
         Ok(Request::Options | Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => {
             Step::Dispatch
         }
     }
 }
 
-/// The answer to a login, when it is its turn.
+/// The answer to a login, in its turn.
 fn answer_login(from: IpAddr, login: Login) -> Step {
     let step = match login.outcome {
         Ok(user) => Step::LoggedIn(Body::AuthSuccess.into(), user),
@@ -209,7 +210,7 @@ fn negotiate(startup: &Startup<'_>, version: Version, profile: Profile) -> Resul
     }
     let compression = match startup.option("COMPRESSION").filter(|name| !name.is_empty()) {
         None => None,
-        // Cosmos's words; its code for them is not known.
+        // Cosmos's text; its code for this error is unknown.
         Some(_) if profile.is_cosmos() => return Err("Cql request had unsupported headers Compression".into()),
         Some(name) => {
             let algorithm =

@@ -1,31 +1,31 @@
-//! What a connection has noted of its memory with its share ([`crate::budget`]).
+//! The memory that a connection reports to its share ([`crate::budget`]).
 //!
-//! What is noted is never less than what is held, by up to [`NOTED_STEP_BYTES`] more: thousands of connections that hold little each hold
-//! much together.
+//! The reported amount is never less than the actual one, and up to [`NOTED_STEP_BYTES`] more: thousands of connections
+//! that hold little each hold much together.
 
 use std::sync::Arc;
 
 use crate::budget::{NOTED_STEP_BYTES, Share};
 
-/// Bytes of a connection besides its buffers and requests: its task, its session, its places in lists. Measured with 2,000 connections:
-/// each takes some 19 KiB once it is ready, of which 8 are buffers.
+/// Bytes of a connection in addition to its buffers and requests: its task, its session, its registrations. Measured
+/// with 2,000 connections: each takes some 19 KiB once it is ready, of which 8 are buffers.
 const CONNECTION_BYTES: usize = 12 * 1024;
 
-/// Bytes to which what is noted is rounded up.
+/// Bytes to which the reported amount is rounded up.
 const ROUND_BYTES: usize = 4 * 1024;
 
-/// What is noted; taken back when dropped.
+/// The reported memory; returned when dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     share: Arc<Share>,
-    /// Bytes noted of buffers and requests; those of the connection itself are noted besides.
+    /// Reported bytes of buffers and requests, without those of the connection itself.
     bytes: usize,
-    /// Bytes of answers that are not sent.
+    /// Bytes of responses that are not sent.
     unread: usize,
 }
 
 impl Held {
-    /// A connection that holds nothing yet but itself.
+    /// A connection without buffers and requests.
     pub(super) fn new(share: Arc<Share>) -> Self {
         share.hold(CONNECTION_BYTES);
         Self {
@@ -40,10 +40,11 @@ impl Held {
         &self.share
     }
 
-    /// Notes what is held now where that is more than what was noted, or much less; else it costs two comparisons.
-    pub(super) fn note(&mut self, bytes: usize, unread: usize) {
+    /// Reports the present amount if it is more than the reported one, or much less; otherwise it costs two
+    /// comparisons.
+    pub(super) fn record(&mut self, bytes: usize, unread: usize) {
         if bytes > self.bytes || self.bytes - bytes >= NOTED_STEP_BYTES {
-            self.settle(bytes.next_multiple_of(ROUND_BYTES));
+            self.record_exactly(bytes.next_multiple_of(ROUND_BYTES));
         }
         if unread.abs_diff(self.unread) >= NOTED_STEP_BYTES {
             self.share.set_unread(unread);
@@ -51,8 +52,8 @@ impl Held {
         }
     }
 
-    /// Notes just what is held.
-    pub(super) fn settle(&mut self, bytes: usize) {
+    /// Reports exactly the present amount.
+    pub(super) fn record_exactly(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(0) => {}
             Some(more) => self.share.hold(more),

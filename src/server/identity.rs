@@ -1,13 +1,14 @@
-//! What a server in the profile `cosmos` makes for itself where it was given none: a certificate for TLS, and the account's key.
+//! The identity that a server in the profile `cosmos` generates if none is configured: a certificate for TLS, and the
+//! account's key.
 //!
 //! ```text
-//! DIR/cosmos/certificate.pem   the certificate: what a client trusts that wants to check it (everybody may read the file)
+//! DIR/cosmos/certificate.pem   the certificate: a client that verifies the server trusts it (readable by every user)
 //! DIR/cosmos/key.pem           its key        (only its owner may read it)
 //! DIR/cosmos/account-key       the password   (only its owner may read it)
 //! ```
-//! `DIR` is the directory of the data; both stay the same over restarts. Data in memory has none: each start makes new ones. These are
-//! secrets, so they are drawn from the system's randomness, not from the seed that all else is drawn from. They are written after the
-//! store has taken the directory, which refuses one with strange files.
+//! `DIR` is the directory of the data; both stay the same over restarts. Data in memory has none: each start makes new
+//! ones. They are secrets, so they come from the system's randomness, not from the seed of all other random choices.
+//! They are written after the store has taken the directory, which refuses one with unknown files.
 
 use std::fs;
 use std::io;
@@ -23,10 +24,10 @@ pub(super) const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 const ACCOUNT_KEY: &str = "account-key";
 
-/// Bytes of an account's key before they are written as text; as many as Cosmos's have.
+/// Bytes of an account's key before encoding; as many as Cosmos's keys have.
 const ACCOUNT_KEY_BYTES: usize = 64;
 
-/// Where the self-made certificate of a data directory is kept.
+/// The file of the self-made certificate of a data directory.
 #[must_use]
 pub fn certificate_file(directory: &Path) -> PathBuf {
     directory.join(FOLDER).join(CERTIFICATE)
@@ -38,29 +39,29 @@ pub enum IdentityError {
     /// The certificate cannot be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// The system gives no randomness.
+    /// The system provides no randomness.
     #[error("no randomness: {0}")]
     Randomness(getrandom::Error),
     /// A file can be neither read nor written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// What was made or found.
+/// The generated or stored identity.
 pub struct Identity {
     directory: Option<PathBuf>,
     certificate: Option<(String, String)>,
-    /// The key to tell people; `None`: they gave it.
+    /// The generated key, to be shown. `None` means the settings have one.
     account_key: Option<String>,
 }
 
 impl std::fmt::Debug for Identity {
-    /// Never a key.
+    /// Prints no key.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Identity")
@@ -70,10 +71,11 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Fills in what the options lack: the certificate where it is to be self-made, the login of `account` where there is none; without an account there is no login.
+    /// Completes the options: the certificate if it is to be self-made, and the login of `account` if none is
+    /// configured. Without an account there is no login.
     ///
     /// # Errors
-    /// What is kept cannot be read, or nothing can be made.
+    /// The stored identity cannot be read, or none can be made.
     pub fn complete(options: &mut Options, account: Option<&str>, data: &Url) -> Result<Self, IdentityError> {
         let directory = data.directory().map(|directory| directory.join(FOLDER));
         let mut identity = Self {
@@ -110,13 +112,13 @@ impl Identity {
         Ok(identity)
     }
 
-    /// The account's key, if the server has chosen it.
+    /// The account's key, if the server generated it.
     #[must_use]
     pub fn account_key(&self) -> Option<&str> {
         self.account_key.as_deref()
     }
 
-    /// Where the self-made certificate is kept; `None`: there is none, or it is in memory only.
+    /// The file of the self-made certificate. `None` means there is none, or it is in memory only.
     #[must_use]
     pub fn certificate_path(&self) -> Option<PathBuf> {
         self.certificate.as_ref()?;
@@ -129,7 +131,7 @@ impl Identity {
         self.certificate.as_ref().map(|(certificate, _)| certificate.as_str())
     }
 
-    /// Writes what is to stay the same over restarts.
+    /// Writes the parts that stay the same over restarts.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -149,7 +151,7 @@ impl Identity {
         ] {
             let path = directory.join(name);
             match text {
-                // A file that is there may have been written by an older program, with another mode.
+                // An older program may have written the file with another mode.
                 Some(text) if fs::read_to_string(&path).is_ok_and(|kept| kept == text) => {
                     permissions::set_mode(&path, mode).map_err(failed(&path))?;
                 }
@@ -178,7 +180,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
     move |source| IdentityError::File { path, source }
 }
 
-/// A certificate for this machine's own names, the addresses listened on, and the account's name at Cosmos, with its key.
+/// A certificate for this machine's own names, the bound addresses, and the account's name at Cosmos, with its key.
 fn certificate(account: &str, listen: impl Iterator<Item = IpAddr>) -> Result<(String, String), rcgen::Error> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !account.is_empty() && account.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -199,14 +201,14 @@ fn draw_key() -> Result<String, IdentityError> {
     Ok(base64(&bytes))
 }
 
-/// A token for requests that change something through the admin port: 128 bits, as hexadecimal digits.
+/// A token for requests that change state through the admin port: 128 bits, as hexadecimal digits.
 pub(super) fn draw_token() -> Result<String, IdentityError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(IdentityError::Randomness)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Bytes as people paste keys (RFC 4648 §4).
+/// Bytes in base64, the form in which keys are pasted (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_kept_beside_the_data() {
+    fn the_identity_is_kept_with_the_data() {
         let directory = tempfile::tempdir().unwrap();
         let data = Url::File(directory.path().to_owned());
         let options = || Options {

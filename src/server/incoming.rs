@@ -1,10 +1,12 @@
 //! Memory for a large request while it is read.
 //!
-//! A request above [`LARGE_BYTES`] asks for all of its bytes when its header has come, and is read on only when it has them. Where it does
-//! not get them in time it is read into nothing and refused. What is granted and not sent within a while ends the connection: bytes
-//! that a client announces must not be kept from others for as long as it likes.
+//! A request above [`LARGE_BYTES`] reserves memory for all of its bytes when its header has arrived, and is read
+//! further only with that memory. If it does not get it in time, its bytes are discarded and it is refused. If its
+//! client does not send it soon enough after the grant, the connection ends: a client must not block announced memory
+//! for long.
 //!
-//! Requests have a pool of their own, a part of the memory of connections, so that they cannot take that of answers.
+//! Requests have a separate pool, a part of the memory of connections, so that they cannot take the memory of
+//! responses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,32 +17,32 @@ use tokio::time::Instant;
 
 use crate::budget::{Budget, Exhausted, Granted};
 
-/// Bytes of a request above which it asks.
+/// Bytes of a request above which it reserves memory.
 pub(super) const LARGE_BYTES: usize = 64 * 1024;
 
 /// The part of the memory of connections that large requests may take while they are read.
 pub(super) const POOL_PART: usize = 4;
 
-/// What the client is told.
+/// The text of the refusal to the client.
 pub(super) const REFUSAL: &str = "The memory for large requests is in use by other connections: try again later, send smaller requests, or \
                                   raise connections-memory-bytes-max";
 
 type Waiting = Pin<Box<dyn Future<Output = Result<Granted, Exhausted>> + Send>>;
 
-/// What a large request has.
+/// The memory state of a large request.
 #[derive(Default)]
 pub(super) enum Incoming {
-    /// There is none.
+    /// There is no large request.
     #[default]
     None,
-    /// It is read on when there is memory.
+    /// Waits for memory before it is read further.
     Waiting(Waiting),
-    /// It is read, since then.
+    /// Has its memory since then, and is being read.
     Granted { _memory: Granted, since: Instant },
 }
 
 impl Incoming {
-    /// Whether reading may go on, `awaited` being the bytes of the request that has begun to come.
+    /// Whether reading may go on; `awaited` is the size of the request that has begun to arrive, in bytes.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -77,7 +79,7 @@ impl Incoming {
         }
     }
 
-    /// Whether nothing large is read.
+    /// Whether no large request is being read.
     pub(super) const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }

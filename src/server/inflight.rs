@@ -1,14 +1,14 @@
-//! Requests in work on one connection.
+//! Requests in progress on one connection.
 //!
-//! A request is polled at once, on the connection's own task; most are answered by that and never cost a task, a queue or, the
-//! box being used again, an allocation. One that has to wait joins a set that the same task polls, so that a group commit of
-//! many requests wakes the connection once. One that keeps coming back (a long scan that yields) is moved to a task of its
-//! own, so that it shares neither this connection's turn nor its core.
+//! A request is polled at once, on the connection's own task. Most finish with that, and cost no task, no queue and,
+//! because the box is reused, no allocation. A request that has to wait joins a set that the same task polls, so that a
+//! group commit of many requests wakes the connection once. One that keeps yielding (a long scan) is moved to a task of
+//! its own, so that it shares neither this connection's task nor its core.
 //!
-//! One that finds no memory for its answer gives its box back; of it there is only the body while it waits ([`InFlight::wait`]), so that
-//! thousands may wait.
+//! A request that finds no memory for its response releases its box; only its body stays while it waits
+//! ([`InFlight::wait`]), so that thousands may wait.
 //!
-//! A panic is caught here, and answered with an id that also stands in the log.
+//! A panic is caught here, and answered with an id that is also in the log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -29,21 +29,22 @@ use crate::wire::response::ErrorBody;
 /// Polls after which a request gets a task of its own.
 const POLLS_MAX: u32 = 8;
 
-/// Boxes kept for requests to come.
+/// Most boxes kept for later requests.
 const SPARE_MAX: usize = 64;
 
-/// Bytes that a request in work takes besides its own, roughly: its entry in the set, heads of allocations.
+/// Bytes that a request in progress takes in addition to its own, roughly: its entry in the set, headers of
+/// allocations.
 const PLACE_BYTES: usize = 128;
 
-/// A box that holds one request's work, or none, and is used again.
+/// A box that holds one request's future, or none, and is reused.
 type Slot<F> = Pin<Box<Option<F>>>;
 
-/// What came of a request in work.
+/// The outcome of a request in progress.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It was carried out, or has to wait.
+    /// It was executed, or has to wait for memory.
     Handled(Handled),
-    /// It has waited, and is to begin again with what it was granted.
+    /// It has waited, and begins again with the memory granted.
     Waited(Waited),
 }
 
@@ -55,15 +56,15 @@ pub(super) struct Waited {
     pub(super) granted: Result<Reservation, Exhausted>,
 }
 
-/// A request that is not in work any more.
+/// A request that is no longer in progress.
 #[derive(Debug)]
 pub(super) struct Done {
     /// Its stream.
     pub(super) stream: i16,
-    /// What it counted for.
+    /// Its size in the accounts.
     pub(super) bytes: usize,
     place_bytes: usize,
-    /// What came of it.
+    /// Its outcome.
     pub(super) outcome: Outcome,
 }
 
@@ -78,7 +79,7 @@ struct Running<F> {
     work: Work<F>,
     stream: i16,
     bytes: usize,
-    /// Bytes of its place.
+    /// Bytes of its entry.
     place_bytes: usize,
     polls: u32,
 }
@@ -88,11 +89,11 @@ fn panicked() -> Handled {
     static PANICS: AtomicU64 = AtomicU64::new(0);
     let id = PANICS.fetch_add(1, Ordering::Relaxed) + 1;
     metrics::REQUEST_PANICS.increment();
-    tracing::error!(panic_id = id, "a request panicked; the panic itself stands above");
+    tracing::error!(panic_id = id, "a request panicked; the panic itself is logged above");
     Handled::Answer(ErrorBody::server(format!("Internal error {id}; the server's log has more")).into())
 }
 
-/// Polls, and makes a panic an answer.
+/// Polls, and turns a panic into a response.
 fn poll_caught<F: Future<Output = Handled>>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Handled> {
     let poll = || match slot.as_mut().as_pin_mut() {
         Some(work) => work.poll(context),
@@ -102,7 +103,7 @@ fn poll_caught<F: Future<Output = Handled>>(slot: &mut Slot<F>, context: &mut Co
 }
 
 impl<F> Running<F> {
-    /// What came of it, with the box if it can be used again.
+    /// Its outcome, with the box if it can be reused.
     fn done(&mut self, outcome: Outcome) -> (Done, Option<Slot<F>>) {
         let slot = match std::mem::replace(&mut self.work, Work::Moving) {
             Work::Here(mut slot) => {
@@ -159,14 +160,14 @@ impl<F: Future<Output = Handled> + Send + 'static> Future for Running<F> {
     }
 }
 
-/// The requests in work.
+/// The requests in progress.
 pub(super) struct InFlight<F> {
     running: FuturesUnordered<Running<F>>,
     spare: Vec<Slot<F>>,
-    /// One bit for each stream in work, grown as far as the client goes.
+    /// One bit for each stream in use, grown as far as the client's ids go.
     busy: Vec<u64>,
     bytes: usize,
-    /// Bytes of the places of those in work.
+    /// Bytes of the entries of requests in progress.
     places_bytes: usize,
 }
 
@@ -187,7 +188,7 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
         }
     }
 
-    /// How many.
+    /// Their number.
     pub(super) fn len(&self) -> usize {
         self.running.len()
     }
@@ -201,29 +202,29 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
         self.bytes
     }
 
-    /// Memory of those in work: their bodies and their places.
+    /// Memory of the requests in progress: their bodies and their entries.
     pub(super) const fn holds(&self) -> usize {
         self.bytes + self.places_bytes
     }
 
-    /// Memory that is kept for requests to come.
+    /// Memory kept for later requests.
     pub(super) const fn spare_bytes(&self) -> usize {
         self.spare.len() * size_of::<F>()
     }
 
-    /// Lets go of what is kept for requests to come.
+    /// Releases the memory kept for later requests.
     pub(super) fn shrink(&mut self) {
         self.spare = Vec::new();
     }
 
-    /// Whether a request on this stream is in work.
+    /// Whether a request on this stream is in progress.
     pub(super) fn is_busy(&self, stream: i16) -> bool {
         let (word, bit) = bit(stream);
         self.busy.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    /// Begins a request; gives what came of it if there was nothing to wait for. `work` is made here, in the place where it will
-    /// be polled, since it is some kilobytes large and every move of it is a copy.
+    /// Begins a request; returns its outcome if there was nothing to wait for. `work` makes the future here, where it
+    /// will be polled, because it is some kilobytes large and every move of it is a copy.
     pub(super) fn begin(
         &mut self,
         context: &mut Context<'_>,
@@ -282,7 +283,7 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
         });
     }
 
-    /// The next request that is not in work any more; `Ready(None)` if none is in work.
+    /// The next request that has finished; `Ready(None)` means none is in progress.
     pub(super) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
         let Poll::Ready(next) = self.running.poll_next_unpin(context) else {
             return Poll::Pending;
@@ -304,7 +305,8 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
         Poll::Ready(Some(done))
     }
 
-    /// Forgets the requests that wait for memory: their client is gone. Returns the bytes of their bodies.
+    /// Drops the requests that wait for memory, because their client has disconnected. Returns the bytes of their
+    /// bodies.
     pub(super) fn give_up_waiting(&mut self) -> Vec<usize> {
         let mut given_up = Vec::new();
         for running in std::mem::take(&mut self.running) {

@@ -1,29 +1,30 @@
 //! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](crate::tasks::Tasks) owns them.
 //!
-//! A round that fails is logged; the next round tries again. The stop cancels a round wherever it is.
+//! A failed round is logged; the next round tries again. The stop cancels a round at any point.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::{Certificates, Looked, memory};
+use super::{Certificates, Reload, memory};
 use crate::config::Config;
 use crate::cql::Database;
 use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 use crate::partition::HeatLimits;
 
-/// Time between looks for tables that are due to get more physical partitions.
+/// Interval of the check for tables that are due to get more physical partitions.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time between looks at the bytes written to physical partitions, where their sizes are looked at: at 1 GB/s one grows by a thirtieth of its
-/// limit meanwhile.
+/// Interval of the check of bytes written to physical partitions, if their sizes are checked: at 1 GB/s one grows by a
+/// thirtieth of its limit meanwhile.
 const WRITTEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between looks at the room of the disk: a disk that takes 500 MB/s takes as much as the usual reserve meanwhile.
+/// Interval of the check of the disk's free space: a disk that takes 500 MB/s fills as much as the usual reserve
+/// meanwhile.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Starts the jobs that the settings ask for; an interval of zero switches a job off.
+/// Starts the jobs that the settings enable; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
     let tasks = database.tasks();
     let every = |interval: Duration| (!interval.is_zero()).then_some(interval);
@@ -65,13 +66,13 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     if let Some(interval) = every(config.heat_check_interval) {
         let (database, limits) = (Arc::clone(database), config.heat);
         tasks.every("heat check", interval, move || {
-            check_heat(Arc::clone(&database), limits)
+            check_load(Arc::clone(&database), limits)
         });
     }
     if let (Some(interval), Some(certificates)) = (every(config.tls_reload_interval), certificates) {
         let certificates = certificates.clone();
         tasks.every("certificate check", interval, move || {
-            look_at(&certificates, false);
+            check_certificate(&certificates, false);
             std::future::ready(())
         });
     }
@@ -90,7 +91,7 @@ async fn sweep(database: Arc<Database>) {
     }
 }
 
-/// Splits physical partitions that have grown too large.
+/// Splits physical partitions that are too large.
 async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
     let checked = database.upkeep().repartition(limits, &mut *sizes.lock().await).await;
     log_check(checked);
@@ -117,27 +118,27 @@ fn log_check(checked: Result<Repartitioned, Error>) {
     }
 }
 
-/// Makes the physical partitions that throughput asked for, when their time has come.
+/// Makes the physical partitions that a higher throughput needs, when they are due.
 async fn grow(database: Arc<Database>) {
     match database.upkeep().grow_due().await {
         Ok(0) => {}
-        Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
-        Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
+        Ok(tables) => tracing::info!(tables, "physical partitions were created for more throughput"),
+        Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be created"),
     }
 }
 
 /// Splits physical partitions that use too many request units.
-async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
+async fn check_load(database: Arc<Database>, limits: HeatLimits) {
     if let Err(error) = database.upkeep().look_at_heat(&limits).await {
-        tracing::warn!(%error, "a check of the heat of physical partitions failed");
+        tracing::warn!(%error, "a check of the load of physical partitions failed");
     }
 }
 
-/// Loads the certificate if its files have changed; `in_any_case`: even if they have not.
-pub(super) fn look_at(certificates: &Certificates, in_any_case: bool) {
-    match certificates.look(in_any_case) {
-        Looked::Unchanged => {}
-        Looked::Replaced => tracing::info!("new connections get the certificate that is in the file now"),
-        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+/// Loads the certificate if its files have changed, or always with `in_any_case`.
+pub(super) fn check_certificate(certificates: &Certificates, in_any_case: bool) {
+    match certificates.check(in_any_case) {
+        Reload::Unchanged => {}
+        Reload::Replaced => tracing::info!("new connections get the new certificate"),
+        Reload::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays in use"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a server takes and for how long it waits. Each bound holds before memory is taken.
+/// How much a server accepts and how long it waits. Each bound is enforced before memory is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most bytes of a request's body. Cassandra: `native_transport_max_frame_size`, 16 MiB.
@@ -11,21 +11,21 @@ pub struct Limits {
     pub body_bytes_max_before_login: usize,
     /// From accepting a connection to READY or AUTH_SUCCESS, TLS included.
     pub login_deadline: Duration,
-    /// Answers that wait for a client to read them, per connection; above it nothing more is read or begun.
+    /// Bytes of responses that wait for a client to read them, per connection; above it nothing more is read or begun.
     pub queued_bytes_max: usize,
-    /// Bytes of answers, buffers and requests of all connections together; see [`crate::budget`].
+    /// Bytes of responses, buffers and requests of all connections together; see [`crate::budget`].
     pub memory_bytes_max: usize,
-    /// How long an answer waits for them before its request is refused.
+    /// How long a response waits for memory before its request is refused.
     pub memory_wait: Duration,
-    /// How long answers may wait without the client taking a byte before the connection is closed.
+    /// How long responses may wait without the client reading a byte before the connection is closed.
     pub slow_client: Duration,
-    /// Requests in work at once, per connection; more wait.
+    /// Requests in progress at once, per connection; more wait.
     pub in_flight_max: usize,
-    /// Bytes of the bodies of requests in work at once, per connection.
+    /// Bytes of the bodies of requests in progress at once, per connection.
     pub in_flight_bytes_max: usize,
-    /// Bytes of the bodies of requests in work at once, over all connections.
+    /// Bytes of the bodies of requests in progress at once, over all connections.
     pub in_flight_bytes_total_max: usize,
-    /// Bytes of the bodies of requests read that wait for their turn, per connection.
+    /// Bytes of the bodies of requests that were read and wait to begin, per connection.
     pub waiting_bytes_max: usize,
     /// Connections at once.
     pub connections_max: usize,
@@ -35,7 +35,7 @@ pub struct Limits {
     pub idle: Duration,
     /// How long connections may take to finish their requests when the server stops.
     pub drain: Duration,
-    /// Events that wait for a registered client; more, and it is disconnected.
+    /// Events queued for a registered client; beyond it the client is disconnected.
     pub events_max: usize,
     /// Prepared statements kept.
     pub prepared_max: usize,

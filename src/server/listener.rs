@@ -1,7 +1,8 @@
 //! Listening, accepting, and stopping.
 //!
-//! With four virtual nodes each address that is asked for stands for four, one a node, with one port. The listener of a node
-//! that goes down closes and cuts its connections; when the node comes up it listens again. Those who registered are told.
+//! With four virtual nodes each configured address gives four, one per node, with the same port. The listener of a node
+//! that goes down closes, together with its connections; when the node comes up it listens again. Registered clients
+//! receive the events.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -34,28 +35,29 @@ use crate::profile::Profile;
 use crate::views::live::Load;
 use crate::wire::response::{Event, StatusChange};
 
-/// After an error of accept, which often is «too many open files», how long nothing is accepted.
+/// Pause after an error of accept, which is often «too many open files».
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What to listen on and for whom.
+/// Options of the listeners.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Addresses for plain connections; port 0 takes a free one.
     pub listen: Vec<SocketAddr>,
-    /// Addresses for TLS, with its files; `None`: no TLS.
+    /// Addresses for TLS, with its files. `None` means no TLS.
     pub tls: Option<TlsOptions>,
-    /// Who may log in; `None`: no login is needed.
+    /// The account that may log in. `None` means no login is required.
     pub credentials: Option<Credentials>,
     /// The bounds.
     pub limits: Limits,
-    /// Virtual nodes: with four, each address is that of the first node, and the others have those behind it. 0 is one.
+    /// Virtual nodes: with four, each address is that of the first node, and the others have the addresses that follow.
+    /// 0 means one.
     pub nodes: usize,
-    /// Whom to behave as.
+    /// The compatibility profile.
     pub profile: Profile,
-    /// Whether the plain addresses take TLS as well, told apart by the first byte: for `helenus dev` only, since a client that should
-    /// use TLS and does not is served.
+    /// Whether the plain addresses also accept TLS, distinguished by the first byte. For `helenus dev` only, because a
+    /// client that forgets TLS is served nevertheless.
     pub is_port_shared: bool,
-    /// What decides which clients share turns when they guess passwords; one that no client knows.
+    /// Decides which clients share turns when they guess passwords; must be unknown to clients.
     pub login_key: u64,
 }
 
@@ -66,7 +68,7 @@ pub struct TlsOptions {
     pub listen: Vec<SocketAddr>,
     /// The certificate and its key.
     pub identity: TlsIdentity,
-    /// Whose certificates clients may show; `None`: they are asked for none.
+    /// Whose certificates are accepted from clients. `None` means none is requested.
     pub clients: Option<ClientTrust>,
 }
 
@@ -75,7 +77,7 @@ pub struct TlsOptions {
 pub enum TlsIdentity {
     /// In PEM files.
     Files {
-        /// The certificate and those that signed it.
+        /// The certificate and its chain.
         certificate: PathBuf,
         /// Its key.
         key: PathBuf,
@@ -87,12 +89,12 @@ pub enum TlsIdentity {
         /// Its key.
         key: String,
     },
-    /// To be made when the server starts.
+    /// Made by the server when it starts.
     SelfMade,
 }
 
 impl std::fmt::Debug for TlsIdentity {
-    /// Never the key.
+    /// Prints no key.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Files { certificate, .. } => formatter.debug_tuple("Files").field(certificate).finish(),
@@ -102,7 +104,7 @@ impl std::fmt::Debug for TlsIdentity {
     }
 }
 
-/// What to do about an address that cannot be taken.
+/// Advice about an address that cannot be bound.
 fn way_out(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
@@ -113,15 +115,15 @@ fn way_out(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Why the server does not start.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}{}", way_out(source))]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// An address of a virtual node cannot be listened on.
@@ -131,19 +133,19 @@ pub enum StartError {
         address.ip()
     )]
     Node {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// An address that has none behind it for the other virtual nodes.
+    /// An address that has no following addresses for the other virtual nodes.
     #[error(
         "{address} cannot stand for {nodes} virtual nodes: it must be an IPv4 address like 127.0.0.1 with as many behind it"
     )]
     NoNodes {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// TLS cannot be set up.
@@ -151,12 +153,12 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
-/// Addresses that are taken, not served yet: a node must know its own address before it can answer who it is.
+/// Bound addresses, not served yet: a node must know its own address before it can report it.
 pub struct Bound {
     options: Options,
     plain: Vec<Listening>,
     tls: Vec<(Listening, TlsAcceptor)>,
-    /// For the plain addresses, if they take TLS as well.
+    /// For the plain addresses, if they also accept TLS.
     shared: Option<TlsAcceptor>,
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
@@ -166,13 +168,13 @@ pub struct Bound {
     audit: Option<Arc<Audit>>,
 }
 
-/// An address that is taken.
+/// A bound address.
 struct Listening {
     listener: TcpListener,
     address: SocketAddr,
-    /// The virtual node whose it is, from 0.
+    /// Its virtual node, from 0.
     node: usize,
-    /// Whether it is the one of the node's that clients are told.
+    /// Whether it is the node's address that clients learn.
     is_first: bool,
 }
 
@@ -186,10 +188,10 @@ impl std::fmt::Debug for Bound {
 }
 
 impl Bound {
-    /// Takes the addresses. From here on connections wait for [`Bound::serve`].
+    /// Binds the addresses. From here on connections wait for [`Bound::serve`].
     ///
     /// # Errors
-    /// An address is taken, or TLS cannot be set up.
+    /// An address is in use, or TLS cannot be set up.
     pub async fn bind(options: Options) -> Result<Self, StartError> {
         let mut bound = Self {
             plain: Vec::new(),
@@ -226,31 +228,31 @@ impl Bound {
         Ok(bound)
     }
 
-    /// Where plain connections are taken, in the order of the options.
+    /// The addresses for plain connections, in the order of the options.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where TLS connections are taken.
+    /// The addresses for TLS connections.
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
     }
 
-    /// The certificate that TLS connections are given; `None`: there is no TLS.
+    /// The certificate for TLS connections. `None` means there is no TLS.
     #[must_use]
     pub const fn certificates(&self) -> Option<&Certificates> {
         self.certificates.as_ref()
     }
 
-    /// Lets the listeners follow which virtual nodes are up.
+    /// Makes the listeners follow the up and down events of virtual nodes.
     pub fn follow(&mut self, up: watch::Receiver<Up>) {
         self.up = Some(up);
     }
 
-    /// Judges logins by these roles, and no longer by the credentials of the options.
-    pub fn judge_by(&mut self, roles: Arc<RoleService>) {
+    /// Checks logins against these roles, instead of the credentials of the options.
+    pub fn check_against(&mut self, roles: Arc<RoleService>) {
         self.roles = Some(roles);
     }
 
@@ -298,7 +300,7 @@ impl Bound {
                 address: listening.address,
                 node: listening.node,
                 is_first: listening.is_first,
-                // Without nodes that go down: a channel that never changes.
+                // If no node can go down: a channel that never changes.
                 up: self.up.clone().unwrap_or_else(|| watch::channel(Up::ALL).1),
                 handler: Arc::clone(handler),
                 shared: Arc::clone(&shared),
@@ -322,16 +324,16 @@ impl Bound {
     }
 }
 
-/// Free ports that are tried until one is free for all nodes.
+/// Free ports to try until one is free for all nodes.
 const PORTS_TRIED: usize = 32;
 
-/// Takes an address, and with several nodes those behind it.
+/// Binds an address, and with several nodes those that follow it.
 async fn listen(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec<Listening>, StartError> {
     let mut tried = 0;
     loop {
         tried += 1;
         match listen_once(address, nodes, is_first).await {
-            // Another process has the first node's free port at another node's address.
+            // Another process uses the first node's free port at another node's address.
             Err(StartError::Node { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse && address.port() == 0 && tried < PORTS_TRIED => {}
             done => return done,
@@ -362,7 +364,7 @@ async fn listen_once(address: SocketAddr, nodes: usize, is_first: bool) -> Resul
     Ok(taken)
 }
 
-/// The address of a virtual node, from 0, by that of the first.
+/// The address of a virtual node, from 0, given that of the first.
 pub(super) fn node_address(first: SocketAddr, node: usize) -> Option<SocketAddr> {
     let IpAddr::V4(ip) = first.ip() else { return None };
     let [a, b, c, d] = ip.octets();
@@ -379,25 +381,25 @@ pub struct Server {
     listeners: JoinSet<JoinSet<()>>,
     events: Arc<Events>,
     admission: Arc<Admission>,
-    /// Of answers and buffers, and of large requests while they are read.
+    /// Of responses and buffers, and of large requests while they are read.
     budgets: [Arc<Budget>; 2],
     drain_limit: Duration,
     authenticator: Arc<Authenticator>,
 }
 
 impl Server {
-    /// What judges logins.
+    /// Checks logins.
     pub(super) const fn authenticator(&self) -> &Arc<Authenticator> {
         &self.authenticator
     }
 
-    /// Where plain connections are taken, in the order of the options.
+    /// The addresses for plain connections, in the order of the options.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where TLS connections are taken.
+    /// The addresses for TLS connections.
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
@@ -409,7 +411,7 @@ impl Server {
         self.admission.connections()
     }
 
-    /// How much there is to do at a moment; may outlive the server.
+    /// The present load; the closure may outlive the server.
     pub fn load(&self) -> impl Fn() -> Load + Send + Sync + 'static {
         let (admission, budgets) = (Arc::clone(&self.admission), self.budgets.clone());
         move || Load {
@@ -422,20 +424,20 @@ impl Server {
         }
     }
 
-    /// Who asks for the connections open now, in no order; may outlive the server.
+    /// The sessions of the connections that are open now, unordered; the closure may outlive the server.
     pub fn sessions(&self) -> impl Fn() -> Vec<Arc<Session>> + Send + Sync + 'static {
         let admission = Arc::clone(&self.admission);
         move || admission.sessions()
     }
 
-    /// Where events are told.
+    /// The sender of events.
     #[must_use]
     pub const fn events(&self) -> &Arc<Events> {
         &self.events
     }
 
-    /// Takes no more connections and no more requests, lets those in work be answered, then ends; what takes longer than
-    /// [`Limits::drain`] is cut off.
+    /// Accepts no more connections and requests, completes the requests in progress, then ends. After [`Limits::drain`]
+    /// the remaining connections are closed.
     pub async fn drain(mut self) {
         self.drain.send_replace(true);
         let finished = async {
@@ -448,20 +450,20 @@ impl Server {
         if timeout(self.drain_limit, finished).await.is_err() {
             tracing::warn!(
                 connections = self.admission.connections(),
-                "connections cut off: draining took too long"
+                "connections closed: draining took too long"
             );
         }
     }
 }
 
-/// What the connections of an address speak.
+/// The protocol of an address's connections.
 #[derive(Clone)]
 enum Security {
     /// The protocol itself.
     Plain,
     /// TLS.
     Tls(TlsAcceptor),
-    /// Whichever their first byte tells.
+    /// Either one, by the first byte.
     Either(TlsAcceptor),
 }
 
@@ -469,8 +471,8 @@ enum Security {
 const TLS_HANDSHAKE: u8 = 22;
 
 impl Security {
-    /// What accepts TLS on a connection; `None`: it is plain. Waits for the first byte where that decides; a connection that sends none
-    /// counts as plain, whose own deadline ends it.
+    /// The acceptor for a TLS connection. `None` means it is plain. Waits for the first byte if that decides. A
+    /// connection that sends none counts as plain; the login deadline ends it.
     async fn of(self, socket: &TcpStream, deadline: Instant) -> Option<TlsAcceptor> {
         match self {
             Self::Plain => None,
@@ -484,7 +486,7 @@ impl Security {
     }
 }
 
-/// Takes the connections of one address.
+/// Accepts the connections of one address.
 struct Acceptor<H> {
     handler: Arc<H>,
     shared: Arc<Shared>,
@@ -498,14 +500,14 @@ struct Acceptor<H> {
 }
 
 impl<H: Handler> Acceptor<H> {
-    /// Accepts until the server drains; gives the connections that are still open.
+    /// Accepts until the server drains; returns the connections that are still open.
     async fn run(self, listener: TcpListener) -> JoinSet<()> {
         let mut connections = JoinSet::new();
-        // `None`: the node is down.
+        // `None` means the node is down.
         let mut listener = Some(listener);
         let mut up = self.up.clone();
         let mut drain = self.drain.clone();
-        // An error means that the server is gone, which ends accepting as well.
+        // An error means that the server has ended, which ends accepting as well.
         let drained = async move { drain.wait_for(|drain| *drain).await.map(drop) };
         let mut drained = std::pin::pin!(drained);
         loop {
@@ -515,13 +517,13 @@ impl<H: Handler> Acceptor<H> {
                     listener = None;
                     self.went_down();
                 }
-                None if is_up => listener = self.come_up().await,
+                None if is_up => listener = self.listen_again().await,
                 _ => {}
             }
             let accept = async {
                 match &listener {
                     Some(listener) => listener.accept().await,
-                    // An address that could not be taken again is tried again.
+                    // An address that could not be bound again is retried.
                     None if is_up => {
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                         Err(std::io::ErrorKind::WouldBlock.into())
@@ -538,7 +540,7 @@ impl<H: Handler> Acceptor<H> {
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
-                // The sender may be gone, as where there is one node: then nothing changes any more.
+                // The sender may be gone, as with one node: then there are no more changes.
                 Ok(()) = up.changed() => {}
                 Some(_) = connections.join_next() => {}
                 _ = &mut drained => return connections,
@@ -546,7 +548,7 @@ impl<H: Handler> Acceptor<H> {
         }
     }
 
-    /// The node is down: its connections are cut and the others told.
+    /// The node went down: closes its connections and notifies the other nodes' clients.
     fn went_down(&self) {
         for session in self.shared.admission.sessions() {
             if session.node() == self.node {
@@ -559,8 +561,8 @@ impl<H: Handler> Acceptor<H> {
         tracing::info!(address = %self.address, "a virtual node went down");
     }
 
-    /// The node is up: it listens again, and the others are told.
-    async fn come_up(&self) -> Option<TcpListener> {
+    /// The node came up: listens again and notifies the other nodes' clients.
+    async fn listen_again(&self) -> Option<TcpListener> {
         match TcpListener::bind(self.address).await {
             Ok(listener) => {
                 if self.is_first {
@@ -584,7 +586,7 @@ impl<H: Handler> Acceptor<H> {
             Arc::clone(&self.events),
         );
         let share = Share::new(&self.shared.budget);
-        let session = Arc::new(session.come_to(self.address, self.node).with_share(&share));
+        let session = Arc::new(session.accepted_at(self.address, self.node).with_share(&share));
         let admitted =
             self.shared
                 .admission
@@ -594,7 +596,7 @@ impl<H: Handler> Acceptor<H> {
             tracing::debug!(%from, "connection refused: there are too many");
             return;
         };
-        // Answers are gathered before they are written; waiting for more would only delay them.
+        // Responses are gathered before they are written; waiting for more would only delay them.
         if socket.set_nodelay(true).is_err() {
             return;
         }
@@ -619,7 +621,7 @@ impl<H: Handler> Acceptor<H> {
             let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
             let tls = tokio::select! {
                 tls = security.of(&socket, deadline) => tls,
-                // Ended by the connection itself.
+                // The connection ends itself.
                 () = session.evicted() => None,
             };
             let end = match tls {
@@ -653,7 +655,8 @@ impl<H: Handler> Acceptor<H> {
     }
 }
 
-/// Says why a client's certificate was not taken. Other handshakes that fail are of scanners and of clients that went away.
+/// Logs why a client's certificate was refused. Other failed handshakes come from scanners and from clients that
+/// disconnected.
 fn log_refused(from: SocketAddr, error: &std::io::Error) {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     if let Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) = error {

@@ -1,8 +1,9 @@
-//! Log lines for people: one event is one line, whatever clients have sent.
+//! Log lines for people: one event is one line, whatever clients send.
 //!
-//! Every field and every message passes [`HumanFields`], so that no call site can forget it. Control characters are escaped as Rust
-//! writes them (`\n`, `\u{1b}`): a client that calls itself `x⏎2026-01-01 INFO login accepted` makes no line of its own, and no
-//! terminal obeys it. What is long is cut. The JSON format needs neither: it escapes, and programs read it.
+//! Every field and every message passes [`HumanFields`], so that no call site can omit the escaping. Control characters
+//! are escaped as in Rust (`\n`, `\u{1b}`): a client with the name `x⏎2026-01-01 INFO login accepted` cannot forge a
+//! line, and no terminal executes an escape sequence. Long fields are cut. The JSON format needs neither: it escapes,
+//! and programs read it.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +15,7 @@ use tracing_subscriber::fmt::format::Writer;
 /// Most characters of a field that are printed; then «… cut». Longer than any text of ours, short enough for a terminal.
 const FIELD_CHARACTERS_MAX: usize = 4096;
 
-/// The same for a backtrace, which only we write, in [`BACKTRACE`].
+/// The same for a backtrace, a field that only the server writes: [`BACKTRACE`].
 const BACKTRACE_CHARACTERS_MAX: usize = 64 * 1024;
 
 /// The field of a backtrace. It keeps its lines, indented, so that none looks like an event.
@@ -82,14 +83,14 @@ impl Visit for Line<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // What events of the crate `log` carry for the formatter itself.
+        // Fields that events of the crate `log` carry for the formatter.
         if self.result.is_ok() && !field.name().starts_with("log.") {
             self.result = self.print(field, format_args!("{value:?}"));
         }
     }
 }
 
-/// Escapes what is not to reach a terminal, and ends at a length.
+/// Escapes control characters, and stops at a length.
 struct Escaped<'a, W> {
     out: &'a mut W,
     left: usize,
@@ -117,8 +118,8 @@ impl<W: Write> Write for Escaped<'_, W> {
     }
 }
 
-/// Whether a terminal or an editor does something at this character other than show it: control characters, line separators, and
-/// those that change the direction of text.
+/// Whether a terminal or an editor interprets this character instead of showing it: control characters, line
+/// separators, and those that change the direction of text.
 pub(super) fn obeys(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}')
@@ -158,7 +159,7 @@ mod tests {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Every control character, those that turn text round, and a line as the server writes them.
+    /// Every control character, those that change the text's direction, and a forged log line.
     fn hostile() -> String {
         let all = (0..0x20).chain(0x7F..0xA0).chain(0x2028..0x202F).chain(0x2066..0x206A);
         let mut text: String = all.filter_map(char::from_u32).collect();

@@ -1,9 +1,9 @@
-//! Memory goes back to the system when clients have gone.
+//! Returns memory to the system after clients have disconnected.
 //!
-//! The allocator (mimalloc) gives back what is free a while after it was freed, and looks at its clock only when something is allocated:
-//! of a process that has become idle it keeps all. Measured with 1 GB freed by other threads than those that had allocated it: all of
-//! it kept for as long as the process is idle, 15 to 30 MB left after a second and a half of a few allocations every 200 ms.
-//! So a task makes a few for as long as something goes on, and a while longer.
+//! The allocator (mimalloc) returns free memory with a delay, and checks its clock only on an allocation: an idle
+//! process keeps all of it. Measured with 1 GB freed by other threads than those that had allocated it: an idle process
+//! kept all of it; with a few allocations every 200 ms, 15 to 30 MB were left after a second and a half. So a task
+//! makes a few allocations while there is traffic, and for a while longer.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::tasks::Tasks;
 /// Time between allocations.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Intervals without bytes from or to clients after which nothing more is free: a minute, many times the allocator's delays.
+/// Intervals without traffic after which the task pauses: a minute, many times the allocator's delays.
 const QUIET_MAX: u32 = 240;
 
-/// Allocations of growing size, so that they come from many of the allocator's size classes, and bytes by which they grow.
+/// Allocations of growing size, so that they use many of the allocator's size classes, and the growth in bytes.
 const SMALL: usize = 50;
 const SMALL_STEP_BYTES: usize = 37;
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Lets the allocator return free memory, as long as clients send and receive and a while longer.
+/// Starts the task that makes the allocator return free memory, during traffic and a while longer.
 pub(super) fn spawn_returns(tasks: &Tasks) {
     let (mut seen, mut quiet) = (0, 0);
     tasks.every("return of free memory", INTERVAL, move || {
@@ -41,7 +41,7 @@ pub(super) fn spawn_returns(tasks: &Tasks) {
     });
 }
 
-/// Some microseconds; nothing is written to what is allocated.
+/// Takes some microseconds; writes nothing to the allocated memory.
 fn allocate() {
     let small: Vec<Vec<u8>> = (1..=SMALL)
         .map(|step| Vec::with_capacity(step * SMALL_STEP_BYTES))

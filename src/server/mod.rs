@@ -1,14 +1,15 @@
-//! Sockets: connections, what may be said on them when, and who answers.
+//! Sockets: connections, which requests are allowed when, and their dispatch.
 //!
-//! The life of a connection: `listener` accepts and admits it, its own task (`connection`) reads envelopes and judges each
-//! by how far the connection has come (`handshake`); requests for the database go to a [`Handler`] and are polled by the same
-//! task until they are done (`inflight`); answers leave in the order in which they are ready.
+//! The life of a connection: `listener` accepts and admits it; its own task (`connection`) reads envelopes and checks
+//! each against the connection's phase (`handshake`). Requests for the database go to a [`Handler`] and are polled by
+//! the same task until they are done (`inflight`). Responses leave in the order in which they are ready.
 //!
-//! Invariants: every queue, count and wait has a bound in [`Limits`]; memory follows bytes received; a panic answers one
-//! request; what has been begun is carried through; OPTIONS is answered past all work; events are only told to connections
-//! that registered.
+//! Invariants: every queue, count and wait has a bound in [`Limits`]; memory follows bytes received; a panic answers
+//! one request; a request that has begun is completed; OPTIONS is answered before all queued work; events are sent only
+//! to connections that registered.
 //!
-//! Absent on purpose: CQL, schema, rows: a handler knows them. Sources: native_protocol_v5.spec §4; the drivers' own code.
+//! Deliberately absent: CQL, schema, rows: a handler knows them. Sources: native_protocol_v5.spec §4; the drivers' own
+//! code.
 
 pub mod admin;
 mod admission;
@@ -54,17 +55,17 @@ pub use limits::Limits;
 pub use listener::{Bound, Options, Server, StartError, TlsIdentity, TlsOptions};
 pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
-pub use tls::{Certificates, Looked, TlsError};
+pub use tls::{Certificates, Reload, TlsError};
 
 use crate::wire::frame::Header;
 use crate::wire::response::Response;
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Handled {
-    /// This is to be answered.
+    /// The response.
     Answer(Response),
-    /// There is no memory for its answer now: it is to be begun again once there is.
+    /// There is no memory for its response now: begin it again once there is.
     NoRoom(Postponed),
 }
 
@@ -74,21 +75,21 @@ impl From<Response> for Handled {
     }
 }
 
-/// A request that waits for memory, as it came: all that is kept of it meanwhile.
+/// A request that waits for memory, as it arrived: all that is kept of it meanwhile.
 #[derive(Debug)]
 pub struct Postponed {
     /// Its header.
     pub header: Header,
     /// Its body.
     pub body: Bytes,
-    /// The memory that its answer needs, in bytes.
+    /// The memory that its response needs, in bytes.
     pub answer_bytes: usize,
 }
 
-/// Answers QUERY, PREPARE, EXECUTE and BATCH. Two stand behind this seam: the database, and one with canned answers against
-/// which the cost of the database is measured.
+/// Answers QUERY, PREPARE, EXECUTE and BATCH. There are two implementations: the database, and one with canned
+/// responses against which the cost of the database is measured.
 pub trait Handler: Send + Sync + 'static {
-    /// What comes of one request. Polled on the connection's task, so it must not block; a panic is answered as an error.
+    /// Executes one request. Polled on the connection's task, so it must not block; a panic is answered as an error.
     fn handle(
         self: Arc<Self>,
         session: Arc<Session>,

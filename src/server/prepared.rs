@@ -1,14 +1,16 @@
 //! Prepared statements, kept by id for all connections.
 //!
-//! An id is MD5 of the text, with the keyspace before it unless every table in it is qualified: the same on every node and
-//! after a restart. So forgetting a statement is safe: its client is told UNPREPARED, prepares it again and gets the same id.
+//! An id is MD5 of the text, with the keyspace before it unless every table in it is qualified: the same on every node
+//! and after a restart. So evicting a statement is safe: its client receives UNPREPARED, prepares it again and gets the
+//! same id.
 //!
-//! A statement is planned again when the schema has another version than its plan; so a plan is never older than the schema
-//! that the request sees. A change of its table that matters to statements ([`Table::affects_statements`]) makes it forgotten, as in
-//! Cassandra: it must be prepared again. Bounded by number and bytes; what has not been used since the hand last passed is forgotten first.
+//! A statement is planned again when the schema's version differs from its plan's, so a plan is never older than the
+//! schema that the request sees. A change of its table that affects statements ([`Table::affects_statements`]) evicts
+//! it, as in Cassandra: it must be prepared again. The cache is bounded by number and bytes, and evicts by CLOCK.
 //!
-//! What columns a forgotten statement had is remembered, so that clients below version 5 who know the old columns, while another
-//! client prepares the statement again, are sent the new ones. Differs: Cassandra sends them rows without columns, which they misread.
+//! The columns of an evicted statement are remembered. A client below version 5 may know the old columns while another
+//! client prepares the statement again; it is then sent the new ones. Differs: Cassandra sends such clients rows
+//! without columns, which they misread.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,7 +29,7 @@ use crate::wire::response::{Metadata, Prepared};
 /// MD5 of keyspace and text.
 pub(super) type Id = [u8; 16];
 
-/// The id of a text; `keyspace` `None` if its names are all qualified.
+/// The id of a text. `None` as keyspace means that all its names are qualified.
 pub(super) fn id(keyspace: Option<&str>, text: &str) -> Id {
     let mut digest = Md5::new();
     digest.update(keyspace.unwrap_or_default());
@@ -46,11 +48,11 @@ pub(super) struct Entry {
     pub(super) statement: Arc<Statement>,
     /// The schema that it was planned in.
     pub(super) schema_version: Uuid,
-    /// What PREPARED says.
+    /// The content of its PREPARED response.
     pub(super) prepared: Prepared,
-    /// The columns of its rows, as the plan has them.
+    /// The columns of its rows, according to the plan.
     pub(super) result: Option<Arc<ResultMetadata>>,
-    /// Its columns are others than they once were under this id: clients below version 5 may know the old ones.
+    /// Its columns differ from earlier ones under this id: clients below version 5 may know the old ones.
     pub(super) result_changed: bool,
     /// The tables that it was planned with.
     tables: Vec<Arc<Table>>,
@@ -79,20 +81,20 @@ impl Entry {
         }
     }
 
-    /// Whether a client must prepare it again before it is executed as `after`, which is the same text in a later schema.
+    /// Whether a client must prepare it again before executing `after`, which is the same text in a later schema.
     pub(super) fn is_outdated(&self, after: &Self) -> bool {
         let affects = |(was, is): (&Arc<Table>, &Arc<Table>)| !Arc::ptr_eq(was, is) && was.affects_statements(is);
         self.tables.len() != after.tables.len() || self.tables.iter().zip(&after.tables).any(affects)
     }
 
-    /// Bytes that it takes, roughly: a plan is about as large as what it was made of.
+    /// About how many bytes it takes: a plan is about as large as its text and metadata.
     fn memory_bytes(&self) -> usize {
         let result = self.prepared.result.as_deref().map_or(0, Metadata::memory_bytes);
         1024 + 8 * self.text.len() + self.prepared.markers.memory_bytes() + 2 * result
     }
 }
 
-/// What is remembered of statements that were forgotten: by id the id of their columns, and whether these ever changed.
+/// Evicted statements: for each id the id of their columns, and whether these ever changed.
 #[derive(Debug, Default)]
 struct Forgotten {
     columns: HashMap<Id, ([u8; 16], bool)>,
@@ -101,7 +103,7 @@ struct Forgotten {
 }
 
 impl Forgotten {
-    fn note(&mut self, entry: &Entry, entries_max: usize) {
+    fn remember(&mut self, entry: &Entry, entries_max: usize) {
         let id = entry.prepared.id;
         let known = (entry.prepared.result_metadata_id(), entry.result_changed);
         if self.columns.insert(id, known).is_none() {
@@ -117,11 +119,12 @@ impl Forgotten {
 /// The prepared statements of a node.
 #[derive(Debug)]
 pub(super) struct Statements {
-    /// Looked up by each EXECUTE, so its hash is a quick one; its seed is random, since clients choose the texts that ids are made of.
+    /// Looked up by each EXECUTE, so its hash is a fast one; its seed is random, because clients choose the texts from
+    /// which ids are made.
     entries: DashMap<Id, Arc<Entry>, RandomState>,
     /// At most `entries_max`.
     forgotten: Mutex<Forgotten>,
-    /// Every id once, in the order in which the hand passes.
+    /// Every id once, in CLOCK order.
     order: Mutex<VecDeque<Id>>,
     bytes: AtomicUsize,
     entries_max: usize,
@@ -143,14 +146,14 @@ impl Statements {
     /// The statement of this id.
     pub(super) fn get(&self, id: &Id) -> Option<Arc<Entry>> {
         let entry = Arc::clone(self.entries.get(id)?.value());
-        // Written only when it changes, so that the statement that everyone uses stays in every core's cache.
+        // Written only if it changes, so that a statement in wide use stays in every core's cache.
         if !entry.used.load(Ordering::Relaxed) {
             entry.used.store(true, Ordering::Relaxed);
         }
         Some(entry)
     }
 
-    /// Keeps a statement, in place of the one of the same id; makes room if it must.
+    /// Inserts a statement, in place of the one with the same id; evicts others if necessary.
     pub(super) fn insert(&self, mut entry: Entry) -> Arc<Entry> {
         let id = entry.prepared.id;
         let before = self.entries.get(&id).map(|before| {
@@ -159,6 +162,7 @@ impl Statements {
         });
         let before = before.or_else(|| self.forgotten().columns.get(&id).copied());
         if let Some((columns, changed)) = before {
+            // Once changed, always changed: some client may still know any of the earlier columns.
             entry.result_changed = changed || columns != entry.prepared.result_metadata_id();
         }
         let entry = Arc::new(entry);
@@ -167,7 +171,7 @@ impl Statements {
             Some(before) => {
                 self.bytes.fetch_sub(before.memory_bytes(), Ordering::Relaxed);
             }
-            None => self.make_room(id),
+            None => self.evict(id),
         }
         entry
     }
@@ -176,27 +180,27 @@ impl Statements {
         self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a statement; its columns are remembered.
+    /// Evicts a statement; its columns are remembered.
     pub(super) fn remove(&self, id: &Id) {
         if let Some((_, before)) = self.entries.remove(id) {
             if before.prepared.result.is_some() {
-                self.forgotten().note(&before, self.entries_max);
+                self.forgotten().remember(&before, self.entries_max);
             }
             self.bytes.fetch_sub(before.memory_bytes(), Ordering::Relaxed);
         }
     }
 
-    /// How many are kept.
+    /// The number of statements.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes that they take, roughly.
+    /// About how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn make_room(&self, new: Id) {
+    fn evict(&self, new: Id) {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         order.push_back(new);
         let mut turns = 2 * order.len();

@@ -11,19 +11,20 @@ fn count(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// The one replica that has failed: ours, whatever its address is to the client.
+/// The one replica that failed: ours, whatever its address is for the client.
 fn failed_here() -> Vec<(IpAddr, FailureReason)> {
     vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)]
 }
 
-/// What the client is told.
+/// The protocol error of an error.
 pub(super) fn refusal(error: &Error) -> ErrorBody {
     if error.is_fault() {
         metrics::SERVER_ERRORS.increment();
         tracing::error!(error = %error, "a request failed by our own fault");
     }
     if let Error::Engine(engine::Error::Storage(_)) = error {
-        // Requests convert it; one that did not is at fault itself, and its text, which names directories, is for the log.
+        // Requests convert it; an error that was not converted is a bug, and its text, which names directories, is for
+        // the log only.
         return ErrorBody::new(error.code(), "a store failed; see the server's log".to_owned());
     }
     let text = error.to_string();
@@ -33,7 +34,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
     }
 }
 
-/// What the client is told beside code and text; its kind is the code's.
+/// The fields of the error in addition to code and text; their kind follows from the code.
 fn detail(error: &Error) -> Option<ErrorDetail> {
     match error {
         Error::Schema(error) => match error.code() {

@@ -1,4 +1,4 @@
-//! QUERY, PREPARE, EXECUTE and BATCH: from a body to the database and back.
+//! QUERY, PREPARE, EXECUTE and BATCH: from a request body to the database and back.
 
 use std::sync::Arc;
 
@@ -40,15 +40,15 @@ pub struct Requests {
     audit: Option<Arc<Audit>>,
 }
 
-/// The key of the custom payload under which a client is told what its request was charged, and may ask to be.
+/// The key of the custom payload that returns a request's charge, and by which a client requests it.
 const REQUEST_CHARGE: &str = "RequestCharge";
 
-/// When a client is told what its request was charged, in the custom payload of the answer: a big-endian double under `RequestCharge`.
+/// When the custom payload of a response holds the request's charge: a big-endian double under `RequestCharge`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChargePayload {
     /// With every result.
     Always,
-    /// When its request has a value of that name, whichever, in its own custom payload.
+    /// If the request has any value of that name in its own custom payload.
     #[default]
     Asked,
     /// Not at all.
@@ -59,7 +59,7 @@ impl ChargePayload {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Always, Self::Asked, Self::Never];
 
-    /// As the setting has it.
+    /// The name in the settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,22 +70,22 @@ impl ChargePayload {
     }
 }
 
-/// What of a request matters besides its message, and what is told of the way.
+/// The parts of a request besides its message, and the notes of its trace.
 struct Around {
     payload: Vec<(String, Bytes)>,
     request_bytes: u32,
     trace: Option<Uuid>,
-    /// What a trace tells of the way.
+    /// Notes for the trace.
     notes: Vec<String>,
 }
 
 /// Why a request was refused.
 struct Refused {
-    /// Boxed, since most requests are answered.
+    /// Boxed, because most requests are answered.
     body: Box<ErrorBody>,
     /// The request units of this second are spent.
     is_throttle: bool,
-    /// There is no memory now for an answer of so many bytes: the request is to be begun again.
+    /// The response needs this many bytes, and there is no memory for them now: begin the request again.
     no_room_bytes: Option<usize>,
 }
 
@@ -128,21 +128,21 @@ impl Requests {
         }
     }
 
-    /// The same, with statements in an audit log.
+    /// The same, with statements recorded in an audit log.
     #[must_use]
     pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
         self.audit = audit;
         self
     }
 
-    /// The same, with clients being told what their requests were charged.
+    /// The same, with this rule for charges in custom payloads.
     #[must_use]
     pub fn with_charge_payload(mut self, charge_payload: ChargePayload) -> Self {
         self.charge_payload = charge_payload;
         self
     }
 
-    /// Prepared statements that are kept, and the bytes that they take, roughly.
+    /// The number of prepared statements in the cache, and about how many bytes they take.
     #[must_use]
     pub fn prepared(&self) -> (usize, usize) {
         let all = std::iter::once(&self.statements).chain(&self.statements_of_others);
@@ -151,7 +151,7 @@ impl Requests {
         })
     }
 
-    /// Those of the node that the client is connected to.
+    /// The prepared statements of the client's node.
     fn statements(&self, session: &Session) -> &Statements {
         let others = &self.statements_of_others;
         if others.is_empty() {
@@ -161,14 +161,15 @@ impl Requests {
         other.unwrap_or(&self.statements)
     }
 
-    /// A driver's default timestamp, moved as far as our clock was moved ahead of the machine's, which the driver reads. Otherwise what it
-    /// writes would lie before what the server dates itself. (`USING TIMESTAMP` is the statement's own and stays as it is.)
+    /// A driver's default timestamp, shifted by as much as our clock is ahead of the machine's, which the driver reads.
+    /// Otherwise the driver's writes would be older than those that the server timestamps. (`USING TIMESTAMP` is part
+    /// of the statement and stays unchanged.)
     fn shifted(&self, timestamp_micros: Option<i64>) -> Option<i64> {
         let ahead = self.clock.ahead_of_machine_micros();
         timestamp_micros.map(|micros| micros.saturating_add(ahead))
     }
 
-    /// The parameters of a request, taken out of its message.
+    /// The parameters of a request, moved out of its message.
     fn params(&self, sent: &mut Params<'_>, around: &mut Around) -> QueryParams {
         QueryParams {
             consistency: sent.consistency,
@@ -206,30 +207,31 @@ impl Requests {
         if header.flags & flags::TRACING != 0 {
             return self.traced(session, header.version, request, around).await;
         }
-        let asks = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
+        let is_requested = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
         let outcome = self.untraced(session, header.version, &mut request, &mut around).await;
-        outcome.or_else(|error| self.with_refused_charge(asks, error))
+        outcome.or_else(|error| self.with_refused_charge(is_requested, error))
     }
 
-    /// A refusal for want of request units carries a charge, as in Cosmos, that no budget pays. Other errors carry none.
-    fn with_refused_charge(&self, asks: bool, error: Refused) -> Result<Response, Refused> {
-        if !error.is_throttle || !self.tells_charge(asks) {
+    /// A refusal because of request units carries a charge, as in Cosmos, which no budget pays. Other errors carry
+    /// none.
+    fn with_refused_charge(&self, is_requested: bool, error: Refused) -> Result<Response, Refused> {
+        if !error.is_throttle || !self.returns_charge(is_requested) {
             return Err(error);
         }
         let charge = vec![payload_of(REFUSED_CHARGE)];
         Ok(Response::from(Body::Error(error.body)).with_extras(Vec::new(), charge))
     }
 
-    /// Whether a client is told charges that asks for them, or does not.
-    const fn tells_charge(&self, asks: bool) -> bool {
+    /// Whether a response holds the charge; `is_requested` means the client requested it.
+    const fn returns_charge(&self, is_requested: bool) -> bool {
         match self.charge_payload {
             ChargePayload::Always => true,
-            ChargePayload::Asked => asks,
+            ChargePayload::Asked => is_requested,
             ChargePayload::Never => false,
         }
     }
 
-    /// Answers a request of the database. The message is taken apart where it lies, since it is large.
+    /// Executes a request on the database. The message is processed in place, because it is large.
     async fn untraced(
         &self,
         session: &Session,
@@ -248,7 +250,8 @@ impl Requests {
         }
     }
 
-    /// As [`Requests::untraced`], and tells `system_traces` of it before the answer goes out: boxed, since it is rare and long.
+    /// As [`Requests::untraced`], and writes the trace to `system_traces` before the response. Boxed, because it is
+    /// rare and long.
     async fn traced(
         &self,
         session: &Session,
@@ -263,13 +266,13 @@ impl Requests {
             no_room_bytes: Some(_), ..
         }) = response
         {
-            // The trace is that of the request which begins again.
+            // The trace is written when the request begins again.
             return response;
         }
         for note in &around.notes {
             trace.event(note);
         }
-        // That it is complete, the end of the session tells: cqlsh makes a line of it.
+        // The end of the session shows that the request is complete: cqlsh prints a line for it.
         if let Err(error) = &response {
             trace.event(&format!("Request failed: {}", error.body.message()));
         }
@@ -320,10 +323,10 @@ impl Requests {
         trace
     }
 
-    /// Keeps what a trace tells; what the client is told of the charge.
-    fn around_answer(&self, asks: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
+    /// Keeps the trace's notes; returns the charge's entry of the custom payload.
+    fn around_answer(&self, is_requested: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
         around.notes.append(&mut answer.notes);
-        if self.tells_charge(asks) {
+        if self.returns_charge(is_requested) {
             vec![payload_of(answer.charge)]
         } else {
             Vec::new()
@@ -344,7 +347,7 @@ impl Requests {
             audit.statement(asker(session, &state, keyspace), query.text, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), mode)
         }))
@@ -411,7 +414,7 @@ impl Requests {
         ))
     }
 
-    /// The statement of an id, with a plan for the schema in force.
+    /// The statement of an id, planned for the current schema.
     fn statement(&self, session: &Session, id: &[u8]) -> Result<Arc<Entry>, Refused> {
         let unprepared = || -> Refused {
             metrics::STATEMENTS_UNKNOWN.increment();
@@ -423,7 +426,7 @@ impl Requests {
         if entry.schema_version == self.database.schema_version() {
             return Ok(entry);
         }
-        // Its table may have changed or be gone: as in Cassandra the client hears so when it prepares again.
+        // Its table may have changed or been dropped: as in Cassandra the client learns that when it prepares again.
         let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
         match planned {
             Ok(planned) if !entry.is_outdated(&planned) => Ok(statements.insert(planned)),
@@ -451,11 +454,11 @@ impl Requests {
             audit.statement(asker, &entry.text, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
             let Some((metadata, result)) = known else {
-                // Conditional statements: the columns depend on what happened, so they are always sent.
+                // Conditional statements: the columns depend on the outcome, so they are always sent.
                 return (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full);
             };
             if !Arc::ptr_eq(result, &rows.metadata) && **result != *rows.metadata {
@@ -510,7 +513,7 @@ impl Requests {
             audit.batch(asker(session, &state, keyspace), &texts, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
         }))
@@ -534,7 +537,7 @@ impl Handler for Requests {
     }
 }
 
-/// Who asks, for the audit log.
+/// The client, for the audit log.
 fn asker<'a>(session: &Session, state: &'a SessionState, keyspace: Option<&'a Arc<str>>) -> Asker<'a> {
     Asker::at(session.client(), state.user.as_deref(), keyspace.map(AsRef::as_ref))
 }
@@ -564,7 +567,7 @@ fn wire_metadata(metadata: &ResultMetadata) -> Metadata {
     Metadata::new(metadata.columns.iter().map(spec).collect())
 }
 
-/// The answer as a message, with what it does to the connection and to others.
+/// The response as a message, with its effects on the connection and on others.
 fn respond(
     session: &Session,
     answer: Answer,
@@ -595,18 +598,18 @@ fn respond(
     Response::from(body).with_extras(answer.warnings, payload)
 }
 
-/// What a custom payload says of a charge.
+/// The custom payload's entry for a charge.
 fn payload_of(charge: RequestUnits) -> (String, Bytes) {
     let bytes = Bytes::copy_from_slice(&charge.as_f64().to_be_bytes());
     (REQUEST_CHARGE.to_owned(), bytes)
 }
 
-/// Whether the request's own payload asks what it was charged.
-fn asks_charge(params: &QueryParams) -> bool {
+/// Whether the request's own payload requests the charge.
+fn requests_charge(params: &QueryParams) -> bool {
     params.payload_value(REQUEST_CHARGE).is_some()
 }
 
-/// Emits an event of each change of the schema, in the order of their commits.
+/// Emits an event for each schema change, in the order of their commits.
 pub(super) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
     let events = Arc::clone(events);
     database.set_schema_listener(Box::new(move |changes| {
@@ -616,7 +619,7 @@ pub(super) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
     }));
 }
 
-/// A change of the schema as the protocol tells it.
+/// A schema change as a protocol event.
 fn schema_change(change: Changed) -> SchemaChange {
     SchemaChange {
         kind: match change.kind {

@@ -184,7 +184,7 @@ async fn metadata_is_skipped_only_where_the_client_has_it() {
     let (prepared, _) = bench.prepare("SELECT * FROM ks.t").await;
     let new = prepared.result_metadata_id();
     assert_ne!(known, new);
-    // Clients that have not seen the new columns hear of them.
+    // Clients that have not seen the new columns receive them.
     assert_eq!(
         mode(&bench.execute(Version::V5, &prepared.id, &known).await),
         MetadataMode::Changed
@@ -225,7 +225,7 @@ async fn traced_requests_are_found_in_system_traces() {
     assert_eq!(id.get_version_num(), 1);
     let found = |table: &str| format!("SELECT * FROM system_traces.{table} WHERE session_id = {id}");
     assert_eq!(rows(&bench.query(&found("sessions")).await).row_count, 1);
-    // Begun, how much was read, what it was charged. That it is done the session tells, of which cqlsh makes a line.
+    // Begun, rows read, charge. The session shows that it is done, for which cqlsh prints a line.
     assert_eq!(rows(&bench.query(&found("events")).await).row_count, 4);
     assert!(
         bench
@@ -237,7 +237,7 @@ async fn traced_requests_are_found_in_system_traces() {
 }
 
 #[tokio::test]
-async fn changes_of_the_schema_are_told() {
+async fn schema_changes_are_reported() {
     let bench = Bench::new().await;
     let mut subscription = bench.session.events().subscribe(4);
     subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
@@ -251,7 +251,7 @@ async fn changes_of_the_schema_are_told() {
     assert_eq!(*event, Event::Schema(expected));
 }
 
-/// Connections that change one table together: its events are in the order in which the changes were committed.
+/// Connections that change one table concurrently: its events come in the order in which the changes were committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn events_come_in_the_order_of_commits() {
     let bench = Arc::new(Bench::new().await);
@@ -319,7 +319,7 @@ async fn dependents_are_announced_with_what_they_depend_on() {
     assert_eq!(told(), dropped);
 }
 
-/// A changed comment changes no statement; what is added to the table, an index or a field of a type in it changes all of them.
+/// A changed comment affects no statement; a new column, an index or a new field of a type in it affects all of them.
 #[tokio::test]
 async fn a_statement_is_prepared_again_when_its_table_has_changed() {
     let bench = Bench::new().await;
@@ -351,7 +351,8 @@ async fn a_statement_is_prepared_again_when_its_table_has_changed() {
     }
 }
 
-/// A client below version 5 with the old columns executes what another client has prepared again after a DROP and a CREATE.
+/// A client below version 5 with the old columns executes a statement that another client has prepared again after a
+/// DROP and a CREATE.
 #[tokio::test]
 async fn columns_of_a_table_made_again_are_sent_to_those_who_know_the_old() {
     let bench = Bench::new().await;

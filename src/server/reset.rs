@@ -1,11 +1,12 @@
-//! Makes a server that keeps nothing as it was at its start, for tests: in milliseconds, without a restart and with its connections.
+//! Resets a server that keeps nothing to its state at the start, for tests: in milliseconds, without a restart and with
+//! its connections.
 //!
 //! ```text
-//! keep nothing   keyspaces go (clients get DROPPED events)      faults end   budgets are full   wall time is the machine's
+//! keep nothing   keyspaces are dropped (clients get events)      faults end   budgets are full   wall time is the machine's
 //! keep schema    tables are emptied, prepared statements stay   the same
 //! ```
-//! Counters of the admin port go on: they are the process's. Refused for data on disk, whose timestamps a clock that goes back would
-//! contradict.
+//! Counters of the admin port continue: they belong to the process. Refused for data on disk, because its timestamps
+//! would contradict a clock that goes back.
 
 use std::time::Duration;
 
@@ -15,28 +16,28 @@ use crate::cql::{Database, QueryParams, SessionState};
 use crate::engine;
 use crate::schema::system;
 
-/// What a reset leaves.
+/// What a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing of any user.
+    /// No user data at all.
     Nothing,
     /// Keyspaces, tables and prepared statements.
     Schema,
 }
 
-/// How long monotonic time is moved so that budgets are full again: longer than any of them takes to fill.
+/// How far monotonic time is advanced so that budgets are full again: longer than any of them takes to fill.
 const BUDGETS_FILL: Duration = Duration::from_secs(3600);
 
-/// Moves the clock on when a statement of the reset itself lacks request units.
+/// How far the clock is advanced when a statement of the reset itself lacks request units.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Most times that one statement is refused for want of request units.
+/// Most retries of one statement for lack of request units.
 const RETRIES_MAX: usize = 8;
 
 /// Resets a database whose clock can be moved.
 ///
 /// # Errors
-/// A statement of the reset failed; then it is done in part, and can be asked for again.
+/// A statement of the reset failed; then it is done in part, and can be repeated.
 pub async fn reset(database: &Database, clock: &Clock, keep: Keep) -> Result<(), Error> {
     database.nodes().clear();
     clock.run();
@@ -49,7 +50,7 @@ pub async fn reset(database: &Database, clock: &Clock, keep: Keep) -> Result<(),
     Ok(())
 }
 
-/// What removes users' data.
+/// The statements that remove users' data.
 fn statements(database: &Database, keep: Keep) -> Vec<String> {
     let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let schema = database.schema();

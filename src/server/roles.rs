@@ -1,4 +1,4 @@
-//! Roles of a server that starts, and of one that does not run: what its settings and its randomness make of them.
+//! Roles of a server that starts, and of a stopped one, as its settings and its randomness define them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
 
-/// Asks clients for roles; `superuser` is what the settings give.
+/// Switches logins on; `superuser` comes from the settings.
 pub(super) async fn enable(
     config: &Config,
     database: &Database,
@@ -29,11 +29,11 @@ pub(super) async fn enable(
         ),
         FirstRole::OtherPassword if !is_default => tracing::warn!(
             %user,
-            "the password of password-file is not the one of this role: the one that is stored holds; `helenus passwd` changes it"
+            "password-file differs from the stored password of this role, which stays valid; `helenus passwd` changes it"
         ),
         FirstRole::Missing if !is_default => tracing::warn!(
             %user,
-            "the setting user names no role: only the first start makes it; `helenus passwd` makes it now"
+            "the setting user names no role: only the first start creates it; `helenus passwd` creates it now"
         ),
         FirstRole::Right | FirstRole::OtherPassword | FirstRole::Missing => {}
     }
@@ -65,7 +65,7 @@ fn failed(config: &Config) -> impl FnOnce(crate::cql::Error) -> RunError {
     }
 }
 
-/// How passwords are hashed: salts and the key are secrets, so they are drawn from the system's randomness.
+/// How passwords are hashed: salts and the key are secrets, so they come from the system's randomness.
 fn hashing(cost: u32) -> Result<Hashing, IdentityError> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(IdentityError::Randomness)?;

@@ -1,4 +1,4 @@
-//! From settings to a server that runs: the only place where the parts are put together.
+//! From settings to a running server: the only place where the parts are assembled.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ use crate::profile::Profile;
 use crate::schema::node::{NodeInfo, Peer};
 use crate::views::live::{Client, Facts, Live};
 
-/// Time between looks whether data can still be read.
+/// Interval of the check whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
-/// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
+/// Stack of each runtime thread: expressions and types nest as deep as the grammar allows, and are parsed, planned,
+/// computed and freed by recursion. A debug build takes some 20 KiB per level.
 pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// The directory of a data URL; `None`: it names none, or means nothing.
+/// The directory of a data URL. `None` means it names none, or is invalid.
 #[must_use]
 pub fn data_directory(url: &str) -> Option<std::path::PathBuf> {
     let url: store::Url = url.parse().ok()?;
@@ -45,7 +45,7 @@ pub fn is_durable(url: &str) -> bool {
     url.parse::<store::Url>().is_ok_and(|url| url.is_durable())
 }
 
-/// Checks whether a bucket keeps what a database relies on.
+/// Checks whether a bucket has the guarantees that a database relies on.
 ///
 /// # Errors
 /// The URL names no bucket, or the bucket cannot be reached.
@@ -61,21 +61,21 @@ pub async fn check_bucket(url: &str, config: &Config, seed: u64) -> Result<store
     Ok(store::bucket::check(&url, &reach).await?)
 }
 
-/// Why a server does not start.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The data URL or the durability means nothing.
+    /// The data URL or the durability is invalid.
     #[error(transparent)]
     Setting(#[from] store::Error),
     /// The data cannot be opened.
     #[error("cannot open {url}: {source}")]
     Open {
-        /// Where the data is.
+        /// The location of the data.
         url: String,
-        /// Why.
+        /// The cause.
         source: Box<cql::Error>,
     },
-    /// What the profile `cosmos` makes for itself cannot be made or kept.
+    /// The identity of the profile `cosmos` cannot be generated or stored.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The addresses cannot be served.
@@ -84,7 +84,7 @@ pub enum RunError {
     /// The audit log cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The fault plan does not go with the other settings.
+    /// The fault plan contradicts other settings.
     #[error("fault-plan: {0}")]
     Faults(#[from] PlanError),
 }
@@ -99,15 +99,15 @@ pub struct Running {
     certificates: Option<Certificates>,
     identity: Option<Identity>,
     audit: Option<Arc<Audit>>,
-    /// How long background work may take to end.
+    /// Longest time for background work to end.
     stop_within: Duration,
 }
 
 impl Running {
-    /// Opens the data, takes the addresses and serves. `seed` is where all randomness comes from.
+    /// Opens the data, binds the addresses and serves. `seed` is the source of all randomness.
     ///
     /// # Errors
-    /// The data cannot be opened or an address cannot be taken.
+    /// The data cannot be opened or an address cannot be bound.
     pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
         let url: store::Url = config.data.parse()?;
         let durability: store::Durability = config.durability.parse()?;
@@ -136,7 +136,7 @@ impl Running {
         if let Some(superuser) = superuser
             && let Some(roles) = roles::enable(config, &database, superuser).await?
         {
-            bound.judge_by(roles);
+            bound.check_against(roles);
         }
         let audit = match config.audit.clone() {
             Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
@@ -149,7 +149,7 @@ impl Running {
         if let Some(plan) = config.fault_plan.clone() {
             tracing::warn!(
                 faults = plan.faults.len(),
-                "a fault plan is in force (fault-plan): requests fail as it says"
+                "a fault plan is active (fault-plan): requests fail according to it"
             );
             nodes.set_plan(plan)?;
         }
@@ -200,19 +200,19 @@ impl Running {
         })
     }
 
-    /// The address where figures are served; `None`: none, though the socket in the data directory may be there.
+    /// The address of the admin port. `None` means there is none; the socket in the data directory may still exist.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().and_then(Admin::address)
     }
 
-    /// The token of requests that change something through the admin port; `None`: the port is off.
+    /// The token of requests that change state through the admin port. `None` means the port is off.
     #[must_use]
     pub fn admin_token(&self) -> Option<&str> {
         self.admin_token.as_deref()
     }
 
-    /// What the profile `cosmos` has made for itself; `None` in other profiles.
+    /// The identity of the profile `cosmos`. `None` in other profiles.
     #[must_use]
     pub const fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
@@ -230,15 +230,15 @@ impl Running {
         &self.database
     }
 
-    /// Looks whether the files of the TLS certificate have changed, and takes what they hold; `in_any_case` reads them even if not.
-    /// What cannot be used is logged, and the old certificate stays.
+    /// Checks whether the files of the TLS certificate have changed, and loads them; `in_any_case` loads them even if
+    /// not. Unusable files are logged, and the old certificate stays.
     pub fn look_at_certificate(&self, in_any_case: bool) {
         if let Some(certificates) = &self.certificates {
-            jobs::look_at(certificates, in_any_case);
+            jobs::check_certificate(certificates, in_any_case);
         }
     }
 
-    /// Waits until data can no longer be read, and says why. It cannot be read again before the process starts again.
+    /// Waits until data can no longer be read, and returns the reason. It stays unreadable until the process restarts.
     pub async fn until_lost(&self) -> String {
         loop {
             if let Some(why) = self.database.upkeep().lost() {
@@ -248,7 +248,7 @@ impl Running {
         }
     }
 
-    /// Lets requests in work be answered, then makes everything durable and closes the data.
+    /// Lets requests in progress complete, then makes everything durable and closes the data.
     ///
     /// # Errors
     /// The medium fails.
@@ -261,33 +261,33 @@ impl Running {
             admin.stop().await;
         }
         if let Some(audit) = self.audit {
-            // Only that it has ended matters. It waits for a disk, so on a thread that may.
+            // Only its end matters. It waits for a disk, so it runs on a thread that may block.
             drop(tokio::task::spawn_blocking(move || audit.finish()).await);
         }
         self.database.close_within(self.stop_within).await
     }
 }
 
-/// Takes the rights of others from a directory of data that an older program has created, or that was copied. Only once the store
-/// has taken it: a directory that is refused stays as it is.
+/// Removes access for other users from a data directory that an older program created, or that was copied. Called only
+/// after the store has taken the directory: a refused directory stays unchanged.
 fn tighten(directory: &Path) {
     let done = permissions::tighten(directory, &[identity::CERTIFICATE]);
     if done.changed > 0 {
         tracing::info!(
             directory = %directory.display(),
             changed = done.changed,
-            "others could use files of the data: now only their owner can"
+            "other users could access files of the data: now only their owner can"
         );
     }
     if let Some((path, error)) = done.first_failure {
         tracing::warn!(
             path = %path.display(), %error, failed = done.failed,
-            "others can use files of the data, and their modes cannot be changed"
+            "other users can access files of the data, and their modes cannot be changed"
         );
     }
 }
 
-/// This server, as another one names it that wants the same bucket.
+/// This server's name in the messages of another server that requests the same bucket.
 fn server_name() -> String {
     #[cfg(unix)]
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -296,13 +296,13 @@ fn server_name() -> String {
     format!("{machine} (process {})", std::process::id())
 }
 
-/// Where this server listens, as the settings say.
+/// The configured addresses of this server.
 fn listening(config: &Config) -> String {
     let addresses = config.server.listen.iter().map(ToString::to_string);
     addresses.collect::<Vec<_>>().join(", ")
 }
 
-/// How the data is opened, as the settings say.
+/// The options by which the data is opened, according to the settings.
 fn options(
     config: &Config,
     url: store::Url,
@@ -344,7 +344,7 @@ fn options(
     }
 }
 
-/// Opens the data as the settings say.
+/// Opens the data according to the settings.
 async fn open(
     config: &Config,
     url: store::Url,
@@ -370,14 +370,14 @@ pub(super) async fn open_alone(config: &Config, clock: Clock, seed: u64) -> Resu
     open(config, url, durability, node, clock, seed).await
 }
 
-/// The directory that the data is kept in; `None`: it is in memory.
+/// The directory of the data. `None` means it is in memory.
 pub(super) fn directory(config: &Config) -> Result<Option<PathBuf>, RunError> {
     let url: store::Url = config.data.parse()?;
     Ok(url.directory().map(Path::to_owned))
 }
 
-/// Makes a database in a directory that is new or empty, and marks it as one that a backup is restored into. What is written is on the
-/// medium when the database is closed; the mark is to be taken away after that.
+/// Creates a database in a new or empty directory, and marks it as the target of a restore. All writes are durable once
+/// the database is closed; the mark must be removed after that.
 pub(super) async fn open_to_restore(
     config: &Config,
     directory: &Path,
@@ -392,7 +392,8 @@ pub(super) async fn open_to_restore(
     Ok((open_with(config, options).await?, restoring))
 }
 
-/// Opens the data to look at it while no server does; the store's own files stay as they are. The look must outlive the database.
+/// Opens the data for reading while no server uses it; the store's own files stay unchanged. The [`Look`](store::Look)
+/// must outlive the database.
 pub(super) async fn open_unserved(
     config: &Config,
     clock: Clock,
@@ -421,8 +422,8 @@ pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<I
     Ok(found)
 }
 
-/// Connections for which there are open files, with a quarter of them left to the data: connections must not take the last.
-/// Where the system does not say how many there are, any number.
+/// Connections for which there are enough file descriptors, with a quarter left for the data: connections must not use
+/// the last ones. If the system reports no limit, any number.
 fn connections_possible() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -437,7 +438,7 @@ fn connections_possible() -> usize {
     possible
 }
 
-/// What does not change while the server runs.
+/// Facts that do not change while the server runs.
 fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) -> Facts {
     let texts = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
     Facts {
@@ -450,7 +451,7 @@ fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) 
     }
 }
 
-/// What only the server knows, for views. It may outlive the server.
+/// Figures for views that only the server knows. The closure may outlive the server.
 fn live_source(
     config: &Config,
     server: &Server,
@@ -526,7 +527,7 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
                     port: node.port,
                     native_address: address.ip(),
                     native_port: address.port(),
-                    // The database names it, once its own name is known.
+                    // The database sets it when its own id is known.
                     host_id: Uuid::nil(),
                     data_center: node.data_center.clone(),
                     rack: node.rack.clone(),
@@ -538,12 +539,12 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
     node
 }
 
-/// An address that clients can connect to; they must never be told 0.0.0.0.
+/// An address to which clients can connect; they must never receive 0.0.0.0.
 fn reachable(listening: IpAddr) -> IpAddr {
     if !listening.is_unspecified() {
         return listening;
     }
-    // Connecting a datagram socket sends nothing; it only chooses the address that packets to there would come from.
+    // Connecting a datagram socket sends nothing; it only selects the source address of packets to there.
     let probe = || {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;

@@ -1,4 +1,4 @@
-//! What a connection is to those who answer its requests.
+//! A connection as its requests see it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::budget::Share;
 use crate::cql::SessionState;
 use crate::wire::Version;
 
-/// One connection. Shared by its requests in work.
+/// One connection. Shared by its requests in progress.
 #[derive(Debug)]
 pub struct Session {
     client: SocketAddr,
@@ -31,7 +31,7 @@ pub struct Session {
     events: Arc<Events>,
 }
 
-/// What STARTUP said.
+/// The content of STARTUP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup {
     /// The version of the protocol.
@@ -41,7 +41,7 @@ pub struct Startup {
 }
 
 impl Session {
-    /// A connection that has just come.
+    /// A connection that was just accepted.
     #[must_use]
     pub fn new(client: SocketAddr, tls: bool, events: Arc<Events>) -> Self {
         Self {
@@ -64,9 +64,9 @@ impl Session {
         }
     }
 
-    /// The same, come to an address of ours, which is that of a virtual node (from 0).
+    /// The same, accepted at an address of the server that belongs to a virtual node (from 0).
     #[must_use]
-    pub fn come_to(self, local: SocketAddr, node: usize) -> Self {
+    pub fn accepted_at(self, local: SocketAddr, node: usize) -> Self {
         self.state.rcu(|state| SessionState {
             node,
             ..SessionState::clone(state)
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// The same, with a part in the memory of all connections.
+    /// The same, with a share of the memory of all connections.
     #[must_use]
     pub fn with_share(self, share: &Arc<Share>) -> Self {
         self.state.rcu(|state| SessionState {
@@ -87,13 +87,13 @@ impl Session {
         self
     }
 
-    /// Where the client is.
+    /// The client's address.
     #[must_use]
     pub const fn client(&self) -> SocketAddr {
         self.client
     }
 
-    /// The address of ours that the client is connected to, where it is known.
+    /// The server's address of the connection, if it is known.
     #[must_use]
     pub const fn local(&self) -> Option<SocketAddr> {
         self.local
@@ -105,7 +105,7 @@ impl Session {
         self.state.load().node
     }
 
-    /// What the client has shown in the handshake, which happens once.
+    /// Sets the certificate of the handshake, which happens once.
     pub(super) fn set_certificate(&self, certificate: ClientCertificate) {
         self.certificate.get_or_init(|| certificate);
     }
@@ -121,35 +121,35 @@ impl Session {
         self.tls
     }
 
-    /// What STARTUP said; `None` before it.
+    /// The content of STARTUP. `None` means it has not arrived.
     #[must_use]
     pub fn startup(&self) -> Option<&Startup> {
         self.startup.get()
     }
 
-    /// STARTUP has been answered. The first one counts.
+    /// Records STARTUP. Only the first one counts.
     pub(super) fn set_startup(&self, startup: Startup) {
         drop(self.startup.set(startup));
     }
 
-    /// Whether requests may come: after the login, where there is one.
+    /// Whether requests are allowed: after the login, if one is required.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Relaxed)
     }
 
-    /// Requests may come.
+    /// Allows requests.
     pub(super) fn set_ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
     }
 
-    /// The connection is to make room for another one.
+    /// Tells the connection to end in favour of another one.
     pub(super) fn evict(&self) {
         self.evicted.store(true, Ordering::Relaxed);
         self.eviction.notify_one();
     }
 
-    /// The connection ends at once, as if the machine were gone: nothing more is answered.
+    /// Ends the connection at once, as if the machine had failed: nothing more is answered.
     pub(super) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
         self.evict();
@@ -160,37 +160,37 @@ impl Session {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection has been told to make room.
+    /// Whether the connection must end in favour of another one.
     #[cfg(test)]
     pub(super) fn is_evicted(&self) -> bool {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// Waits until the connection is to make room. For its own task only.
+    /// Waits until the connection must end in favour of another one. For its own task only.
     pub(super) async fn evicted(&self) {
         while !self.evicted.load(Ordering::Relaxed) {
             self.eviction.notified().await;
         }
     }
 
-    /// Requests that have come.
+    /// Requests received.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// So many more requests have come.
+    /// Counts further requests.
     pub(super) fn count_requests(&self, count: u64) {
         self.requests.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Keyspace and user at this moment, as one value, so that a request sees both as they belong together.
+    /// Keyspace and user, as one value, so that a request sees a consistent pair.
     #[must_use]
     pub fn state(&self) -> Arc<SessionState> {
         self.state.load_full()
     }
 
-    /// The keyspace of unqualified names from now on.
+    /// Sets the keyspace of unqualified names.
     pub fn set_keyspace(&self, keyspace: &str) {
         let keyspace: Arc<str> = keyspace.into();
         self.state.rcu(|state| SessionState {
@@ -199,7 +199,7 @@ impl Session {
         });
     }
 
-    /// This user has logged in.
+    /// Sets the user who logged in.
     pub fn set_user(&self, user: &str) {
         let user: Arc<str> = user.into();
         self.state.rcu(|state| SessionState {
@@ -208,12 +208,12 @@ impl Session {
         });
     }
 
-    /// Whether the client is to be warned of preparing after USE: once in a connection.
+    /// Whether to warn the client of preparing after USE: once per connection.
     pub(super) fn warn_of_use(&self) -> bool {
         !self.warned_of_use.swap(true, Ordering::Relaxed)
     }
 
-    /// Where events are told.
+    /// The sender of events.
     #[must_use]
     pub const fn events(&self) -> &Arc<Events> {
         &self.events

@@ -1,5 +1,5 @@
-//! Unix sockets in the data directory, mode 0600 in a directory of mode 0700: the file system lets the owner of the data and root connect,
-//! and nobody else.
+//! Unix sockets in the data directory, mode 0600 in a directory of mode 0700: the file system lets only the owner of
+//! the data and root connect.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::permissions;
 
-/// A socket that is listened on. Dropping it removes it.
+/// A listening socket. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct OwnSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
-/// A path to a socket that is short enough for a socket's address whatever the directory's: through an open handle of the directory,
-/// which must stay open until the path was used. Elsewhere than on Linux, the path itself.
+/// A path to a socket that fits into a socket's address however long the directory's path is: through an open handle of
+/// the directory, which must stay open until the path was used. On other systems than Linux, the path itself.
 pub(super) fn path(directory: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)> {
     let handle = std::fs::File::open(directory)?;
     let path = if cfg!(target_os = "linux") {
@@ -29,10 +29,11 @@ pub(super) fn path(directory: &Path, name: &str) -> io::Result<(std::fs::File, P
 }
 
 impl OwnSocket {
-    /// Listens on the socket of this name, and removes one that a killed server left: this one has the directory's lock.
+    /// Listens on the socket of this name, and removes the remains of a killed server: this server holds the
+    /// directory's lock.
     ///
     /// # Errors
-    /// The directory takes no socket.
+    /// The directory cannot hold a socket.
     pub(super) fn listen(directory: &Path, name: &str) -> io::Result<Self> {
         let (_handle, path) = path(directory, name)?;
         match std::fs::remove_file(&path) {
@@ -50,7 +51,7 @@ impl OwnSocket {
     /// The next connection.
     ///
     /// # Errors
-    /// Those of accept.
+    /// The errors of accept.
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().await.map(|(socket, _)| socket)
     }
@@ -58,7 +59,7 @@ impl OwnSocket {
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
-        // The next server of the directory removes it otherwise.
+        // If this fails, the next server of the directory removes it.
         drop(std::fs::remove_file(&self.path));
     }
 }

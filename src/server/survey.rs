@@ -1,4 +1,5 @@
-//! What is stored, for advice on a data model: the data is opened without serving it, and read as a whole.
+//! Inventory of the stored data, for advice on a data model: the data is opened without being served, and read as a
+//! whole.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use crate::partition::store;
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// There is no data to look at.
+    /// There is no data to read.
     #[error("there is no data at {url}")]
     Absent {
-        /// Where it should be.
+        /// Its expected location.
         url: String,
     },
     /// It cannot be opened or read.
@@ -23,12 +24,12 @@ pub enum SurveyError {
     Run(#[from] RunError),
 }
 
-/// Tells what the partitions of all tables of users hold.
+/// Returns the figures of the partitions of all user tables.
 ///
 /// # Errors
 /// There is no such data, or it cannot be opened or read.
 pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<TableFigures>, SurveyError> {
-    // Opening would make an empty database of a mistyped name.
+    // Opening would create an empty database under a mistyped name.
     if let Ok(store::Url::File(folder) | store::Url::SlateFile(folder)) = config.data.parse()
         && !folder.is_dir()
     {
@@ -47,7 +48,7 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
     Ok(surveys.into_iter().map(figures).collect())
 }
 
-/// What was found, as advice takes it.
+/// The figures in the form that the advice takes.
 fn figures(survey: TableSurvey) -> TableFigures {
     let partitions = survey.partitions.iter();
     let last_day = partitions

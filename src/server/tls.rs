@@ -1,13 +1,13 @@
-//! TLS: a certificate chain and a key, from PEM files or texts; files are read anew when they change.
+//! TLS: a certificate chain and a key, from PEM files or texts; files are reloaded when they change.
 //!
 //! ```text
 //! files ── acceptor(), at start: an error refuses the start
 //!   │                                 ┌──────────────┐
-//!   └── Certificates::look(), later ─►│ current pair │─► each handshake takes what is current
+//!   └── Certificates::check(), later ─►│ current pair │─► each handshake uses the current pair
 //!       an error keeps the old pair   └──────────────┘
 //! ```
-//! A look is due on SIGHUP and every `tls-reload-seconds` (`server::run`); it reads the files only when their stamp has changed.
-//! Connections that are open stay as they are.
+//! A check is due on SIGHUP and every `tls-reload-seconds` (`server::run`); it reads the files only if their stamp has
+//! changed. Open connections are not affected.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
-use super::client_certificates::{self, AuthoritiesError, ClientTrust, Judge};
+use super::client_certificates::{self, AuthoritiesError, ClientTrust, ClientVerifier};
 use super::listener::TlsIdentity;
 use crate::permissions::{SecretError, check_secret};
 
@@ -30,24 +30,24 @@ pub enum TlsError {
     /// A file cannot be read, or holds no certificate or key.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// Others can read the key.
+    /// Other users can read the key.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The file holds no certificate.
     #[error("{}: no certificate", path.display())]
     NoCertificate {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// A certificate was to be made at start, and was not.
+    /// The certificate should have been generated at the start.
     #[error("no certificate")]
     NotMade,
-    /// A text that we have made or kept is none.
+    /// A generated or stored text is not valid PEM.
     #[error("self-made certificate: {0}")]
     Text(#[from] rustls::pki_types::pem::Error),
     /// The authorities of clients cannot be used.
@@ -58,7 +58,7 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
-/// The pair that the next handshake takes.
+/// The pair that the next handshake uses.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
@@ -68,27 +68,27 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// The certificate that connections are given, as it is now. Clones are of the same.
+/// The current certificate of the TLS addresses. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Certificates {
     current: Arc<Current>,
-    /// What judges clients' certificates; `None`: they are asked for none.
-    judge: Option<Arc<Judge>>,
-    /// `None`: texts, which do not change.
+    /// Verifies clients' certificates. `None` means none is requested.
+    client_verifier: Option<Arc<ClientVerifier>>,
+    /// `None` means texts, which do not change.
     files: Option<Arc<Files>>,
 }
 
 #[derive(Debug)]
 struct Files {
-    /// Certificate and key; `None`: texts.
+    /// Certificate and key. `None` means texts.
     pair: Option<[PathBuf; 2]>,
-    /// Of those who sign clients' certificates.
+    /// The file of the authorities of clients' certificates.
     authorities: Option<PathBuf>,
-    /// Of the files when they were last read, well or badly.
+    /// The stamp of the files when they were last read, successfully or not.
     seen: Mutex<Stamp>,
 }
 
-/// What tells that a file is another: a file that is written, renamed or linked into place changes at least one of these.
+/// Identifies a version of the files: writing, renaming or linking a file into place changes at least one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Stamp(Vec<Option<(SystemTime, u64, u64)>>);
 
@@ -107,45 +107,45 @@ impl Files {
     }
 }
 
-/// What a look at the files found.
+/// The result of a check of the files.
 #[derive(Debug)]
-pub enum Looked {
-    /// What is current already, or texts.
+pub enum Reload {
+    /// The files hold the current certificate, or there are only texts.
     Unchanged,
     /// The next handshake takes the new certificate.
     Replaced,
-    /// The files cannot be used; the old certificate stays. Told once, until the files change again.
+    /// The files cannot be used; the old certificate stays. Returned once, until the files change again.
     Kept(TlsError),
 }
 
 impl Certificates {
-    /// Looks at the files, and takes what they hold if they have changed since the last look, or in any case.
+    /// Checks the files, and loads them if they have changed since the last check, or in any case.
     #[must_use]
-    pub fn look(&self, in_any_case: bool) -> Looked {
+    pub fn check(&self, in_any_case: bool) -> Reload {
         let Some(files) = &self.files else {
-            return Looked::Unchanged;
+            return Reload::Unchanged;
         };
-        // Before the files are read: what changes meanwhile is seen at the next look.
+        // Taken before the files are read, so that the next check sees a concurrent change.
         let stamp = files.stamp();
         let mut seen = files.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == stamp && !in_any_case {
-            return Looked::Unchanged;
+            return Reload::Unchanged;
         }
         *seen = stamp;
         match self.take(files) {
-            Ok(()) => Looked::Replaced,
-            Err(error) => Looked::Kept(error),
+            Ok(()) => Reload::Replaced,
+            Err(error) => Reload::Kept(error),
         }
     }
 
-    /// Takes what all the files hold, or nothing.
+    /// Loads all the files, or nothing.
     fn take(&self, files: &Files) -> Result<(), TlsError> {
         let pair = match &files.pair {
             Some([certificate, key]) => Some(from_files(certificate, key).and_then(usable)?),
             None => None,
         };
-        if let (Some(judge), Some(path)) = (&self.judge, &files.authorities) {
-            judge.replace(client_certificates::read(path)?);
+        if let (Some(client_verifier), Some(path)) = (&self.client_verifier, &files.authorities) {
+            client_verifier.replace(client_certificates::read(path)?);
         }
         if let Some(pair) = pair {
             self.current.0.store(Arc::new(pair));
@@ -154,7 +154,8 @@ impl Certificates {
     }
 }
 
-/// What accepts TLS connections with this certificate chain and key, of clients that are trusted so, and a handle to what it shows.
+/// The acceptor of TLS connections with this certificate chain and key and these trusted clients, and a handle to its
+/// certificate.
 ///
 /// # Errors
 /// The files or texts cannot be read or used.
@@ -170,7 +171,7 @@ pub(super) fn acceptor(
         authorities: clients.map(|clients| clients.authorities.clone()),
         seen: Mutex::default(),
     };
-    // Before the files are read: what changes meanwhile is seen at the first look.
+    // Taken before the files are read, so that the first check sees a concurrent change.
     *watched.seen.lock().unwrap_or_else(PoisonError::into_inner) = watched.stamp();
     let is_watched = watched.pair.is_some() || watched.authorities.is_some();
     let files = is_watched.then(|| Arc::new(watched));
@@ -184,25 +185,29 @@ pub(super) fn acceptor(
     };
     let current = Arc::new(Current(ArcSwap::from_pointee(usable(pair)?)));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let judge = clients.map(Judge::new).transpose()?.map(Arc::new);
+    let client_verifier = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let mut config = match &judge {
-        Some(judge) => config.with_client_cert_verifier(Arc::<Judge>::clone(judge)),
+    let mut config = match &client_verifier {
+        Some(client_verifier) => config.with_client_cert_verifier(Arc::<ClientVerifier>::clone(client_verifier)),
         None => config.with_no_client_auth(),
     }
     .with_cert_resolver(Arc::<Current>::clone(&current));
-    if judge.is_some() {
-        // A session that is resumed would not be judged anew.
+    if client_verifier.is_some() {
+        // A resumed session would not be verified again.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
-    let certificates = Certificates { current, judge, files };
+    let certificates = Certificates {
+        current,
+        client_verifier,
+        files,
+    };
     Ok((TlsAcceptor::from(Arc::new(config)), certificates))
 }
 
 type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// Certificate and key, when they belong together.
+/// Certificate and key, if they belong together.
 fn usable((chain, key): Pair) -> Result<CertifiedKey, TlsError> {
     let provider = rustls::crypto::ring::default_provider();
     Ok(CertifiedKey::from_der(chain, key, &provider)?)
@@ -256,9 +261,9 @@ mod tests {
             certificates.current.0.load().cert == [of]
         };
         assert!(shows(&first));
-        assert!(matches!(certificates.look(false), Looked::Unchanged));
+        assert!(matches!(certificates.check(false), Reload::Unchanged));
         put(&second);
-        assert!(matches!(certificates.look(false), Looked::Replaced) && shows(&second));
+        assert!(matches!(certificates.check(false), Reload::Replaced) && shows(&second));
         for (broken, says) in [
             ((first.0.clone(), second.1.clone()), "match"),
             (
@@ -268,26 +273,26 @@ mod tests {
             ((second.0.clone(), "no key".into()), "key.pem"),
         ] {
             put(&broken);
-            let Looked::Kept(error) = certificates.look(false) else {
+            let Reload::Kept(error) = certificates.check(false) else {
                 panic!("{broken:?}");
             };
             assert!(error.to_string().to_lowercase().contains(says), "{error}");
             assert!(shows(&second), "the old one stays");
-            assert!(matches!(certificates.look(false), Looked::Unchanged), "told once");
+            assert!(matches!(certificates.check(false), Reload::Unchanged), "told once");
             assert!(
-                matches!(certificates.look(true), Looked::Kept(_)),
+                matches!(certificates.check(true), Reload::Kept(_)),
                 "asked for, told again"
             );
         }
         std::fs::remove_file(&key).unwrap();
-        assert!(matches!(certificates.look(false), Looked::Kept(_)) && shows(&second));
+        assert!(matches!(certificates.check(false), Reload::Kept(_)) && shows(&second));
         put(&first);
         #[cfg(unix)]
         {
             crate::permissions::set_mode(&key, 0o644).unwrap();
-            assert!(matches!(certificates.look(true), Looked::Kept(TlsError::Secret(_))));
+            assert!(matches!(certificates.check(true), Reload::Kept(TlsError::Secret(_))));
             put(&first);
         }
-        assert!(matches!(certificates.look(true), Looked::Replaced) && shows(&first));
+        assert!(matches!(certificates.check(true), Reload::Replaced) && shows(&first));
     }
 }

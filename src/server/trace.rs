@@ -1,9 +1,9 @@
-//! Tracing: what a request did, for `system_traces`.
+//! Tracing: the steps of a request, for `system_traces`.
 //!
-//! A traced request collects its events; when it is done, session and events are written as rows like any others, before the
-//! answer goes out, so that a client that asks at once finds them. They live for a day, as in Cassandra.
+//! A traced request collects its events. When it is done, session and events are written as ordinary rows, before the
+//! answer is sent, so that a client that queries at once finds them. They live for a day, as in Cassandra.
 //!
-//! Differs: the events are those of the coordinator's steps; what Cassandra's replicas, memtables and caches say is absent.
+//! Differs: the events are those of the coordinator's steps; events of replicas, memtables and caches are absent.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -52,33 +52,33 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// What the client asks for it by.
+    /// The id by which the client queries it.
     pub(super) const fn id(&self) -> Uuid {
         self.id
     }
 
-    /// Notes what has been reached.
+    /// Records the step that has been reached.
     pub(super) fn event(&mut self, activity: &str) {
         self.events
             .push((self.clock.monotonic().saturating_sub(self.started), activity.to_owned()));
     }
 
-    /// Notes the statement, without its password.
+    /// Records the statement, without its password.
     pub(super) fn statement(&mut self, text: &str) {
         self.parameters.push(("query", masked(text).into_owned()));
     }
 
-    /// Notes that a statement was read, without its password.
+    /// Records that a statement was parsed, without its password.
     pub(super) fn parsing(&mut self, text: &str) {
         self.event(&format!("Parsing {}", masked(text)));
     }
 
-    /// Notes something about the request.
+    /// Records a parameter of the request.
     pub(super) fn parameter(&mut self, name: &'static str, value: &str) {
         self.parameters.push((name, value.to_owned()));
     }
 
-    /// Notes a request's parameters, under Cassandra's names.
+    /// Records a request's parameters, under Cassandra's names.
     pub(super) fn params(&mut self, params: &Params<'_>) {
         self.parameter("consistency_level", params.consistency.name());
         self.parameter(
@@ -113,7 +113,7 @@ impl Tracer {
         }
     }
 
-    /// A version 1 uuid of this moment that no other call gives.
+    /// A version 1 uuid of the present time, different on each call.
     fn time_uuid(&self, micros: i64) -> Uuid {
         let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
         let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
@@ -124,7 +124,7 @@ impl Tracer {
         )
     }
 
-    /// Writes the trace. A trace that cannot be written is only missed, so that is logged and nothing else.
+    /// Writes the trace. A failure loses only the trace, so it is logged and nothing else.
     pub(super) async fn store(&self, trace: Trace, client: SocketAddr) {
         let node = self.database.node();
         let (address, port) = (node.native_address, i32::from(node.native_port));
@@ -153,7 +153,7 @@ impl Tracer {
             ];
             self.insert(INSERT_EVENT, event).await;
         }
-        // Last, since a client takes a session with a duration for complete.
+        // Last, because a client takes a session with a duration for complete.
         self.insert(INSERT_SESSION, session).await;
     }
 
@@ -199,7 +199,7 @@ fn long(number: i64) -> Value {
     bytes(number.to_be_bytes())
 }
 
-/// A statement's text without what stands after the word PASSWORD, if it makes or changes a role.
+/// A statement's text without what follows the word PASSWORD, if it creates or alters a role.
 fn masked(text: &str) -> Cow<'_, str> {
     const WORD: &str = "password";
     let lower = text.to_ascii_lowercase();

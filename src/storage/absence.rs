@@ -1,18 +1,21 @@
-//! Which rows are surely absent: so that a write of a new row need not search the engine for the old one.
+//! Which rows are certainly absent, so that a write of a new row need not search the engine for an old one.
 //!
-//! A filter over the hashes of row keys, kept by the committer in memory. It may take an absent row for present, which costs the
-//! search that every write had to pay without it; it never takes a present row for absent, which would lose the old row's cells:
-//! - Every key of a *covered* table that the engine holds is in the filter. A key is noted before the group with it is written, and
-//!   nothing is ever taken out, whatever deletes the row.
-//! - A table is covered if it held no row when the store was opened, as the sizes say that are written with the rows, in the same
-//!   group; or when a [`Fill`] has passed over all its keys. While one is under way, keys are noted as they are written, so that
-//!   what is written behind it is known as well as what it still comes upon.
-//! - The engine opened again (after a full disk) may hold other groups than those that were answered: the filter begins anew.
+//! A filter over the hashes of row keys, kept by the committer in memory. It may report an absent row as present, which
+//! costs the search that every write pays without it. It never reports a present row as absent, which would lose the
+//! old row's cells:
+//! - Every key of a *covered* table that the engine holds is in the filter. A key is added before its group is written,
+//!   and never removed, whatever deletes the row.
+//! - A table is covered if it held no row when the store was opened, according to the sizes that are written in the
+//!   same group as the rows; or when a [`Fill`] has passed over all its keys. While a fill is under way, keys are added
+//!   as they are written, so that the filter knows both the keys written after its position and those it has still to
+//!   reach.
+//! - An engine opened again (after a full disk) may hold other groups than those acknowledged: the filter starts over.
 //!
-//! A fill costs about as much for each row as a search; so one begins only when as many searches of its table were in vain.
+//! A fill costs about as much for each row as a search, so one begins only after as many searches of its table found
+//! nothing.
 //!
-//! **Bound.** Layers, each four times the one before, until the bytes are used up. After that the last one takes in what comes and
-//! answers "perhaps" more and more often, up to always: slower, never wrong.
+//! **Bound.** Layers, each four times the one before, until the bytes are used up. After that the last layer takes all
+//! new keys and answers "perhaps" more and more often, up to always: slower, never wrong.
 //!
 //! Source: the filter is the split-block Bloom filter of Apache Parquet (BloomFilter.md), with its constants.
 
@@ -28,7 +31,7 @@ type Block = [u32; 8];
 
 const BLOCK_BYTES: usize = size_of::<Block>();
 
-/// What turns a key's hash into its bit of each word.
+/// Multipliers that turn a key's hash into its bit of each word.
 const SALTS: Block = [
     0x47b6_137b,
     0x4497_4d91,
@@ -68,21 +71,21 @@ impl Layer {
         self.blocks.len() * BLOCK_KEYS
     }
 
-    /// The place of a hash's block: its upper half, scaled to the number of blocks.
-    fn place(&self, hash: u64) -> usize {
+    /// The index of a hash's block: its upper half, scaled to the number of blocks.
+    fn block_index(&self, hash: u64) -> usize {
         let scaled = (u128::from(hash >> 32) * self.blocks.len() as u128) >> 32;
         usize::try_from(scaled).unwrap_or(0)
     }
 
     fn contains(&self, hash: u64, mask: &Block) -> bool {
         self.blocks
-            .get(self.place(hash))
+            .get(self.block_index(hash))
             .is_some_and(|block| block.iter().zip(mask).all(|(word, bit)| word & bit != 0))
     }
 
     fn add(&mut self, hash: u64, mask: &Block) {
-        let place = self.place(hash);
-        if let Some(block) = self.blocks.get_mut(place) {
+        let block_index = self.block_index(hash);
+        if let Some(block) = self.blocks.get_mut(block_index) {
             for (word, bit) in block.iter_mut().zip(mask) {
                 *word |= bit;
             }
@@ -101,11 +104,11 @@ fn mask(hash: u64) -> Block {
 #[derive(Debug)]
 pub(super) struct Fill {
     table: TableId,
-    /// Keys still to note; all of the table's before the first step.
+    /// Keys still to add; all of the table's before the first step.
     pub(super) rest: KeyRange,
 }
 
-/// Which rows are surely absent; see the module's header. A bound of 0 bytes knows of none.
+/// Which rows are certainly absent; see the module's header. A bound of 0 bytes disables the filter.
 #[derive(Debug)]
 pub(super) struct Absence {
     hasher: RandomState,
@@ -113,7 +116,7 @@ pub(super) struct Absence {
     /// See [`super::Options::fill_searches_min`].
     fill_searches_min: u64,
     layers: Vec<Layer>,
-    /// Tables that are not covered, and how many searches of them were in vain.
+    /// Tables that are not covered, and how many searches of each found nothing.
     uncovered: HashMap<TableId, u64, RandomState>,
     fill: Option<Fill>,
 }
@@ -130,15 +133,15 @@ impl Absence {
         }
     }
 
-    /// Begins anew for an engine that was just opened, which holds rows of these tables and no others.
+    /// Starts over for an engine that was just opened, which holds rows of exactly these tables.
     pub(super) fn begin(&mut self, tables: impl IntoIterator<Item = TableId>) {
         self.layers.clear();
         self.uncovered = tables.into_iter().map(|table| (table, 0)).collect();
         self.fill = None;
     }
 
-    /// Notes a row that is about to be written; whether it is surely absent so far.
-    pub(super) fn note(&mut self, key: &[u8]) -> bool {
+    /// Adds a row that is about to be written; returns whether it was certainly absent before.
+    pub(super) fn insert(&mut self, key: &[u8]) -> bool {
         let Some(table) = table_of(key).filter(|_| self.bytes_max > 0) else {
             return false;
         };
@@ -153,8 +156,8 @@ impl Absence {
         }
     }
 
-    /// Counts a search of the engine for a row that was not there; `rows` are those of its table. May begin a fill.
-    pub(super) fn searched_in_vain(&mut self, key: &[u8], rows: impl FnOnce(TableId) -> u64) {
+    /// Counts a search of the engine that found no row; `rows` is the number of rows in its table. May begin a fill.
+    pub(super) fn count_miss(&mut self, key: &[u8], rows: impl FnOnce(TableId) -> u64) {
         let Some(table) = table_of(key).filter(|_| self.fill.is_none()) else {
             return;
         };
@@ -164,7 +167,7 @@ impl Absence {
         *searches += 1;
         if *searches >= self.fill_searches_min && searches.is_power_of_two() {
             let (rows, searches) = (rows(table), *searches);
-            if rows <= searches && self.has_room_for(rows) {
+            if rows <= searches && self.fits(rows) {
                 self.fill = Some(Fill {
                     table,
                     rest: table_range(table),
@@ -173,13 +176,13 @@ impl Absence {
         }
     }
 
-    /// The fill under way.
+    /// The fill in progress.
     pub(super) fn fill(&self) -> Option<&Fill> {
         self.fill.as_ref()
     }
 
-    /// Notes keys that a step of the fill came upon, in order, and what is left of its range; `None` when nothing is: the table
-    /// is covered from now on.
+    /// Adds keys that a step of the fill read, in order; `rest` is the range still to read. `None` means the fill is
+    /// complete: the table is covered from now on.
     pub(super) fn fill_step<K: AsRef<[u8]>>(&mut self, keys: impl IntoIterator<Item = K>, rest: Option<KeyRange>) {
         for key in keys {
             self.add(key.as_ref());
@@ -191,14 +194,14 @@ impl Absence {
         }
     }
 
-    /// Gives up the fill under way; its table stays as it was.
+    /// Abandons the fill in progress; its table stays uncovered.
     pub(super) fn drop_fill(&mut self) {
         if let Some(searches) = self.fill.take().and_then(|fill| self.uncovered.get_mut(&fill.table)) {
             *searches = 0;
         }
     }
 
-    /// Adds a key; whether it was surely not there.
+    /// Adds a key; returns whether it was certainly absent.
     fn add(&mut self, key: &[u8]) -> bool {
         let hash = self.hasher.hash_one(key);
         let mask = mask(hash);
@@ -220,7 +223,7 @@ impl Absence {
             None => FIRST_LAYER_BYTES.min(left),
             Some(last) => last.bytes().saturating_mul(LAYER_GROWTH).min(left),
         };
-        // Too little for a layer of use: the last one takes in the rest.
+        // Too few bytes for a useful layer: the last one takes the rest.
         if self.layers.is_empty() || bytes >= FIRST_LAYER_BYTES {
             self.layers.push(Layer::new(bytes));
         }
@@ -231,13 +234,13 @@ impl Absence {
         self.layers.iter().map(Layer::bytes).sum()
     }
 
-    fn has_room_for(&self, rows: u64) -> bool {
+    fn fits(&self, rows: u64) -> bool {
         let blocks = self.bytes_max.saturating_sub(self.bytes()) / BLOCK_BYTES;
         rows <= (blocks * BLOCK_KEYS) as u64
     }
 }
 
-/// The table of a row's key; `None` for keys too short to be one.
+/// The table of a row's key. `None` means the key is too short.
 fn table_of(key: &[u8]) -> Option<TableId> {
     key.first_chunk::<4>().map(|table| u32::from_be_bytes(*table))
 }
@@ -260,7 +263,7 @@ mod tests {
     fn filled(bytes_max: usize, keys: u64) -> Absence {
         let mut absence = Absence::new(bytes_max, FILL_SEARCHES_MIN);
         for n in 0..keys {
-            absence.note(&key(1, n));
+            absence.insert(&key(1, n));
         }
         absence
     }
@@ -268,7 +271,7 @@ mod tests {
     #[test]
     fn new_keys_are_mostly_known_to_be_absent() {
         let mut absence = filled(8 << 20, 500_000);
-        let perhaps = (500_000..600_000).filter(|n| !absence.note(&key(1, *n))).count();
+        let perhaps = (500_000..600_000).filter(|n| !absence.insert(&key(1, *n))).count();
         assert!(perhaps < 3_000, "{perhaps} of 100,000");
     }
 
@@ -277,7 +280,7 @@ mod tests {
         for bytes_max in [0, 1, 100, 64 * 1024, 200 * 1024, 400 * 1024] {
             let mut absence = filled(bytes_max, 300_000);
             assert!(absence.bytes() <= bytes_max.max(BLOCK_BYTES), "{}", absence.bytes());
-            assert!((0..300_000).all(|n| !absence.note(&key(1, n))));
+            assert!((0..300_000).all(|n| !absence.insert(&key(1, n))));
         }
     }
 
@@ -285,18 +288,18 @@ mod tests {
     fn a_table_with_rows_is_covered_only_after_its_fill() {
         let mut absence = Absence::new(1 << 20, FILL_SEARCHES_MIN);
         absence.begin([1]);
-        assert!(absence.note(&key(2, 0)) && !absence.note(&key(1, 0)));
+        assert!(absence.insert(&key(2, 0)) && !absence.insert(&key(1, 0)));
         for n in 0..FILL_SEARCHES_MIN {
-            absence.searched_in_vain(&key(1, n), |_| FILL_SEARCHES_MIN);
+            absence.count_miss(&key(1, n), |_| FILL_SEARCHES_MIN);
         }
         assert_eq!(absence.fill().unwrap().rest, table_range(1));
-        assert!(!absence.note(&key(1, 5)));
+        assert!(!absence.insert(&key(1, 5)));
         absence.fill_step([key(1, 7)], Some(table_range(1)));
-        assert!(!absence.note(&key(1, 6)));
+        assert!(!absence.insert(&key(1, 6)));
         absence.fill_step([key(1, 8)], None);
         assert!(absence.fill().is_none());
-        assert!([5, 6, 7, 8].iter().all(|n| !absence.note(&key(1, *n))));
-        assert!(absence.note(&key(1, 9)) && !absence.note(&key(1, 9)));
+        assert!([5, 6, 7, 8].iter().all(|n| !absence.insert(&key(1, *n))));
+        assert!(absence.insert(&key(1, 9)) && !absence.insert(&key(1, 9)));
     }
 
     #[test]
@@ -304,11 +307,11 @@ mod tests {
         let mut absence = Absence::new(64 * 1024, FILL_SEARCHES_MIN);
         absence.begin([1, 2]);
         for n in 0..4 * FILL_SEARCHES_MIN {
-            absence.searched_in_vain(&key(1, n), |_| 1 << 40);
+            absence.count_miss(&key(1, n), |_| 1 << 40);
         }
         assert!(absence.fill().is_none());
         for n in 0..1 << 17 {
-            absence.searched_in_vain(&key(2, n), |_| 1 << 16);
+            absence.count_miss(&key(2, n), |_| 1 << 16);
         }
         assert!(absence.fill().is_none());
     }
@@ -340,11 +343,11 @@ mod tests {
                 match step {
                     Step::Write(table, n) => {
                         let key = key(table, n);
-                        let is_absent = absence.note(&key);
+                        let is_absent = absence.insert(&key);
                         prop_assert!(!(is_absent && there.contains(&key)));
                         if !there.contains(&key) && !is_absent {
                             for _ in 0..FILL_SEARCHES_MIN {
-                                absence.searched_in_vain(&key, |_| 1);
+                                absence.count_miss(&key, |_| 1);
                             }
                         }
                         there.insert(key);

@@ -48,26 +48,26 @@ impl Space {
 pub(super) enum Change {
     /// The key has this value, whatever it had.
     Put { space: Space, key: Vec<u8>, value: Bytes },
-    /// The key is gone.
+    /// The key no longer exists.
     Delete { space: Space, key: Vec<u8> },
-    /// The key's value is merged with this one: rows as fragments, deletions by the newer.
+    /// The key's value is merged with this one: rows as partial rows, deletions by the newer timestamp.
     Merge { space: Space, key: Vec<u8>, value: Bytes },
-    /// What no reader sees any more of the row at this key, as it is then, goes.
+    /// Removes what no reader can see of the row at this key, as stored when the batch is committed.
     Purge { key: Vec<u8>, purge: Purge },
-    /// The deletion record at this key goes, if it is this one then and nothing lies under it.
+    /// Removes the deletion record at this key, if it is still the same at commit and nothing lies under it.
     Forget {
         key: Vec<u8>,
         deletion: Deletion,
         watch: Arc<Watch>,
     },
-    /// Every key in the range is gone.
+    /// No key in the range exists any more.
     DeleteRange { space: Space, range: KeyRange },
-    /// The row at this key, as it is then, has its entries in this index.
+    /// Writes this index's entries of the row at this key, as stored when the batch is committed.
     Reindex { key: Vec<u8>, index: TableId },
 }
 
 impl Change {
-    /// The key that it changes or looks at, and its space; `None`: a range.
+    /// The key that it changes or reads, and its space. `None` means a range.
     pub(super) fn place(&self) -> Option<(Space, &[u8])> {
         Some(match self {
             Self::Put { space, key, .. } | Self::Delete { space, key } | Self::Merge { space, key, .. } => {
@@ -81,7 +81,7 @@ impl Change {
 }
 
 impl Change {
-    /// What it counts in [`Batch::bytes`], without what a purge leaves of its row.
+    /// Its share of [`Batch::bytes`], without what a purge leaves of its row.
     fn bytes(&self) -> usize {
         let own = match self {
             Self::Put { key, value, .. } | Self::Merge { key, value, .. } => key.len() + value.len(),
@@ -104,28 +104,28 @@ pub struct Batch {
     row_bytes_max: Option<usize>,
 }
 
-/// Longest key in bytes: fjall's log counts them in sixteen bits, and one byte names the space.
+/// Longest key in bytes: fjall's log stores the length in sixteen bits, and one byte names the space.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize - 1;
 
-/// The version of the form of batches in a log.
+/// The format version of batches in a log.
 const LOG_FORMAT: u8 = 1;
 
-/// The version in which keys may follow that are to be looked at again.
+/// The format version in which keys to check again may follow.
 const LOG_FORMAT_RECHECKED: u8 = 2;
 
-/// Stands for a space before a key that is to be looked at again.
+/// Written in place of a space before a key to check again.
 const RECHECKED: u8 = 0;
 
-/// What a log holds of a batch.
+/// A batch as read back from a log.
 #[derive(Debug, Default)]
 pub struct Logged {
-    /// What is merged: each change with its space, key and value.
+    /// The merges: each with its space, key and value.
     pub merges: Vec<(Space, Vec<u8>, Bytes)>,
-    /// Keys of rows that follow from others, and are to be made anew.
+    /// Keys of derived rows, to be derived again.
     pub rechecked: Vec<Vec<u8>>,
 }
 
-/// Bytes that a change costs beside its key and value: its place in the batch, the queue and the log.
+/// Bytes that a change costs in addition to its key and value: its entry in the batch, the queue and the log.
 const CHANGE_BYTES: usize = 32;
 
 impl Batch {
@@ -135,7 +135,7 @@ impl Batch {
         Self::default()
     }
 
-    /// An empty batch with room for one change: most have no more.
+    /// An empty batch with capacity for one change: most have no more.
     #[must_use]
     pub fn of_one() -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Batch {
         }
     }
 
-    /// Changes in it.
+    /// How many changes it holds.
     #[must_use]
     pub fn len(&self) -> usize {
         self.changes.len()
@@ -156,25 +156,27 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// Bytes of keys and values in it, and a little for each change.
+    /// Bytes of its keys and values, plus an overhead for each change.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Has it refused with [`Error::OpenedAgain`] unless the store is still in this opening when the batch would be written.
+    /// Makes the commit fail with [`Error::OpenedAgain`] unless the store is still in this opening when the batch is
+    /// written.
     ///
-    /// For a batch that follows from what was read: take [`super::Store::opening`] before the first snapshot, and what a commit that
-    /// failed has done nevertheless cannot come between the reading and the writing.
+    /// For a batch derived from a read: take [`super::Store::opening`] before the first snapshot. A failed commit that
+    /// took effect nevertheless then cannot come between the read and the write.
     pub fn only_in(&mut self, opening: Opening) {
         self.only_in = Some(opening);
     }
 
-    /// Has it refused with [`Error::RowTooLarge`] if one of its fragments makes a row longer than this, in bytes of its value. A row
-    /// that is longer already may shrink, and be deleted in whole or in part.
+    /// Makes the commit fail with [`Error::RowTooLarge`] if one of its partial rows makes a row longer than this, in
+    /// bytes of its value. A row that is longer already may shrink, and be deleted in whole or in part.
     ///
-    /// Judged where the fragment meets the row, so that writers read nothing first. SlateDB writes most fragments without looking
-    /// at the row: there a fragment alone is judged, and the row where it is read anyway or the fragment is large.
+    /// Checked where the partial row is merged with the stored row, so that writers read nothing first. SlateDB writes
+    /// most partial rows without reading the stored row: there the partial row alone is checked, and the merged row
+    /// only if it is read anyway or the partial row is large.
     pub fn limit_rows(&mut self, bytes_max: usize) {
         self.row_bytes_max = Some(bytes_max);
     }
@@ -184,7 +186,7 @@ impl Batch {
         self.row_bytes_max
     }
 
-    /// What it says about rows: keys and encoded fragments.
+    /// Its partial rows: keys and encoded values.
     pub fn fragments(&self) -> impl Iterator<Item = (&[u8], &Bytes)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Merge {
@@ -214,20 +216,22 @@ impl Batch {
         self.changes.push(Change::Delete { space, key });
     }
 
-    /// Merges what one write says about a row with what is there ([`Row::merge`]). `key` lies in [`Space::Rows`].
+    /// Merges a write's partial row with the stored row ([`Row::merge`]). `key` lies in [`Space::Rows`].
     pub fn upsert(&mut self, key: Vec<u8>, fragment: impl Borrow<Row>) {
         self.merge(Space::Rows, key, fragment.borrow().encode());
     }
 
-    /// Removes every key of a range physically, for dropped and truncated tables. When [`super::Store::commit`] returns, the keys
-    /// that were there when it was called are gone; a crash before that may leave them, and opening the store finishes the work.
-    /// The other changes of the batch take effect together before it. What is written into the range meanwhile may go or stay.
+    /// Removes every key of a range physically, for dropped and truncated tables. When [`super::Store::commit`]
+    /// returns, the keys that existed when it was called are removed. A crash before that may leave them; opening the
+    /// store then finishes the work. The other changes of the batch take effect together before it. Concurrent writes
+    /// into the range may be removed or stay.
     pub fn delete_range(&mut self, space: Space, range: KeyRange) {
         self.bytes += bound_len(&range.start) + bound_len(&range.end) + CHANGE_BYTES;
         self.changes.push(Change::DeleteRange { space, range });
     }
 
-    /// Deletes a whole logical partition up to the deletion's timestamp, static row included. Costs the same whatever it covers.
+    /// Deletes a whole logical partition up to the deletion's timestamp, static row included. The cost does not depend on
+    /// what it covers.
     pub fn put_partition_deletion(&mut self, table: TableId, token: i64, partition_key: &[u8], deletion: Deletion) {
         self.delete_partition(&key::partition_prefix(table, token, partition_key), deletion);
     }
@@ -255,21 +259,22 @@ impl Batch {
         self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
     }
 
-    /// Removes what no reader sees any more of the row at `key`, as it is when the batch takes effect. `left_bytes`: about how much
-    /// is written anew.
+    /// Removes what no reader can see of the row at `key`, as stored when the batch takes effect. `left_bytes`: about
+    /// how many bytes are rewritten.
     pub(super) fn purge(&mut self, key: Vec<u8>, purge: Purge, left_bytes: usize) {
         self.bytes += key.len() + left_bytes + CHANGE_BYTES;
         self.changes.push(Change::Purge { key, purge });
     }
 
-    /// Removes a deletion record, if it is still as given when the batch takes effect and the watch has seen nothing under it.
+    /// Removes a deletion record, if it is unchanged when the batch takes effect and the watch has seen no write under
+    /// it.
     pub(super) fn forget(&mut self, key: Vec<u8>, deletion: Deletion, watch: Arc<Watch>) {
         self.bytes += key.len() + CHANGE_BYTES;
         self.changes.push(Change::Forget { key, deletion, watch });
     }
 
-    /// Puts the entries that one index has of the row at `key`, as the row is when the batch takes effect; none where there is no
-    /// row or no derivation. For filling a new index behind the writers.
+    /// Writes the entries that one index has of the row at `key`, as stored when the batch takes effect; none if there
+    /// is no row or no derivation. For building a new index while writes continue.
     pub fn reindex(&mut self, key: Vec<u8>, index: TableId) {
         self.bytes += key.len() + CHANGE_BYTES;
         self.changes.push(Change::Reindex { key, index });
@@ -281,7 +286,7 @@ impl Batch {
         self.changes.push(Change::Merge { space, key, value });
     }
 
-    /// The keys that its single changes are of, each with its space; ranges are left out.
+    /// The keys of its single changes, each with its space; ranges are left out.
     pub fn keys(&self) -> impl Iterator<Item = (Space, &[u8])> {
         self.changes.iter().filter_map(|change| match change {
             Change::Reindex { .. } => None,
@@ -289,12 +294,12 @@ impl Batch {
         })
     }
 
-    /// What it says about rows and deletions, for a log:
+    /// Encodes its rows and deletions for a log:
     ///
     /// ```text
     /// 01 · ( space byte · key length u32 · key · value length u32 · value )*     (big-endian)
     /// ```
-    /// Only what is merged: a logged batch may be written twice. Keys of rows that follow from others may stand behind
+    /// Only merges are encoded, because a logged batch may be written twice. Keys of derived rows may follow
     /// ([`Batch::encode_rechecked`]).
     pub fn encode_merges(&self, out: &mut Vec<u8>) {
         if out.is_empty() {
@@ -312,7 +317,7 @@ impl Batch {
         }
     }
 
-    /// Adds keys of rows that follow from others, and that whoever writes the batch again makes anew from those:
+    /// Adds keys of derived rows, which a replay of the batch derives again from their base rows:
     ///
     /// ```text
     /// 02 · ( … )* · ( 00 · key length u32 · key )*
@@ -329,13 +334,14 @@ impl Batch {
         }
     }
 
-    /// Reads what [`Batch::encode_merges`] wrote: each change with its space, key and value. `None` when it is nothing of the kind.
+    /// Reads what [`Batch::encode_merges`] wrote: each change with its space, key and value. `None` means another
+    /// format.
     #[must_use]
     pub fn merges(bytes: &[u8]) -> Option<Vec<(Space, Vec<u8>, Bytes)>> {
         Self::logged(bytes).map(|logged| logged.merges)
     }
 
-    /// Reads all that a log holds of a batch. `None` when it is nothing of the kind.
+    /// Reads all that a log holds of a batch. `None` means another format.
     #[must_use]
     pub fn logged(bytes: &[u8]) -> Option<Logged> {
         let (format, mut rest) = bytes.split_first()?;
@@ -364,7 +370,7 @@ impl Batch {
         Some(logged)
     }
 
-    /// What it says about rows and deletions: spaces, keys and values that are merged.
+    /// Its rows and deletions: spaces, keys and values to merge.
     pub fn said(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Merge { space, key, value } => Some((*space, key.as_slice(), value)),
@@ -378,7 +384,8 @@ impl Batch {
         self.changes.extend(other.changes);
     }
 
-    /// The same changes in batches of at most so many bytes, a longer change alone: for changes that need not take effect together.
+    /// The same changes in batches of at most this many bytes, a longer change alone: for changes that need not be
+    /// atomic.
     #[must_use]
     pub fn pieces(self, bytes_max: usize) -> Vec<Self> {
         if self.bytes <= bytes_max {
@@ -408,7 +415,7 @@ impl Batch {
         self.changes
     }
 
-    /// Refuses keys that not every engine takes.
+    /// Refuses keys that some engine cannot store.
     pub(super) fn check(&self) -> Result<()> {
         let longest = self.changes.iter().map(|change| match change {
             Change::Put { key, .. }
@@ -436,10 +443,10 @@ fn bound_len(bound: &Bound<Vec<u8>>) -> usize {
     }
 }
 
-/// Judges a row of `after` bytes that a fragment makes of one of `before`; see [`Batch::limit_rows`].
+/// Checks the size of a row of `after` bytes that a partial row makes of one of `before`; see [`Batch::limit_rows`].
 ///
 /// # Errors
-/// [`Error::RowTooLarge`]; what cannot be read of the fragment.
+/// [`Error::RowTooLarge`]; errors of decoding the partial row.
 pub fn judge_row(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
     if after <= bytes_max || before.is_some_and(|before| after <= before) || row::only_deletes(fragment)? {
         return Ok(());

@@ -5,8 +5,8 @@
 //! that. A shard carries the sequence of the last commit that touched any key of it; a reader may add what it read only if its
 //! snapshot is not older than that, so what a commit replaced meanwhile is never put back.
 //!
-//! **Bound.** Each shard has its part of the bytes. When it is full a hand goes round, as in CLOCK: an entry that was read since the
-//! last round stays for one more, another goes.
+//! **Bound.** Each shard has its part of the bytes. A full shard evicts by CLOCK: an entry that was read since the last
+//! round stays for one more, any other is removed.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -23,7 +23,8 @@ use super::row;
 /// Shards; a power of two. More than threads, so that two rarely meet.
 const SHARDS: usize = 64;
 
-/// Bytes that an entry costs beside its key and value: map slot, clock slot, reference counts. Measured roughly, rounded up.
+/// Bytes that an entry costs in addition to its key and value: map slot, clock slot, reference counts. Measured
+/// roughly, rounded up.
 const ENTRY_BYTES: usize = 160;
 
 /// An entry larger than this part of its shard is not kept: it would push out everything else.
@@ -32,7 +33,7 @@ const LARGEST_PART: usize = 4;
 #[derive(Debug)]
 struct Entry {
     key: Arc<[u8]>,
-    /// `None`: there is no such row.
+    /// `None` means there is no such row.
     value: Option<Bytes>,
     /// The last commit that may have changed it.
     seq: CommitSeq,
@@ -51,7 +52,7 @@ fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
 
 #[derive(Debug, Default)]
 struct Shard {
-    places: HashMap<Arc<[u8]>, usize, RandomState>,
+    positions: HashMap<Arc<[u8]>, usize, RandomState>,
     entries: Vec<Entry>,
     bytes: usize,
     hand: usize,
@@ -59,7 +60,7 @@ struct Shard {
     touched: CommitSeq,
 }
 
-/// The row cache. A bound of 0 bytes keeps nothing.
+/// The row cache. With a bound of 0 bytes it caches nothing.
 #[derive(Debug)]
 pub(super) struct RowCache {
     shards: Box<[Mutex<Shard>]>,
@@ -81,14 +82,14 @@ impl RowCache {
     }
 
     fn shard(&self, key: &[u8]) -> Option<MutexGuard<'_, Shard>> {
-        // The high bits, since the shard's own map uses the low ones.
+        // The high bits, because the shard's own map uses the low ones.
         let shard = usize::try_from(self.hasher.hash_one(key) >> 58).unwrap_or(0);
         self.shards
             .get(shard)
             .map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the row was at a snapshot, where the cache knows: `Some(None)` is a row that is not there.
+    /// The row at a snapshot, if it is cached: `Some(None)` means the row does not exist. `None` means not cached.
     pub(super) fn get(&self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
         if self.shard_bytes_max == 0 {
             return None;
@@ -99,17 +100,17 @@ impl RowCache {
         found
     }
 
-    /// What the row is now, where the cache knows; for the committer, and not counted.
+    /// The current row, if it is cached; for the committer, and not counted.
     pub(super) fn peek(&self, key: &[u8]) -> Option<Option<Bytes>> {
         if self.shard_bytes_max == 0 {
             return None;
         }
         let shard = self.shard(key)?;
-        let place = *shard.places.get(key)?;
-        shard.entries.get(place).map(|entry| entry.value.clone())
+        let position = *shard.positions.get(key)?;
+        shard.entries.get(position).map(|entry| entry.value.clone())
     }
 
-    /// Keeps what was read from the engine at a snapshot, unless a commit came between.
+    /// Caches a row read from the engine at a snapshot, unless a commit came between.
     pub(super) fn add(&self, key: &[u8], value: Option<Bytes>, at: CommitSeq) {
         if self.is_too_large(key, value.as_ref()) {
             return;
@@ -117,17 +118,18 @@ impl RowCache {
         if let Some(mut shard) = self.shard(key)
             && shard.touched <= at
         {
+            // No commit touched the shard between `touched` and `at`, so the value is valid from `touched` on.
             let seq = shard.touched;
             shard.put(key, value, seq);
             shard.evict(self.shard_bytes_max);
         }
     }
 
-    /// Takes in what a commit made of a row. Only rows that are cached stay so: what is written is not always read.
+    /// Applies a commit's change of a row. Only rows that are cached already stay so: a written row is not always read.
     pub(super) fn apply(&self, key: &[u8], value: Option<&Bytes>, seq: CommitSeq) {
         let Some(mut shard) = self.shard(key) else { return };
         shard.touched = seq;
-        if shard.places.contains_key(key) {
+        if shard.positions.contains_key(key) {
             if self.is_too_large(key, value) {
                 shard.remove(key);
             } else {
@@ -137,7 +139,7 @@ impl RowCache {
         }
     }
 
-    /// Takes in a fragment that a commit merged into a row without reading it.
+    /// Applies a partial row that a commit merged into a row without reading it.
     #[cfg(feature = "slate")]
     pub(super) fn merge(&self, key: &[u8], fragment: &Bytes, seq: CommitSeq) {
         let merged = match self.peek(key) {
@@ -151,7 +153,7 @@ impl RowCache {
         }
     }
 
-    /// Forgets a row that a commit changed in a way that is not known here.
+    /// Removes a row that a commit changed to a value not known here.
     #[cfg(feature = "slate")]
     fn forget(&self, key: &[u8], seq: CommitSeq) {
         if let Some(mut shard) = self.shard(key) {
@@ -160,7 +162,7 @@ impl RowCache {
         }
     }
 
-    /// Forgets everything; what is read at snapshots before `seq` is not taken in any more.
+    /// Removes all entries; rows read at snapshots before `seq` are no longer accepted.
     pub(super) fn clear(&self, seq: CommitSeq) {
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,12 +173,12 @@ impl RowCache {
         }
     }
 
-    /// Point reads answered here, and those that went to the engine.
+    /// Point reads answered from the cache, and those that went to the engine.
     pub(super) fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
-    /// Bytes kept now.
+    /// Bytes cached now.
     pub(super) fn bytes(&self) -> usize {
         self.shards
             .iter()
@@ -191,7 +193,7 @@ impl RowCache {
 
 impl Shard {
     fn read(&mut self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
-        let entry = self.entries.get_mut(*self.places.get(key)?)?;
+        let entry = self.entries.get_mut(*self.positions.get(key)?)?;
         if entry.seq > at {
             return None;
         }
@@ -200,7 +202,11 @@ impl Shard {
     }
 
     fn put(&mut self, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
-        if let Some(entry) = self.places.get(key).and_then(|place| self.entries.get_mut(*place)) {
+        if let Some(entry) = self
+            .positions
+            .get(key)
+            .and_then(|position| self.entries.get_mut(*position))
+        {
             self.bytes -= entry.bytes();
             entry.value = value;
             entry.seq = seq;
@@ -215,16 +221,16 @@ impl Shard {
             was_read: false,
         };
         self.bytes += entry.bytes();
-        self.places.insert(key, self.entries.len());
+        self.positions.insert(key, self.entries.len());
         self.entries.push(entry);
     }
 
     fn remove(&mut self, key: &[u8]) {
-        if let Some(place) = self.places.remove(key) {
-            let gone = self.entries.swap_remove(place);
-            self.bytes -= gone.bytes();
-            if let Some(moved) = self.entries.get(place) {
-                self.places.insert(Arc::clone(&moved.key), place);
+        if let Some(position) = self.positions.remove(key) {
+            let removed = self.entries.swap_remove(position);
+            self.bytes -= removed.bytes();
+            if let Some(moved) = self.entries.get(position) {
+                self.positions.insert(Arc::clone(&moved.key), position);
             }
         }
     }

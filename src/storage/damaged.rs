@@ -1,19 +1,19 @@
-//! Bytes from disk that are not what they should be: which record, and what is wrong with it. Neither names a directory or file; who has
-//! read the bytes writes those to the log.
+//! Invalid bytes from disk: which record, and what is wrong with it. Neither names a directory or file; the reader of
+//! the bytes writes those to the log.
 
 use std::fmt;
 
-/// A record that cannot be read.
+/// A record that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{record} in the store is damaged: {what}")]
 pub struct Damaged {
-    /// Which.
+    /// The kind of record.
     pub record: Record,
-    /// What is wrong with it.
+    /// The defect.
     pub what: &'static str,
 }
 
-/// What a store holds.
+/// A kind of record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// The key of a row, of a deletion or of an index entry.
@@ -35,7 +35,7 @@ impl fmt::Display for Record {
 }
 
 impl Damaged {
-    /// A key that this program does not make.
+    /// A key that this program does not write.
     pub const KEY: Self = Self {
         record: Record::Key,
         what: "it has not the form of one",
@@ -50,7 +50,7 @@ impl Damaged {
         }
     }
 
-    /// A record of the catalog under this key: its name as it is, and what follows in hexadecimal digits.
+    /// A record of the catalog under this key: its name as text, and the rest in hexadecimal digits.
     #[must_use]
     pub fn catalog(key: &[u8], what: &'static str) -> Self {
         let is_name = |byte: &u8| byte.is_ascii_punctuation() || byte.is_ascii_lowercase();

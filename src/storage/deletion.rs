@@ -1,4 +1,4 @@
-//! Deletions of whole partitions and of ranges of rows: records of their own, so that they cost the same whatever they cover.
+//! Deletions of whole partitions and of ranges of rows: separate records, so that they cost the same whatever they cover.
 //!
 //! ```text
 //! key    partition prefix · 01                                        the partition's deletion
@@ -6,8 +6,8 @@
 //!        bound 00 unbounded (no bytes) · 01 included · 02 excluded; bytes escaped as a partition key
 //! value  version u8 = 1 · timestamp, signed varint · at_seconds, signed varint
 //! ```
-//! Two deletions of one key merge into the newer. Overlapping ranges stay as they were written; a reader takes the newest that
-//! covers a row. Clean-up after grace is the caller's: [`super::Batch::delete`] by the key.
+//! Two deletions of one key merge into the newer. Overlapping ranges stay as written; a reader takes the newest that
+//! covers a row. The caller removes records past their grace: [`super::Batch::delete`] by the key.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -31,7 +31,7 @@ pub struct RangeTombstone {
     pub start: Bound<Vec<u8>>,
     /// Where the range ends.
     pub end: Bound<Vec<u8>>,
-    /// What it hides there.
+    /// The deletion that applies to the range.
     pub deletion: Deletion,
 }
 
@@ -88,7 +88,7 @@ impl Deletions {
     }
 }
 
-/// A record of [`super::Space::Deletions`] taken apart.
+/// A parsed record of [`super::Space::Deletions`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletionRecord<'a> {
     /// The table.
@@ -101,7 +101,7 @@ pub struct DeletionRecord<'a> {
     pub prefix_len: usize,
     /// What is deleted.
     pub covered: Covered,
-    /// By what.
+    /// The deletion.
     pub deletion: Deletion,
 }
 
@@ -119,7 +119,7 @@ pub enum Covered {
     },
 }
 
-/// Takes a record of [`super::Space::Deletions`] apart, for scans that pass over many partitions.
+/// Parses a record of [`super::Space::Deletions`], for scans over many partitions.
 ///
 /// # Errors
 /// [`Error::Damaged`] when the bytes are not such a record.

@@ -1,15 +1,16 @@
-//! What is kept in [`super::Space::Indexes`] because it follows from rows: index entries.
+//! Entries in [`super::Space::Indexes`] that are derived from rows: index entries.
 //!
-//! A [`Derivation`] says of each stored row of a table which entries it has, from the row's bytes alone. Every engine's commit asks it
-//! wherever a row's stored value changes, of the value before and the value after, and removes and adds the difference in the same
-//! group. So at every commit the entries of a table are exactly what its rows derive, for every row written or reindexed since the
-//! derivation is registered. What time and deletions from outside do to a row is not derived: readers judge that.
+//! A [`Derivation`] computes the entries of each stored row of a table from the row's bytes alone. Every engine's
+//! commit calls it wherever a row's stored value changes, for the value before and the value after, and writes the
+//! difference in the same group. So at every commit the entries of a table are exactly what its rows derive, for every
+//! row written or reindexed since the derivation was registered. Expiry and partition or range deletions are not
+//! derived: readers check those.
 //!
 //! ```text
-//! entry   index id u32 · value, encoded · what follows the table id in the row's key    (key.rs)
-//! value   how many bytes the encoded value takes, u16 big-endian
+//! entry   index id u32 · value, encoded · the row's key after the table id             (key.rs)
+//! value   length of the encoded value in bytes, u16 big-endian
 //! ```
-//! Tables without a derivation pay one look into an empty map for a group of commits.
+//! Tables without a derivation pay one look-up in an empty map for a group of commits.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use bytes::Bytes;
 use super::key::{TABLE_ID_BYTES, TableId};
 use super::row::RowView;
 
-/// Which entries a row has.
+/// Computes which entries a row has.
 pub trait Derivation: Debug + Send + Sync {
     /// Adds the entries of the row `row` stored under `key` (a key of [`super::Space::Rows`]). The same bytes always give the same
     /// entries.
     fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries);
 }
 
-/// The derivations in force, by the table whose rows they look at. Cheap to clone.
+/// The registered derivations, by the table whose rows they read. Cheap to clone.
 pub type Derivations = imbl::HashMap<TableId, Arc<dyn Derivation>>;
 
-/// Entries in the making: keys and values of [`super::Space::Indexes`].
+/// Entries being collected: keys and values of [`super::Space::Indexes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
     kept: Vec<(Vec<u8>, Bytes)>,
@@ -43,13 +44,14 @@ pub struct TooLong {
     pub index: TableId,
     /// Bytes of its value, as it was written.
     pub value_bytes: usize,
-    /// Bytes that such a value may have beside this row's key, where encoding adds as many as to this one.
+    /// The longest value, in bytes, that fits next to this row's key, if encoding adds as many bytes as to this one.
     pub bytes_max: usize,
 }
 
 impl Entries {
-    /// Adds the entry of an encoded value, of so many bytes as it was written, for the row of this key. An entry whose key would be longer than
-    /// [`super::KEY_BYTES_MAX`] is left out and stands in [`Entries::too_long`]: writes of such values are refused before.
+    /// Adds the entry of an encoded value for the row of this key; `value_bytes` is the length of the value as written.
+    /// An entry whose key would be longer than [`super::KEY_BYTES_MAX`] is left out and listed in
+    /// [`Entries::too_long`]: writes of such values are refused earlier.
     pub fn add(&mut self, index: TableId, encoded: &[u8], value_bytes: usize, row_key: &[u8]) {
         let Some(place) = row_key.get(TABLE_ID_BYTES..) else {
             return;
@@ -74,7 +76,7 @@ impl Entries {
         self.kept.push((key, Bytes::copy_from_slice(&length.to_be_bytes())));
     }
 
-    /// The entries, sorted, each once.
+    /// The entries, sorted, without duplicates.
     #[must_use]
     pub fn into_sorted(mut self) -> Vec<(Vec<u8>, Bytes)> {
         self.kept.sort_unstable();
@@ -82,15 +84,15 @@ impl Entries {
         self.kept
     }
 
-    /// What was left out.
+    /// The entries left out.
     #[must_use]
     pub fn too_long(&self) -> &[TooLong] {
         &self.too_long
     }
 }
 
-/// What of an entry's key follows the index id: the encoded value, and the place of the row, which is what follows the table id in
-/// the row's key. `None` when the bytes are no entry.
+/// The part of an entry's key after the index id: the encoded value, and the row's position, which is its key after the
+/// table id. `None` means the bytes are no entry.
 #[must_use]
 pub fn split_entry<'a>(key: &'a [u8], value: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let length = usize::from(u16::from_be_bytes(value.try_into().ok()?));
@@ -106,7 +108,7 @@ pub(super) fn of_row<'a>(derivations: &'a Derivations, key: &[u8]) -> Option<&'a
     derivations.get(&u32::from_be_bytes(*table))
 }
 
-/// The entries of a row as it is stored. A damaged row has none: reads refuse it.
+/// The entries of a stored row. A damaged row has none: reads refuse it.
 pub(super) fn entries_of(derivation: &dyn Derivation, key: &[u8], row: Option<&[u8]>) -> Vec<(Vec<u8>, Bytes)> {
     let mut entries = Entries::default();
     if let Some(view) = row.and_then(|row| RowView::parse(row).ok()) {
@@ -115,7 +117,7 @@ pub(super) fn entries_of(derivation: &dyn Derivation, key: &[u8], row: Option<&[
     entries.into_sorted()
 }
 
-/// What becomes of the entries when a row changes: each key with its value, or `None` when it goes.
+/// The change of the entries when a row changes: each key with its new value, or `None` if it is removed.
 pub(super) fn changes(
     derivation: &dyn Derivation,
     key: &[u8],
@@ -128,18 +130,18 @@ pub(super) fn changes(
     let before = entries_of(derivation, key, before);
     let after = entries_of(derivation, key, after);
     let is_in = |entries: &[(Vec<u8>, Bytes)], entry: &(Vec<u8>, Bytes)| entries.binary_search(entry).is_ok();
-    let gone = before
+    let removed = before
         .iter()
         .filter(|entry| !is_in(&after, entry))
         .map(|(key, _)| (key.clone(), None));
-    let come = after
+    let added = after
         .iter()
         .filter(|entry| !is_in(&before, entry))
         .map(|(key, value)| (key.clone(), Some(value.clone())));
-    gone.chain(come).collect()
+    removed.chain(added).collect()
 }
 
-/// The entries that one index has of a row as it is stored.
+/// The entries of one index for a stored row.
 pub(super) fn entries_in(
     derivation: &dyn Derivation,
     index: TableId,
@@ -150,7 +152,7 @@ pub(super) fn entries_in(
     entries.filter(move |(entry, _)| entry.starts_with(&index.to_be_bytes()))
 }
 
-/// Both of two derivations, while one takes over from the other.
+/// Both of two derivations, while one replaces the other.
 #[derive(Debug)]
 pub struct Both(pub Arc<dyn Derivation>, pub Arc<dyn Derivation>);
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a store.
+//! Errors of a store.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::damaged::Damaged;
 use super::location::Url;
 use crate::invariant::Broken;
 
-/// What can go wrong in a store. Cheap to clone: one cause may answer a whole group of commits.
+/// Errors of a store. Cheap to clone: one cause may answer a whole group of commits.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL's scheme is none of ours.
+    /// The URL's scheme is unknown.
     #[error("cannot keep data at \"{url}\": write one of {}", Url::SCHEMES)]
     UnknownScheme {
         /// As it was written.
@@ -21,9 +21,9 @@ pub enum Error {
     /// A bucket cannot be used.
     #[error("{url}: {refusal}")]
     Bucket {
-        /// Which.
+        /// Its URL.
         url: String,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
     /// The URL names no bucket.
@@ -32,13 +32,13 @@ pub enum Error {
         /// As it was written.
         url: String,
     },
-    /// What works on files was asked of a bucket.
+    /// An operation on files was requested for a bucket.
     #[error("{url}: this works on data in a directory, not in a bucket, where another server may have it open")]
     InBucket {
         /// Where the data is.
         url: String,
     },
-    /// The URL is one of ours, and this build left its engine out.
+    /// The URL is valid, but this build has no engine for it.
     #[error(
         "cannot open {url}: this build has no engine for it; build with the feature \"{feature}\", which is on by default"
     )]
@@ -60,21 +60,21 @@ pub enum Error {
         /// As it was written.
         url: String,
     },
-    /// The durability setting is none of ours.
+    /// The durability setting is unknown.
     #[error("invalid durability \"{text}\": expected group, periodic:MILLISECONDS or os")]
     UnknownDurability {
         /// As it was written.
         text: String,
     },
-    /// Another process, or another store of this one, has the directory.
+    /// Another process, or another store of this one, holds the directory.
     #[error("the store in {} is in use by another process{}", directory.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Locked {
         /// The store's directory.
         directory: PathBuf,
-        /// Who has it, where it said so.
+        /// The holder's process id, if it wrote one.
         holder: Option<u32>,
     },
-    /// The directory has files and none of them says that they are a store's.
+    /// The directory has files, but none marks it as a store.
     #[error("{} is not empty and holds no store", directory.display())]
     NotAStore {
         /// The directory.
@@ -86,7 +86,7 @@ pub enum Error {
         /// The directory.
         directory: PathBuf,
     },
-    /// The directory has a part of what is in a backup.
+    /// The directory holds a part of a backup.
     #[error(
         "a backup is being restored into {}, or its restore was interrupted: then remove the directory and restore again",
         directory.display()
@@ -95,14 +95,14 @@ pub enum Error {
         /// The directory.
         directory: PathBuf,
     },
-    /// The store was written by a version, or an engine, that this one does not read.
+    /// The store was written by a version, or an engine, that this version does not read.
     #[error("the store in {} has the format \"{found}\"; this version reads \"{known}\"", directory.display())]
     UnknownFormat {
         /// The store's directory.
         directory: PathBuf,
-        /// What the store says it is.
+        /// The store's own format.
         found: String,
-        /// What this version reads.
+        /// The format that this version reads.
         known: &'static str,
     },
     /// A file of the store is damaged.
@@ -110,10 +110,10 @@ pub enum Error {
     Corrupt {
         /// The file, or the directory where the engine cannot say which file.
         path: PathBuf,
-        /// What was found.
+        /// The damage.
         what: String,
     },
-    /// The store was used, and something of it is gone without which it cannot be judged.
+    /// The store was used, and a file is missing without which it cannot be checked.
     #[error(
         "the store in {} was used and {what}; put it back from a backup, or start once with --create, which {creates}",
         directory.display()
@@ -121,28 +121,28 @@ pub enum Error {
     Gone {
         /// The store's directory.
         directory: PathBuf,
-        /// What is gone.
+        /// The missing file.
         what: &'static str,
-        /// What `--create` would do.
+        /// The effect of `--create`.
         creates: &'static str,
     },
-    /// The stores that belong together were put in place from copies of different moments.
+    /// The stores of one server are copies from different times.
     #[error(
         "the store in {} is of an earlier moment than the one in {}: it ends with group {ends}, and group {noted} was durable when the other \
          was last written; put both in place from one copy, or start once with --create, which takes them as they are",
         directory.display(), later.display()
     )]
     EarlierMoment {
-        /// The directory of the store that is of an earlier moment.
+        /// The directory of the store from the earlier time.
         directory: PathBuf,
         /// The last group in it.
         ends: u64,
-        /// The directory of the store that has noted more of it.
+        /// The directory of the store that recorded a later group of it.
         later: PathBuf,
-        /// The group that it has noted.
+        /// The group that it recorded.
         noted: u64,
     },
-    /// There is no store to look at.
+    /// There is no store to inspect.
     #[error("there is no store in {}", directory.display())]
     NoStore {
         /// The directory.
@@ -153,10 +153,10 @@ pub enum Error {
     LostWrites {
         /// The store's directory.
         directory: PathBuf,
-        /// Which.
+        /// The lost groups.
         what: String,
     },
-    /// The medium is full; writes are taken again when there is room.
+    /// The medium is full; writes succeed again when there is space.
     #[error("the disk of {} is full", directory.display())]
     DiskFull {
         /// The store's directory.
@@ -173,22 +173,22 @@ pub enum Error {
     /// The medium failed.
     #[error("{operation} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
-        /// To what.
+        /// The file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         source: Arc<io::Error>,
     },
-    /// The engine failed in a way of its own.
+    /// The engine failed with an error of its own.
     #[error("the engine of {location} failed: {what}")]
     Engine {
         /// The store.
         location: String,
-        /// The engine's words.
+        /// The engine's message.
         what: String,
     },
-    /// Another writer has opened the store; this one writes no more.
+    /// Another writer has opened the store; this one no longer writes.
     #[error("another writer has taken over the store at {location}")]
     TakenOver {
         /// The store.
@@ -197,10 +197,11 @@ pub enum Error {
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
-    /// The store is being opened again after a failure.
+    /// The store is being reopened after a failure.
     #[error("the store is being opened again after a failure")]
     Reopening,
-    /// The store was opened again after a failure since the batch's opening ([`super::Batch::only_in`]); it did not take effect.
+    /// The store was reopened after a failure since the batch's opening ([`super::Batch::only_in`]); it did not take
+    /// effect.
     #[error("the store was opened again after a failure, and may hold what was not seen before")]
     OpenedAgain,
     /// The store is open and not accepted yet ([`super::Store::accept`]); the batch did not take effect.
@@ -217,7 +218,7 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
-    /// A key is longer than the engines take; the batch did not take effect.
+    /// A key is longer than the engines accept; the batch did not take effect.
     #[error("a key of {bytes} bytes is over the limit of {bytes_max}")]
     KeyTooLarge {
         /// The key's bytes.
@@ -236,10 +237,10 @@ pub enum Error {
     /// An invariant of the store does not hold.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// A snapshot of one store was handed to another.
+    /// A snapshot of one store was passed to another.
     #[error("the snapshot is another store's")]
     ForeignSnapshot,
-    /// Bytes in the store are not the record that they should be.
+    /// Bytes in the store are not a valid record.
     #[error(transparent)]
     Damaged(#[from] Damaged),
 }
@@ -258,5 +259,5 @@ impl Error {
     }
 }
 
-/// A result of this room.
+/// A result of this module.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Keys: the place of a row in the one ordered key space of a store.
+//! Keys: the position of a row in the one ordered key space of a store.
 //!
 //! ```text
 //! ┌───────────────┬──────────────────────┬───────────────────────────┬──────┬─────────────────────┐
@@ -9,17 +9,18 @@
 //!  kind 01 = the static row, 02 = a row
 //! ```
 //!
-//! Bytes sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical partition, a
-//! physical partition and a table are each one contiguous range. The clustering key arrives already encoded to keep its order; it
-//! is the last part and needs no end of its own. Index entries and change-feed entries have keys of their own making and only
-//! share the ranges.
+//! Bytes sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical
+//! partition, a physical partition and a table are each one contiguous range. The clustering key arrives already
+//! encoded in order-preserving form; it is the last part and needs no terminator. Index entries and change-feed entries
+//! have key formats of their own and share only the ranges.
 
 use std::borrow::Cow;
 use std::ops::Bound;
 
 use super::{Damaged, Error, Result};
 
-/// Identifies a table for as long as the store lives; never reused, so that a dropped table's rows are never another's.
+/// Identifies a table for the lifetime of the store; never reused, so that rows of a dropped table never appear in
+/// another.
 pub type TableId = u32;
 
 /// Bytes of the table id, with which every key begins.
@@ -42,14 +43,14 @@ impl RowKind {
     const ROW: u8 = 0x02;
 }
 
-/// A row's key taken apart. Borrows from the key except where the partition key held a zero byte.
+/// A row's key, parsed. Borrows from the key except where the partition key held a zero byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedKey<'a> {
     /// The table.
     pub table: TableId,
     /// The token of the partition key.
     pub token: i64,
-    /// The partition key as it was given to [`partition_prefix`].
+    /// The partition key as passed to [`partition_prefix`].
     pub partition_key: Cow<'a, [u8]>,
     /// Bytes of the partition prefix at the start of the key.
     pub prefix_len: usize,
@@ -69,7 +70,7 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// Every key there is.
+    /// The range of every key.
     #[must_use]
     pub fn all() -> Self {
         Self {
@@ -93,7 +94,7 @@ impl KeyRange {
         covers(&self.start, &self.end, key)
     }
 
-    /// Whether no key can lie in the range; engines panic on bounds that cross, so they ask this first.
+    /// Whether no key can lie in the range. Engines panic on bounds that cross, so they check this first.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match (&self.start, &self.end) {
@@ -131,7 +132,7 @@ pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Appends `bytes` so that it sorts by itself and ends where it ends: 00 → 00 FF, then 00 00.
+/// Appends `bytes` so that prefixes sort first and the end is marked: 00 → 00 FF, then 00 00.
 pub(super) fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         out.push(*byte);
@@ -142,7 +143,8 @@ pub(super) fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Reads what [`escape_into`] wrote from the start of `bytes`: the string and how many bytes it took. `None` when it does not end.
+/// Reads what [`escape_into`] wrote from the start of `bytes`: the string and how many bytes it took. `None` means no
+/// end was found.
 pub(super) fn unescape(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     let first_zero = bytes.iter().position(|byte| *byte == 0)?;
     if bytes.get(first_zero + 1) == Some(&0) {
@@ -175,10 +177,10 @@ fn table_and_token(table: TableId, token: i64) -> [u8; TABLE_AND_TOKEN_BYTES] {
     bytes
 }
 
-/// What every key of a logical partition begins with.
+/// The prefix of every key of a logical partition.
 #[must_use]
 pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Vec<u8> {
-    // Room for the zeros of a number, each of which takes two bytes.
+    // Space for the zero bytes of a number, each of which takes two bytes.
     let escapes = 2 + partition_key.len().min(8);
     let mut prefix = Vec::with_capacity(TABLE_AND_TOKEN_BYTES + partition_key.len() + escapes);
     prefix.extend_from_slice(&table_and_token(table, token));
@@ -192,7 +194,7 @@ pub fn static_row_key(prefix: &[u8]) -> Vec<u8> {
     with_kind(prefix, RowKind::STATIC, &[])
 }
 
-/// The key of a row; `clustering` keeps its order as bytes.
+/// The key of a row; `clustering` is in order-preserving encoding.
 #[must_use]
 pub fn row_key(prefix: &[u8], clustering: &[u8]) -> Vec<u8> {
     with_kind(prefix, RowKind::ROW, clustering)
@@ -221,8 +223,8 @@ pub fn token_range(table: TableId, lo_inclusive: i64, hi_inclusive: i64) -> KeyR
     }
 }
 
-/// A place between two logical partitions of a table, as it stands among keys: before every key of this token whose partition key is
-/// not below this one. An empty partition key stands before the whole token.
+/// A boundary between two logical partitions of a table, as a key: it sorts before every key of this token whose
+/// partition key is not below this one. An empty partition key sorts before the whole token.
 fn boundary(table: TableId, token: i64, partition_key: &[u8]) -> Vec<u8> {
     if partition_key.is_empty() {
         table_and_token(table, token).to_vec()
@@ -231,8 +233,8 @@ fn boundary(table: TableId, token: i64, partition_key: &[u8]) -> Vec<u8> {
     }
 }
 
-/// All keys of a table from one place between logical partitions to another; each is a token and a partition key, of which an empty
-/// one stands before the whole token. `end`: `None` is the end of the table.
+/// All keys of a table between two boundaries of logical partitions. Each boundary is a token and a partition key; an
+/// empty partition key means before the whole token. `None` as `end` means the end of the table.
 #[must_use]
 pub fn span_range(table: TableId, start: (i64, &[u8]), end: Option<(i64, &[u8])>) -> KeyRange {
     KeyRange {
@@ -244,14 +246,15 @@ pub fn span_range(table: TableId, start: (i64, &[u8]), end: Option<(i64, &[u8])>
     }
 }
 
-/// The table and the token with which a row's key begins. `None` when the bytes are no row's key.
+/// The table and the token at the start of a row's key. `None` means the bytes are no row's key.
 #[must_use]
 pub fn table_and_token_of(key: &[u8]) -> Option<(TableId, i64)> {
     let (table, place) = key.split_first_chunk::<TABLE_ID_BYTES>()?;
     Some((u32::from_be_bytes(*table), token_of_place(place)?))
 }
 
-/// The token with which a place begins: what follows the table id in a row's key. `None` when the bytes are no place.
+/// The token at the start of a position: what follows the table id in a row's key. `None` means the bytes are no
+/// position.
 #[must_use]
 pub fn token_of_place(place: &[u8]) -> Option<i64> {
     let token = place.first_chunk::<8>()?;
@@ -265,19 +268,20 @@ pub fn parse_place(place: &[u8]) -> Option<(i64, Cow<'_, [u8]>)> {
     Some((token_of_place(place)?, unescape(rest)?.0))
 }
 
-/// The place at which a boundary between two logical partitions lies; see [`span_range`].
+/// The position of a boundary between two logical partitions; see [`span_range`].
 #[must_use]
 pub fn boundary_place(token: i64, partition_key: &[u8]) -> Vec<u8> {
     boundary(0, token, partition_key).split_off(TABLE_ID_BYTES)
 }
 
-/// The place of a row's key, or of the prefix of a logical partition: what follows the table id. `None` when the bytes are shorter.
+/// The position of a row's key, or of the prefix of a logical partition: what follows the table id. `None` means the
+/// bytes are too short.
 #[must_use]
 pub fn place_of(key: &[u8]) -> Option<&[u8]> {
     key.get(TABLE_ID_BYTES..)
 }
 
-/// The row's key, or the prefix of a logical partition, of a place in this table.
+/// The row's key, or the prefix of a logical partition, at a position in this table.
 #[must_use]
 pub fn with_table(table: TableId, place: &[u8]) -> Vec<u8> {
     [&table.to_be_bytes(), place].concat()
@@ -306,7 +310,7 @@ pub fn clustering_range(prefix: &[u8], start: Bound<&[u8]>, end: Bound<&[u8]>) -
     }
 }
 
-/// Takes a row's key apart.
+/// Parses a row's key.
 ///
 /// # Errors
 /// [`Error::Damaged`] when the bytes are not a key that this module makes.
@@ -314,7 +318,7 @@ pub fn parse(key: &[u8]) -> Result<ParsedKey<'_>> {
     parse_key(key).ok_or(Error::Damaged(Damaged::KEY))
 }
 
-/// The partition prefix of a key taken apart, and what follows it.
+/// A parsed partition prefix, and what follows it.
 pub(super) struct ParsedPrefix<'a> {
     pub(super) table: TableId,
     pub(super) token: i64,
@@ -337,8 +341,8 @@ pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     })
 }
 
-/// What follows the partition prefix of a row's key, whose length the caller knows: the kind of row and its clustering key.
-/// `None` when the bytes are not such a key.
+/// What follows the partition prefix of a row's key, whose length the caller knows: the kind of row and its clustering
+/// key. `None` means the bytes are not such a key.
 #[must_use]
 pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
     let (kind, clustering) = key.get(prefix_len..)?.split_first()?;
@@ -349,7 +353,8 @@ pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
     }
 }
 
-/// The partition's part of what follows the table id in a row's key: token and partition key. `None` when the bytes are not such.
+/// The partition's part of what follows the table id in a row's key: token and partition key. `None` means the bytes
+/// are no such key.
 #[must_use]
 pub fn partition_place(place: &[u8]) -> Option<&[u8]> {
     let mut at = TABLE_AND_TOKEN_BYTES - TABLE_ID_BYTES;
@@ -362,7 +367,7 @@ pub fn partition_place(place: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Which row a row's key names. `None` when the bytes are no row's key.
+/// Which kind of row a row's key names. `None` means the bytes are no row's key.
 #[must_use]
 pub fn kind_of(key: &[u8]) -> Option<RowKind> {
     let place = key.get(TABLE_ID_BYTES..)?;

@@ -10,20 +10,20 @@ use super::bucket::{Address, Cloud};
 /// Where a store keeps its data. Parsed from, and printed as, `memory:`, `file:DIR`, `slate+file:DIR`, `slate+memory:`, or the URL of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Url {
-    /// In this process, gone when it ends.
+    /// In this process; lost when it ends.
     Memory,
     /// A directory on this machine, kept by fjall.
     File(PathBuf),
-    /// A directory on this machine that stands for a bucket, kept by SlateDB.
+    /// A directory on this machine in place of a bucket, kept by SlateDB.
     SlateFile(PathBuf),
-    /// A bucket in this process, kept by SlateDB; gone when it ends.
+    /// A bucket in this process, kept by SlateDB; lost when it ends.
     SlateMemory,
     /// A bucket, kept by SlateDB.
     Bucket(Address),
 }
 
 impl Url {
-    /// What people can write, for messages.
+    /// The accepted forms, for messages.
     pub const SCHEMES: &'static str = "memory:, file:DIR, slate+file:DIR, slate+memory:, s3://BUCKET/PREFIX, \
          az://ACCOUNT/CONTAINER/PREFIX, gs://BUCKET/PREFIX";
 
@@ -33,7 +33,7 @@ impl Url {
         matches!(self, Self::File(_) | Self::SlateFile(_) | Self::Bucket(_))
     }
 
-    /// The directory on this machine; `None`: the data is in memory or in a bucket.
+    /// The directory on this machine. `None` means the data is in memory or in a bucket.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         match self {
@@ -63,7 +63,7 @@ impl FromStr for Url {
             .split_once(':')
             .ok_or_else(|| Error::UnknownScheme { url: text.to_owned() })?;
         let directory = || {
-            // `file:///var/x`, as other programs write it, means the same directory.
+            // `file:///var/x`, the form that other programs use, means the same directory.
             let path = rest
                 .strip_prefix("//")
                 .filter(|path| path.starts_with('/'))
@@ -128,8 +128,8 @@ mod tests {
             "az://account/SECRET",
             "gs://bucket//SECRET",
         ] {
-            let told = refusal(text);
-            assert!(told.contains("/PREFIX") && !told.contains("SECRET"), "{told}");
+            let message = refusal(text);
+            assert!(message.contains("/PREFIX") && !message.contains("SECRET"), "{message}");
         }
         assert!(refusal("file:").contains("directory"));
         assert!(refusal("memory:x").contains("no path"));

@@ -1,11 +1,12 @@
-//! A look at a store's data that changes nothing of it: for diagnoses, while no server has it open.
+//! Read access to a store's data that changes none of its files: for diagnoses, while no server has it open.
 //!
 //! ```text
 //! DIR/helenus.look/    links to the files of DIR; those that an engine changes in place are copies
 //! ```
-//! An engine cannot open a directory without recovering it. So a diagnosis gets a directory of links, in the same file system, and whatever
-//! recovery cuts, removes or writes there leaves the store's own files as they are. The store stays locked meanwhile. The links go with the
-//! look; those of one that was killed go with the next.
+//! An engine cannot open a directory without recovering it. So a diagnosis opens a directory of links in the same file
+//! system: whatever recovery cuts, removes or writes there leaves the store's own files unchanged. The store stays
+//! locked meanwhile. The links are removed when the [`Look`] is dropped; the links of a killed process are removed by
+//! the next one.
 
 use std::fs;
 use std::io;
@@ -16,7 +17,7 @@ use super::{Error, Result, Url};
 
 const LOOK: &str = "helenus.look";
 
-/// Links to a store's files, removed when this goes.
+/// Links to a store's files, removed when this is dropped.
 #[derive(Debug)]
 pub struct Look {
     url: Url,
@@ -25,12 +26,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// Locks the store at a URL and makes links to its files. A store in memory is as it is.
+    /// Locks the store at a URL and makes links to its files. A store in memory needs none.
     ///
     /// # Errors
-    /// There is no store, another process has it, or the medium fails.
+    /// There is no store, another process holds it, or the medium fails.
     pub fn at(url: &Url) -> Result<Self> {
-        // To open it would take it away from the server that has it.
+        // Opening a bucket would take it away from the server that has it open.
         if let Url::Bucket(_) = url {
             return Err(Error::InBucket { url: url.to_string() });
         }
@@ -59,7 +60,7 @@ impl Look {
         })
     }
 
-    /// Where the links are.
+    /// The URL of the links.
     #[must_use]
     pub const fn url(&self) -> &Url {
         &self.url
@@ -71,7 +72,7 @@ impl Drop for Look {
         if let Some(folder) = &self.folder
             && let Err(error) = remove(folder)
         {
-            tracing::warn!(%error, "links to the store's files are left; the next look removes them");
+            tracing::warn!(%error, "links to the store's files remain; the next diagnosis removes them");
         }
     }
 }
@@ -88,7 +89,7 @@ fn how(path: &Path) -> How {
     if name == LOOK || name == "helenus.lock" {
         return How::LeaveOut;
     }
-    // What is changed in place: the log, and what is noted of it; what is written anew with the same bytes.
+    // Files that are changed in place need copies: the log, the records of progress, and the rewritten files.
     let is_changed = name.ends_with(".jnl")
         || name.starts_with("acknowledged")
         || ["moments", "current", "lock"].contains(&name.as_ref());

@@ -1,42 +1,43 @@
 //! One store's bytes: keys, rows and cells, and three engines that keep them.
 //!
-//! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells and how two
-//! versions of a row merge; it never knows CQL's types or what a token means. Others can be opened, begun as a clone, and removed
-//! beside it (beside.rs), which nothing that is written or read in it depends on.
+//! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells
+//! and how two versions of a row merge; it never knows CQL's types or what a token means. It can have side stores
+//! (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
 //!
-//! **Life of a write.** The caller fills a [`Batch`]: fragments of rows ([`Batch::upsert`]), deletions, whatever belongs together.
-//! [`Store::commit`] hands it to the engine's committer, which takes what has queued, merges fragments with the rows that are there,
-//! writes one group, makes it durable once, brings the row cache up to date, publishes a new snapshot, and answers all. So what a
-//! reader sees is durable, whole batches only, and a read after the answer sees the write.
+//! **Life of a write.** The caller fills a [`Batch`]: partial rows ([`Batch::upsert`]), deletions, whatever must be
+//! atomic. [`Store::commit`] hands it to the engine's committer. The committer takes all that queued, merges partial
+//! rows with the stored rows, writes one group, makes it durable once, updates the row cache, publishes a new snapshot,
+//! and answers all. So a reader sees only durable, whole batches, and a read after the answer sees the write.
 //!
-//! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of counting a reference.
-//! [`Store::get`] asks the row cache, then the engine; [`Store::scan`] walks the engine. The reader applies [`Deletions`] of the
-//! partition, looked up only for tables that have any, and hides what expired.
+//! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of a reference count.
+//! [`Store::get`] tries the row cache, then the engine; [`Store::scan`] reads the engine. The reader applies the
+//! partition's [`Deletions`], looked up only for tables that have any, and hides expired cells.
 //!
 //! **Invariants.**
 //! - A batch takes effect as a whole or not at all, in memory and on disk.
 //! - An acknowledged commit is on the medium as [`Options::durability`] says; an error answered for a batch is never called a success
 //!   later (though the batch may have taken effect, as with any lost answer).
 //! - A snapshot never changes. Row cache and engine agree at every snapshot.
-//! - In `memory:` and `file:` a stored row is always whole; in SlateDB it may be fragments that are merged when read.
-//! - Index entries are exactly what the rows derive ([`derivation`]), at every commit since their derivation is registered.
+//! - In `memory:` and `file:` a stored row is always fully merged; in SlateDB it may be partial rows that are merged
+//!   when read.
+//! - Index entries are exactly what the rows derive ([`derivation`]), at every commit since their derivation was
+//!   registered.
 //! - Damaged files are refused by name and never served.
 //!
-//! **Deliberately absent.** Expiry and deletions are not applied here on reading (the reader has the clock and the columns); there is no
-//! lock on keys (callers hold theirs, then take a snapshot); no replication.
+//! **Deliberately absent.** Reads do not apply expiry and deletions (the reader has the clock and the columns). There
+//! is no lock on keys (callers hold their own, then take a snapshot), and no replication.
 //!
 //! ```text
 //! space byte · key            keys of the engines with one key space (`file:`, `slate…:`)
 //!   01 rows                   key.rs        value: row/codec.rs
 //!   02 deletions              deletion.rs   value: deletion.rs
-//!   03 indexes                derivation.rs what follows from rows
+//!   03 indexes                derivation.rs entries derived from rows
 //!   04 feed  05 catalog                     opaque here
 //!   FF the store's own        engine/fjall.rs, engine/slate.rs
 //! ```
 
 mod absence;
 mod batch;
-mod beside;
 pub mod bucket;
 mod cache;
 mod damaged;
@@ -52,6 +53,7 @@ mod purge;
 mod reserve;
 mod restoring;
 pub mod row;
+mod side_store;
 mod sizes;
 mod sweep;
 mod written;
@@ -88,12 +90,13 @@ pub use written::{Committed, Written};
 
 use crate::clock::Clock;
 
-/// The place of a commit in a store's order: commits answered later have higher ones, those of one group may share it.
+/// The position of a commit in a store's order: commits answered later have higher ones, those of one group may share
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitSeq(pub u64);
 
-/// Which opening of its engine a store is in: a new one begins after each failure that it recovers from by itself, and may bring to
-/// light what a commit has done that was answered with an error.
+/// Identifies an opening of a store's engine. A new one begins after each failure from which the store recovers by
+/// itself, and may make the effects of a commit visible that was answered with an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening(pub(in crate::storage) u64);
 
@@ -108,7 +111,7 @@ pub struct Figures {
     pub row_cache_bytes: usize,
 }
 
-/// One store. Clones are the same store; it closes when the last one goes, or by [`Store::close`].
+/// One store. Clones are the same store; it closes when the last one is dropped, or by [`Store::close`].
 #[derive(Clone, Debug)]
 pub enum Store {
     /// `memory:`
@@ -122,7 +125,8 @@ pub enum Store {
     Simulated(simulated::Store),
 }
 
-/// Everything in a store at one moment. Cheap to clone. While it lives the engine keeps what it shows, so hold it for one request.
+/// A consistent view of a store. Cheap to clone. While it lives the engine keeps the data that it shows, so hold it for
+/// one request.
 #[derive(Clone, Debug)]
 pub struct Snapshot(View);
 
@@ -136,7 +140,7 @@ enum View {
 }
 
 impl View {
-    /// Why a store cannot read this.
+    /// Why the store cannot read this snapshot.
     fn refusal(&self) -> Error {
         match self {
             Self::Unavailable => Error::Closed,
@@ -157,7 +161,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether any partition or range of the table was ever deleted, and the records not yet cleaned up.
+    /// Whether any partition or range of the table was deleted and its record not yet purged.
     #[must_use]
     pub fn has_deletions(&self, table: TableId) -> bool {
         match &self.0 {
@@ -170,10 +174,10 @@ impl Snapshot {
 }
 
 impl Store {
-    /// Opens the store at a URL, creating it where there is none.
+    /// Opens the store at a URL, creating it if necessary.
     ///
     /// # Errors
-    /// When another process has it, its format is newer than this version's, it is damaged, or the medium fails.
+    /// Another process holds it, its format is newer than this version's, it is damaged, or the medium fails.
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         #[cfg(feature = "simulation")]
         if let (Url::Memory, Some(medium)) = (url, &options.medium) {
@@ -192,7 +196,7 @@ impl Store {
         }
     }
 
-    /// What is committed now.
+    /// The latest committed state.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         match self {
@@ -204,7 +208,8 @@ impl Store {
         }
     }
 
-    /// The opening that the store is in. A snapshot taken after it shows what this opening, or a later one, found.
+    /// The current opening of the store. A snapshot taken after this call shows the state of this opening, or of a
+    /// later one.
     #[must_use]
     pub fn opening(&self) -> Opening {
         match self {
@@ -216,7 +221,7 @@ impl Store {
         }
     }
 
-    /// The value of a key. A row is whole, merged of all its fragments; deletions from outside it are not applied.
+    /// The value of a key. A row is merged from all its partial rows; partition and range deletions are not applied.
     ///
     /// # Errors
     /// When the medium fails or is damaged, or the store is closed.
@@ -241,7 +246,7 @@ impl Store {
         }
     }
 
-    /// The deletions of a logical partition. Costs nothing for a table that has none.
+    /// The deletions of a logical partition. Costs nothing for a table without deletions.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -287,10 +292,10 @@ impl Store {
         outcome.map(|()| deletions)
     }
 
-    /// Walks the entries of a range in order, until `visit` breaks. Lets other tasks run now and then.
+    /// Visits the entries of a range in order, until `visit` breaks. Yields to other tasks at intervals.
     ///
     /// # Errors
-    /// As [`Store::get`]. What was visited before an error is right.
+    /// As [`Store::get`]. The entries visited before an error are correct.
     pub async fn scan(
         &self,
         space: Space,
@@ -324,17 +329,17 @@ impl Store {
         }
     }
 
-    /// Makes a batch take effect, all or nothing, and durable as [`Options::durability`] says when it returns. Once called it
-    /// goes on even if the future is dropped.
+    /// Commits a batch, all or nothing, and durable as [`Options::durability`] says when it returns. Once called it
+    /// completes even if the future is dropped.
     ///
     /// # Errors
-    /// When the medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
+    /// The medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
     /// [`Error::KeyTooLarge`], [`Error::RowTooLarge`], [`Error::OpenedAgain`] and [`Error::WritesRefused`].
     pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         self.commit_rows(batch).await.map(|committed| committed.seq)
     }
 
-    /// As [`Store::commit`]; tells what became of the rows that the engine looked at.
+    /// As [`Store::commit`]; also returns the effect on the rows that the engine read.
     ///
     /// # Errors
     /// As [`Store::commit`].
@@ -349,7 +354,8 @@ impl Store {
         }
     }
 
-    /// Refuses a batch that [`Store::commit`] would never take: before anything else is written that needs it to be.
+    /// Refuses a batch that [`Store::commit`] would never accept, so that the caller can check before it writes
+    /// anything that depends on it.
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`].
@@ -364,8 +370,9 @@ impl Store {
         }
     }
 
-    /// Registers what follows from rows ([`derivation`]), in place of what was registered before. Commits that are answered after
-    /// a commit that was begun after this follow it; one before may or may not. A store that is opened has none.
+    /// Registers the derivations of index entries ([`derivation`]), in place of those registered before. Commits that
+    /// are answered after a commit that began after this call apply them; earlier ones may or may not. A store that is
+    /// opened has none.
     pub fn set_derivations(&self, derivations: Derivations) {
         match self {
             Self::Memory(store) => store.set_derivations(derivations),
@@ -376,7 +383,7 @@ impl Store {
         }
     }
 
-    /// What its sweeps share with its committer.
+    /// State that its sweeps share with its committer.
     fn sweeps(&self) -> &Arc<purge::Sweeps> {
         match self {
             Self::Memory(store) => store.sweeps(),
@@ -387,7 +394,7 @@ impl Store {
         }
     }
 
-    /// How much lies in a range of row keys now.
+    /// The current size of a range of row keys.
     #[must_use]
     pub fn bytes_in(&self, range: &KeyRange) -> Estimate {
         match self {
@@ -402,7 +409,7 @@ impl Store {
         }
     }
 
-    /// As [`Store::bytes_in`], where what a table has here lies in `part` 2^64ths of the ring only.
+    /// As [`Store::bytes_in`], for a table whose rows in this store lie in `part` 2^64ths of the ring only.
     #[must_use]
     pub fn bytes_in_part(&self, range: &KeyRange, part: u128) -> Estimate {
         let whole = 1_u128 << 64;
@@ -410,7 +417,7 @@ impl Store {
         if part == whole || matches!(self, Self::Slate(_)) {
             return estimate;
         }
-        // Of the table's ring, whose part here is as full as the whole would be.
+        // The figures above assume the whole ring; scale them up, because the rows fill only this part of it.
         let scaled = |of_whole: u64| {
             let scaled = u128::from(of_whole).saturating_mul(whole) / part.max(1);
             u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -420,7 +427,7 @@ impl Store {
         estimate
     }
 
-    /// What the store did since it was opened; for metrics and virtual tables.
+    /// Figures since the store was opened; for metrics and virtual tables.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let cache = match self {
@@ -438,7 +445,7 @@ impl Store {
         }
     }
 
-    /// Lets go of what was found when it was opened with [`Options::is_accepted_later`]: from now on it takes writes.
+    /// Releases the original files kept by [`Options::is_accepted_later`]: from now on the store takes writes.
     ///
     /// # Errors
     /// When the medium fails.
@@ -451,7 +458,8 @@ impl Store {
         }
     }
 
-    /// Why nothing can be read or written here until the server starts again; `None`: it can be read, or will be again.
+    /// Why nothing can be read or written here until the server restarts. `None` means it can be read, or will be
+    /// again.
     #[must_use]
     pub fn lost(&self) -> Option<Arc<Error>> {
         match self {
@@ -463,7 +471,7 @@ impl Store {
         }
     }
 
-    /// Writes to the medium what only the log has, so that opening again is quick. Durability never needs it.
+    /// Flushes to tables what only the log has, so that the next opening is quick. Durability never needs it.
     ///
     /// # Errors
     /// When the medium fails.
@@ -477,7 +485,8 @@ impl Store {
         }
     }
 
-    /// Makes what was acknowledged durable, whatever [`Options::durability`]: what another store is going to record follows from it.
+    /// Makes the acknowledged writes durable, whatever [`Options::durability`]: another store is about to record
+    /// something that depends on them.
     ///
     /// # Errors
     /// When the medium fails; then it is unknown what is durable.
@@ -491,7 +500,7 @@ impl Store {
         }
     }
 
-    /// Answers what is queued, makes it durable and closes. Commits after it are refused.
+    /// Answers all that queued, makes it durable and closes. Later commits are refused.
     ///
     /// # Errors
     /// When the medium fails; the store is closed nevertheless.

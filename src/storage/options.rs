@@ -14,12 +14,13 @@ use crate::mutant::{self, Mutant};
 /// When a commit is answered, on engines that keep data on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// After the medium has it: one sync for each group of commits that were waiting. Survives loss of power.
+    /// After the medium has it: one sync for each group of waiting commits. Survives loss of power.
     #[default]
     Group,
-    /// After the operating system has it; a sync every so often. Survives the end of the process; loss of power may take this long.
+    /// After the operating system has it; a sync at this interval. Survives the end of the process; loss of power may
+    /// lose this much time.
     Periodic(Duration),
-    /// After the operating system has it, which syncs when it likes. Survives the end of the process.
+    /// After the operating system has it, which syncs at its own pace. Survives the end of the process.
     Os,
 }
 
@@ -54,27 +55,27 @@ impl FromStr for Durability {
     }
 }
 
-/// Where a test may make the medium fail.
+/// A point where a test can make the medium fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
     /// Before a group is written and synced.
     Commit,
-    /// Before the store looks whether the medium takes writes again.
+    /// Before the store probes whether the medium takes writes again.
     Probe,
-    /// When the free space is looked at, by the `file:` engine while it writes in the background and for the reserve: a full disk means
-    /// that there is too little.
+    /// When the free space is checked, by the `file:` engine while it writes in the background and for the reserve: a
+    /// full disk means that there is too little.
     Room,
-    /// After all that was acknowledged was made durable by a sync of its own; what is returned is not looked at.
+    /// After all acknowledged writes were made durable by a separate sync; the result is ignored.
     Synced,
 }
 
-/// Makes the medium fail: called at each point, returns the error to meet there.
+/// Makes the medium fail: called at each point; returns the error to inject.
 pub type Faults = Arc<dyn Fn(FaultPoint) -> Option<std::io::Error> + Send + Sync>;
 
-/// Breaks invariants, so that a test sees what their checks stop: called before each check that it can break.
+/// Breaks invariants to test their checks: called before each check that it can break.
 pub type Breaks = Arc<dyn Fn(Invariant) -> bool + Send + Sync>;
 
-/// Makes reads of the medium fail: called before each, returns the error to meet there.
+/// Makes reads of the medium fail: called before each; returns the error to inject.
 pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
 
 /// Settings of a store.
@@ -82,17 +83,18 @@ pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
 pub struct Options {
     /// When a commit is answered.
     pub durability: Durability,
-    /// Most bytes of rows and keys kept for point reads; 0 keeps none. The memory engine has no need of it.
+    /// Most bytes of rows and keys cached for point reads; 0 disables the cache. The memory engine ignores it.
     pub row_cache_bytes_max: usize,
-    /// Most bytes to remember which rows there are, so that new ones are written without looking for old ones; 0: none. `file:` only.
+    /// Most bytes of the absence filter, which lets new rows be written without a search for old ones; 0 disables it.
+    /// `file:` only.
     pub key_filter_bytes_max: usize,
-    /// Searches in vain for rows of a table before what it holds is noted too, however small it is.
+    /// Searches of a table that find nothing before the filter is filled with its rows, however small it is.
     pub fill_searches_min: u64,
-    /// Keys that one step of noting them passes: about a millisecond, then commits have their turn.
+    /// Keys that one step of the fill reads: about a millisecond, then commits proceed.
     pub fill_step_keys: usize,
     /// Most bytes of an engine's blocks kept decoded.
     pub block_cache_bytes_max: usize,
-    /// Most commits that wait for the committer; more wait outside.
+    /// Most commits that wait for the committer; others wait before the queue.
     pub commit_queue_batches_max: usize,
     /// Most bytes of commits that wait for the committer; a larger batch waits until it is alone.
     pub commit_queue_bytes_max: usize,
@@ -100,30 +102,33 @@ pub struct Options {
     pub commit_group_bytes_max: usize,
     /// Most bytes of one batch; larger ones are refused.
     pub batch_bytes_max: usize,
-    /// Most stores beside this one. Each takes what this one may: caches, queue, log, threads or tasks.
+    /// Most side stores. Each may use as much as this one: caches, queue, log, threads or tasks.
     pub stores_beside_max: usize,
-    /// Takes in the time marks of stores that are opened, and says what commits record; `None`: a store keeps the mark that it has.
+    /// Receives the time marks of opened stores, and supplies those that commits record. `None` means a store keeps its
+    /// mark.
     pub timestamps: Option<Timestamps>,
-    /// Whether what is gone of a store that was used is begun anew; what is left is renamed.
+    /// Whether a used store whose data is missing is started afresh; the remains are renamed.
     pub create: bool,
-    /// Whether the store must be there: it is not begun, even if nothing says that it was ever used.
+    /// Whether the store must exist: it is not created, even if it was never used.
     pub must_exist: bool,
-    /// Whether what was found is kept until [`super::Store::accept`]: nothing is written before, and a store that is closed before is as it was
-    /// found. Not of a store that the opening begins. `file:` only.
+    /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
+    /// is closed before is left as it was. Does not apply to a store that the opening creates. `file:` only.
     pub is_accepted_later: bool,
-    /// Whether a directory that is being restored into may be opened: by the restore itself ([`super::Restoring`]).
+    /// Whether a directory that is the target of a restore may be opened: only the restore itself sets it
+    /// ([`super::Restoring`]).
     pub is_restored_into: bool,
-    /// Bytes of the disk that are kept free for what frees it ([`super::Reserve`]); 0: none. Of no meaning in memory and in a bucket.
+    /// Disk space kept free for statements that free space ([`super::Reserve`]), in bytes; 0 means none. Ignored in
+    /// memory and in a bucket.
     pub disk_reserve_bytes: u64,
-    /// How a bucket is reached; of no meaning elsewhere.
+    /// How a bucket is reached; ignored elsewhere.
     pub reach: Arc<Reach>,
-    /// Fault injection for tests; `None` in life.
+    /// Fault injection for tests; `None` in production.
     pub faults: Option<Faults>,
-    /// Fault injection for tests; `None` in life. `file:` only.
+    /// Fault injection for tests; `None` in production. `file:` only.
     pub read_faults: Option<ReadFaults>,
-    /// Broken invariants for tests; `None` in life. `file:` only.
+    /// Broken invariants for tests; `None` in production. `file:` only.
     pub breaks: Option<Breaks>,
-    /// The simulated medium that `memory:` is kept on; `None`: memory itself.
+    /// The simulated medium of a `memory:` store. `None` means plain memory.
     #[cfg(feature = "simulation")]
     pub medium: Option<super::Medium>,
 }
@@ -160,7 +165,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Takes in what a store that was opened has recorded.
+    /// Takes the time mark of a store that was opened.
     pub(super) fn found_time(&self, mark: Option<TimeMark>) {
         if let (Some(timestamps), Some(mark)) = (&self.timestamps, mark)
             && !mutant::is_on(Mutant::ForgetLastTimestamp)
@@ -169,7 +174,7 @@ impl Options {
         }
     }
 
-    /// What a commit records, in a store that has recorded `before`; `None`: it never did, and does not now.
+    /// The time mark that a commit records, after `before`. `None` means the store records none.
     pub(super) fn time_mark(&self, before: Option<TimeMark>) -> Option<TimeMark> {
         let Some(timestamps) = &self.timestamps else {
             return before;

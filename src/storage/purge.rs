@@ -1,20 +1,22 @@
-//! What a sweep asks of the committer, judged on what is stored when the batch takes effect.
+//! The changes that a sweep requests from the committer, checked against the stored values when the batch takes effect.
 //!
-//! A sweep ([`super::Sweep`]) reads at a snapshot and commits later, while others write. So its changes say what to remove, never what
-//! is to stand there in the end, and a write that comes between is purged like any other:
-//! - `Change::Purge` of a row: what deletions from outside hide, what expired, and tombstones past their grace go.
-//! - `Change::Forget` of a deletion record: it goes if it is still the one that the sweep has carried out, and nothing lies under it.
+//! A sweep ([`super::Sweep`]) reads at a snapshot and commits later, while others write. So its changes name what to
+//! remove, never the resulting value, and a write that comes between is purged like any other:
+//! - `Change::Purge` of a row removes what partition and range deletions hide, what expired, and tombstones past their
+//!   grace.
+//! - `Change::Forget` of a deletion record removes it if it is still the one that the sweep has carried out, and
+//!   nothing lies under it.
 //!
 //! ```text
 //! watch begins ─► an empty commit ─► snapshots, and purges of all rows under the records ─► forget ─► watch ends
 //! ```
-//! **Nothing lies under a record that goes.** What was written before the empty commit is in the snapshots, and purged. What is
-//! written after it with a timestamp that a record covers is noted by the committer ([`Watch::note`]), in the order of commits; the
-//! records of that partition stay until the next sweep. What is written after the record is gone is not covered by it, as in
-//! Cassandra once a tombstone is older than `gc_grace_seconds`.
+//! **Nothing lies under a removed record.** Rows written before the empty commit are in the snapshots, and purged. For
+//! later writes with a timestamp that a record covers, the committer marks the partition ([`Watch::note`]), in the
+//! order of commits; the records of that partition stay until the next sweep. Writes after the removal of the record
+//! are not covered by it, as in Cassandra once a tombstone is older than `gc_grace_seconds`.
 //!
-//! **Sweeps of one store** take turns, stride by stride ([`Sweeps::stride`]): a sweep must not purge by a record that another has
-//! removed since. One at a time removes deletion records.
+//! **Sweeps of one store** alternate, stride by stride ([`Sweeps::stride`]): a sweep must not purge by a record that
+//! another has removed since. Only one at a time removes deletion records.
 //!
 //! Sources: Cassandra 5.0 `db.partitions.PurgeFunction`, `db.compaction.CompactionController#getPurgeEvaluator` (a tombstone stays as
 //! long as a memtable or another table has older data of its partition).
@@ -32,30 +34,31 @@ use super::row::{self, Deletion, Row, RowView};
 use super::{Result, deletion};
 use crate::mutant::{self, Mutant};
 
-/// What becomes of a value.
+/// The effect on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// It stays as it is.
+    /// It is unchanged.
     Stays,
-    /// It goes.
+    /// It is removed.
     Goes,
-    /// This is left of it.
+    /// It shrinks to this value.
     Shrinks(Bytes),
 }
 
-/// What a sweep removes from a row.
+/// The rules by which a sweep purges a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purge {
-    /// The newest timestamp (µs) that a deletion from outside the row covers; `None`: there is no such deletion.
+    /// The newest timestamp (µs) that a partition or range deletion of this row covers. `None` means there is no such
+    /// deletion.
     pub(super) covered_up_to: Option<i64>,
-    /// Seconds since 1970 UTC; what expires up to it is expired.
+    /// Seconds since 1970 UTC; cells that expire up to it are expired.
     pub(super) now_seconds: i64,
     /// Tombstones and deletions written before it (seconds since 1970 UTC) are past their grace.
     pub(super) gc_before_seconds: i64,
 }
 
 impl Purge {
-    /// What becomes of an encoded row.
+    /// The effect on an encoded row.
     ///
     /// # Errors
     /// [`super::Error::Damaged`].
@@ -77,7 +80,7 @@ impl Purge {
     }
 }
 
-/// What a change of a sweep makes of the value that is there; other changes leave it.
+/// The effect of a sweep's change on the stored value; other changes leave it.
 ///
 /// # Errors
 /// [`super::Error::Damaged`] when the value is damaged.
@@ -102,21 +105,21 @@ pub(super) fn judge(change: &Change, current: Option<&Bytes>) -> Result<Judged> 
 /// The partitions whose deletion records a sweep is about to remove.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// By partition prefix; none is the beginning of another.
+    /// By partition prefix; none is a prefix of another.
     partitions: BTreeMap<Vec<u8>, Watched>,
     is_over: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Watched {
-    /// The newest timestamp of the records that are to go.
+    /// The newest timestamp of the records to remove.
     up_to: i64,
-    /// Something was written that they cover, since the watch began.
+    /// A write that they cover came since the watch began.
     is_written: AtomicBool,
 }
 
 impl Watch {
-    /// Watches the partitions of records: prefix, and what is deleted.
+    /// Watches the partitions of records: their prefixes and deletions.
     pub(super) fn new<'a>(records: impl IntoIterator<Item = (&'a [u8], Deletion)>) -> Self {
         let mut partitions = BTreeMap::<Vec<u8>, Watched>::new();
         for (prefix, deletion) in records {
@@ -143,7 +146,8 @@ impl Watch {
         key.starts_with(prefix).then_some(watched)
     }
 
-    /// Notes what a group of commits writes under the records. Before any change of the group is judged.
+    /// Marks the partitions in which a group of commits writes under the records. Called before any change of the group
+    /// is checked.
     pub(super) fn note<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
         for change in changes {
             let (Change::Put { space, key, value } | Change::Merge { space, key, value }) = change else {
@@ -151,7 +155,7 @@ impl Watch {
             };
             if *space == Space::Rows
                 && let Some(watched) = self.find(key)
-                // Damaged: reads refuse it, and the records stay.
+                // A damaged value: reads refuse it, and the records stay.
                 && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
             {
                 watched.is_written.store(true, Ordering::SeqCst);
@@ -159,7 +163,7 @@ impl Watch {
         }
     }
 
-    /// Whether nothing was written under the records of the partition that this key is of, up to now.
+    /// Whether the partition of this key has seen no write under its records so far.
     fn is_clean(&self, key: &[u8]) -> bool {
         if mutant::is_on(Mutant::VoidedPurgeCounts) {
             return true;
@@ -169,7 +173,7 @@ impl Watch {
     }
 }
 
-/// The least timestamp in an encoded row; `None` when it has none or is damaged.
+/// The least timestamp in an encoded row. `None` means it has none or is damaged.
 fn oldest(value: &[u8]) -> Option<i64> {
     let row = RowView::parse(value).ok()?;
     let mut oldest = row.marker().map(|marker| marker.timestamp);
@@ -186,10 +190,10 @@ fn oldest(value: &[u8]) -> Option<i64> {
     oldest
 }
 
-/// What the sweeps of one store share with its committer.
+/// State that the sweeps of one store share with its committer.
 #[derive(Debug, Default)]
 pub(super) struct Sweeps {
-    /// Held for a stride, from its snapshot until its commits are answered.
+    /// Held during a stride, from its snapshot until its commits are answered.
     pub(super) stride: tokio::sync::Mutex<()>,
     /// Held by the sweep that removes deletion records.
     forgetting: Arc<tokio::sync::Mutex<()>>,
@@ -197,13 +201,14 @@ pub(super) struct Sweeps {
 }
 
 impl Sweeps {
-    /// What each group of commits is shown to ([`Watch::note`]); `None`, which is usual: no record is about to go.
+    /// The watch that sees each group of commits ([`Watch::note`]). `None`, the usual case, means no record is about to
+    /// be removed.
     pub(super) fn watch(&self) -> Option<Arc<Watch>> {
         self.watch.load_full()
     }
 
-    /// Has the one sweep that may remove deletion records; `None`: another has it.
-    pub(super) fn begin_to_forget(self: &Arc<Self>) -> Option<Forgetting> {
+    /// Takes the exclusive right to remove deletion records. `None` means another sweep has it.
+    pub(super) fn begin_forgetting(self: &Arc<Self>) -> Option<Forgetting> {
         let held = Arc::clone(&self.forgetting).try_lock_owned().ok()?;
         Some(Forgetting {
             sweeps: Arc::clone(self),
@@ -222,7 +227,7 @@ pub(super) struct Forgetting {
 }
 
 impl Forgetting {
-    /// Begins a watch in place of the one before. It holds for what is committed behind the next commit.
+    /// Begins a watch in place of the one before. It covers all commits after the next one.
     pub(super) fn watch(&mut self, watch: Watch) -> Arc<Watch> {
         self.end_watch();
         let watch = Arc::new(watch);
@@ -231,7 +236,7 @@ impl Forgetting {
         watch
     }
 
-    /// Ends the watch. What is in the committer's queue by it removes nothing any more.
+    /// Ends the watch. Changes in the committer's queue that depend on it remove nothing any more.
     pub(super) fn end_watch(&mut self) {
         if let Some(watch) = self.watch.take() {
             watch.is_over.store(true, Ordering::SeqCst);

@@ -1,21 +1,21 @@
-//! The room on the disk that is kept free, so that what frees a disk is not refused when it is full.
+//! Disk space kept free, so that the statements that free space still succeed when the disk is nearly full.
 //!
 //! ```text
 //! free bytes   ≥ 2 × reserve      < 2 × reserve       < reserve                    ≥ 5/4 × reserve
 //!              nothing            a warning, once     writes of rows are refused   writes are taken again
 //! ```
-//! Deletions, TRUNCATE and changes of the schema are taken until the disk is full: they need room before they free any. The reserve is
-//! at most a twentieth of the disk, so that a small disk is not kept empty.
+//! Deletions, TRUNCATE and schema changes are accepted until the disk is full: they need space before they free any.
+//! The reserve is at most a twentieth of the disk, so that a small disk is not kept empty.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::options::{FaultPoint, Options};
 
-/// The part of a disk that may be reserved: one in so many.
+/// Largest share of a disk that may be reserved: one part in this many.
 const PART_OF_DISK: u64 = 20;
 
-/// A reserve of a disk, and what was last seen of it.
+/// A reserve of a disk, and the state found by the last check.
 #[derive(Debug, Default)]
 pub struct Reserve {
     bytes: u64,
@@ -23,7 +23,7 @@ pub struct Reserve {
     is_short: AtomicBool,
 }
 
-/// What a look at the disk changed.
+/// A change found by a check of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// Less than twice the reserve is free.
@@ -35,7 +35,7 @@ enum Change {
 }
 
 impl Reserve {
-    /// A reserve of so many bytes; 0: none.
+    /// A reserve of this many bytes; 0 means no reserve.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl Reserve {
         }
     }
 
-    /// Whether the disk had less room than the reserve when it was last looked at.
+    /// Whether the last check found less free space than the reserve.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Looks at the disk of a directory, and logs what has changed. What cannot be told changes nothing.
+    /// Checks the disk of a directory, and logs what changed. A failed check changes nothing.
     pub fn look(&self, directory: &Path, options: &Options) {
         let fault = options.faults.as_ref().and_then(|faults| faults(FaultPoint::Room));
         let free = if fault.is_some() {
@@ -61,26 +61,26 @@ impl Reserve {
         let (Ok(free), Ok(total)) = (free, fs4::total_space(directory)) else {
             return;
         };
-        let (change, reserve) = self.judge(free, total);
+        let (change, reserve) = self.change(free, total);
         let directory = directory.display();
         match change {
             None => {}
             Some(Change::Low) => tracing::warn!(
                 free_bytes = free, reserve_bytes = reserve, %directory,
-                "the disk is nearly full: below the reserve writes are refused, but for deletions, TRUNCATE and changes of the schema"
+                "the disk is nearly full: below the reserve only deletions, TRUNCATE and schema changes are accepted"
             ),
             Some(Change::Short) => tracing::error!(
                 free_bytes = free, reserve_bytes = reserve, %directory,
-                "the disk has less room than the reserve: only deletions, TRUNCATE and changes of the schema are taken"
+                "the free disk space is below the reserve: only deletions, TRUNCATE and schema changes are accepted"
             ),
             Some(Change::Well) => tracing::info!(
-                free_bytes = free, reserve_bytes = reserve, %directory, "the disk has room again: all writes are taken"
+                free_bytes = free, reserve_bytes = reserve, %directory, "the disk has free space again: all writes are accepted"
             ),
         }
     }
 
-    /// What so many free bytes of a disk change, and the bytes of it that are reserved.
-    fn judge(&self, free: u64, total: u64) -> (Option<Change>, u64) {
+    /// The change that this many free bytes make, and the bytes that are reserved.
+    fn change(&self, free: u64, total: u64) -> (Option<Change>, u64) {
         let reserve = self.bytes.min(total / PART_OF_DISK);
         let was_short = self.is_short();
         let is_short = free < if was_short { reserve / 4 * 5 } else { reserve };
@@ -110,20 +110,20 @@ mod tests {
             (100, None, false),
             (99, Some(Change::Short), true),
             (0, None, true),
-            // Room that comes by a little does not let writes in and out again.
+            // Hysteresis: a little free space does not switch writes on and off.
             (124, None, true),
             (125, Some(Change::Well), false),
             (500, None, false),
             (50, Some(Change::Short), true),
         ] {
-            assert_eq!(reserve.judge(free, total), (change, 100), "{free}");
+            assert_eq!(reserve.change(free, total), (change, 100), "{free}");
             assert_eq!(reserve.is_short(), is_short, "{free}");
         }
     }
 
     #[test]
     fn the_reserve_is_at_most_a_twentieth_of_the_disk() {
-        assert_eq!(Reserve::of(1000).judge(50, 1000), (Some(Change::Low), 50));
-        assert_eq!(Reserve::of(0).judge(0, 1000), (None, 0));
+        assert_eq!(Reserve::of(1000).change(50, 1000), (Some(Change::Low), 50));
+        assert_eq!(Reserve::of(0).change(0, 1000), (None, 0));
     }
 }

@@ -1,7 +1,7 @@
-//! The mark of a directory that a backup is being restored into.
+//! The mark of a directory that is the target of a restore.
 //!
 //! ```text
-//! DIR/helenus.restoring    there from before the first file of the store until everything is restored and on the medium
+//! DIR/helenus.restoring    exists from before the first file of the store until all is restored and durable
 //! ```
 //! A directory with the mark is refused: an interrupted restore is never served as half a database.
 
@@ -25,7 +25,7 @@ pub struct Restoring {
 }
 
 impl Restoring {
-    /// Marks a directory that is not there yet, or empty.
+    /// Marks a directory that does not exist yet, or is empty.
     ///
     /// # Errors
     /// [`Error::NotEmpty`]; [`Error::BeingRestored`]; the medium fails.
@@ -46,7 +46,7 @@ impl Restoring {
         })
     }
 
-    /// Takes the mark away. What was restored is on the medium.
+    /// Removes the mark. The restored data is durable.
     ///
     /// # Errors
     /// The medium fails.

@@ -1,21 +1,22 @@
-//! How much is in a store, by table: kept by the committer as it writes, so that asking costs nothing.
+//! Sizes of a store by table: the committer updates them as it writes, so that reading them costs nothing.
 
 use std::ops::Bound;
 
 use super::key::{KeyRange, TableId};
 
-/// What a range holds.
+/// The size of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Bytes of keys and values, before the engine's compression and its log.
     pub bytes: u64,
     /// Rows, static rows included; deleted and expired ones too until they are cleaned up.
     pub rows: u64,
-    /// Whether the figures are exact. Part of a table is judged by its part of the ring, which hashed keys fill evenly.
+    /// Whether the figures are exact. A part of a table is estimated by its share of the ring, because hashed keys fill
+    /// the ring evenly.
     pub is_exact: bool,
 }
 
-/// What a table holds.
+/// The size of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableSize {
     pub(super) bytes: u64,
@@ -23,7 +24,7 @@ pub(super) struct TableSize {
 }
 
 impl TableSize {
-    /// Counts the change of one key's value; lengths in bytes, `None` where there is no value.
+    /// Counts the change of one key's value; lengths in bytes, `None` means no value.
     pub(super) fn count(&mut self, key_len: usize, before: Option<usize>, after: Option<usize>) {
         let cost = |value_len: usize| (key_len + value_len) as u64;
         if let Some(before) = before {
@@ -68,7 +69,7 @@ impl Sizes {
         Some(table)
     }
 
-    /// What lies in a range of row keys.
+    /// The size of a range of row keys.
     pub(super) fn estimate(&self, range: &KeyRange) -> Estimate {
         let mut estimate = Estimate {
             is_exact: true,
@@ -77,7 +78,7 @@ impl Sizes {
         if range.is_empty() {
             return estimate;
         }
-        let (start, end) = (place(&range.start, 0), place(&range.end, u128::MAX));
+        let (start, end) = (position(&range.start, 0), position(&range.end, u128::MAX));
         let first = u32::try_from(start >> 96).unwrap_or(u32::MAX);
         let last = u32::try_from(end >> 96).unwrap_or(u32::MAX);
         for (table, size) in self.0.range(first..=last) {
@@ -96,8 +97,8 @@ impl Sizes {
     }
 }
 
-/// A key's first sixteen bytes as a number: where it lies among all keys.
-fn place(bound: &Bound<Vec<u8>>, unbounded: u128) -> u128 {
+/// A key's first sixteen bytes as a number: its position among all keys.
+fn position(bound: &Bound<Vec<u8>>, unbounded: u128) -> u128 {
     match bound {
         Bound::Unbounded => unbounded,
         Bound::Included(key) | Bound::Excluded(key) => {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_table_are_judged_by_their_part_of_the_ring() {
+    fn parts_of_a_table_are_estimated_by_their_part_of_the_ring() {
         let mut sizes = Sizes::default();
         sizes.set(
             7,

@@ -1,18 +1,19 @@
-//! Sweeps: remove physically, in the background, what no reader sees any more.
+//! Sweeps: remove physically, in the background, what no reader can see any more.
 //!
 //! ```text
 //! rows, stride by stride ─► deletion records past their grace, some at a time: [ watch ─► rows under them ─► forget ] ─► done
 //! ```
-//! The first pass visits every row of a range: what a deletion from outside hides, what expired, and tombstones past their grace go;
-//! a row of which nothing is left goes as a whole. The second visits the deletion records past their grace, purges what still lies
-//! under them, and removes the records. The committer judges each change by what is stored then (purge.rs), so writers need not wait
-//! and lose nothing.
+//! The first pass visits every row of a range. It removes cells that a partition or range deletion hides, expired
+//! cells, and tombstones past their grace; a row with nothing left is removed whole. The second pass visits the
+//! deletion records past their grace, purges what still lies under them, and removes the records. The committer checks
+//! each change again against what is stored at that moment (purge.rs), so writers do not wait and lose nothing.
 //!
-//! **A stride** reads at most [`SWEEP_STRIDE_ENTRIES`] entries and about [`SWEEP_STRIDE_BYTES`], at a snapshot of its own, and has
-//! committed when it returns. Between two strides a sweep holds nothing that anyone waits for, and may stop for good: the next sweep
-//! begins anew.
+//! **A stride** reads at most [`SWEEP_STRIDE_ENTRIES`] entries and about [`SWEEP_STRIDE_BYTES`], at a snapshot of its
+//! own, and has committed when it returns. Between two strides a sweep holds no lock and no snapshot, and may stop
+//! permanently: the next sweep starts over.
 //!
-//! As in Cassandra, a write that arrives after the grace with a timestamp from before a deletion is not hidden by it any more.
+//! As in Cassandra, a write that arrives after the grace with a timestamp from before a deletion is no longer hidden by
+//! it.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -26,28 +27,28 @@ use super::purge::{Due, Forgetting, Judged, Purge, Watch};
 use super::{Batch, Damaged, Opening, Order, Result, Snapshot, Space, Store};
 use crate::mutant::{self, Mutant};
 
-/// Bytes of rows that one commit of a sweep writes anew, about: writers to the same store wait for it.
+/// About how many bytes of rows one commit of a sweep rewrites: writers to the same store wait for it.
 const SWEEP_BATCH_BYTES: usize = 256 * 1024;
 
-/// Entries that a stride reads. A move of the partition waits for the stride.
+/// Most entries that a stride reads. A move of the partition waits for the stride.
 const SWEEP_STRIDE_ENTRIES: usize = 2048;
 
 /// Bytes of keys and values that a stride reads, about.
 const SWEEP_STRIDE_BYTES: usize = 1024 * 1024;
 
-/// What a sweep did: rows as it judged them at its snapshots, deletions as they were gone afterwards.
+/// What a sweep removed: rows as counted at its snapshots, deletions as found missing afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Rows of which nothing was left.
+    /// Rows removed whole.
     pub rows_removed: u64,
-    /// Rows of which something was left.
+    /// Rows of which some cells were removed.
     pub rows_shrunk: u64,
-    /// Deletions of partitions and ranges.
+    /// Deletion records of partitions and ranges that were removed.
     pub deletions_removed: u64,
 }
 
 impl Swept {
-    /// Adds what another sweep did.
+    /// Adds the counts of another sweep.
     pub const fn add(&mut self, other: Self) {
         self.rows_removed += other.rows_removed;
         self.rows_shrunk += other.rows_shrunk;
@@ -55,7 +56,7 @@ impl Swept {
     }
 }
 
-/// A sweep of a range of one store, to be done stride by stride ([`Store::sweep_stride`]).
+/// A sweep of a range of one store, run stride by stride ([`Store::sweep_stride`]).
 #[derive(Debug)]
 pub struct Sweep {
     range: KeyRange,
@@ -67,30 +68,31 @@ pub struct Sweep {
 
 #[derive(Debug)]
 enum Stage {
-    /// Every row; what is left of the range.
+    /// Every row; holds the part of the range not yet visited.
     Rows(KeyRange),
-    /// The records past their grace; what is left of the range.
+    /// The deletion records past their grace; holds the part of the range not yet visited.
     Records(KeyRange, Forgetting),
-    /// What lies under some of them.
+    /// The rows under some of those records.
     Under(Box<Under>),
     Done,
 }
 
-/// Some records past their grace, and what is still to be visited under them.
+/// Some records past their grace, and the ranges under them not yet visited.
 #[derive(Debug)]
 struct Under {
     records: Vec<Due>,
     watch: Arc<Watch>,
-    /// Parts of partitions not yet visited.
+    /// Ranges of partitions not yet visited.
     rest: VecDeque<KeyRange>,
-    /// Where the next records begin; `None`: there are no more.
+    /// Where the next records begin. `None` means there are no more.
     next: Option<KeyRange>,
     forgetting: Forgetting,
 }
 
 impl Sweep {
-    /// Of a range of row keys that begins and ends between partitions: removes what expired by `now_seconds`, what deletions hide, and
-    /// tombstones and deletions written before `gc_before_seconds` (both seconds since 1970 UTC).
+    /// Makes a sweep of a range of row keys that begins and ends between partitions. It removes what expired by
+    /// `now_seconds`, what deletions hide, and tombstones and deletions written before `gc_before_seconds` (both
+    /// seconds since 1970 UTC).
     #[must_use]
     pub fn new(range: KeyRange, now_seconds: i64, gc_before_seconds: i64) -> Self {
         let gc_before_seconds = if mutant::is_on(Mutant::TombstoneDroppedEarly) {
@@ -107,7 +109,7 @@ impl Sweep {
         }
     }
 
-    /// What it did so far.
+    /// The counts so far.
     #[must_use]
     pub const fn swept(&self) -> Swept {
         self.swept
@@ -133,15 +135,15 @@ impl Store {
         Ok(sweep.swept())
     }
 
-    /// Does one stride of a sweep; breaks when the range is swept.
+    /// Runs one stride of a sweep; breaks when the range is swept.
     ///
     /// # Errors
-    /// As [`Store::scan`] and [`Store::commit`]; what was swept before stays so. The sweep is over then.
+    /// As [`Store::scan`] and [`Store::commit`]; earlier strides stay committed. The sweep is over then.
     pub async fn sweep_stride(&self, sweep: &mut Sweep) -> Result<ControlFlow<()>> {
         let sweeps = Arc::clone(self.sweeps());
-        let _turn = sweeps.stride.lock().await;
+        let _stride_lock = sweeps.stride.lock().await;
         let opening = self.opening();
-        // What was handed over before is in the snapshot, and so is what other sweeps have removed.
+        // An empty commit first, so that the snapshot holds all earlier batches and all that other sweeps removed.
         self.commit(Batch::new()).await?;
         let mut stride = Stride {
             opening,
@@ -153,8 +155,8 @@ impl Store {
         sweep.stage = match stage {
             Stage::Rows(rest) => match self.sweep_rows(sweep, &rest, &mut stride).await? {
                 Some(rest) => Stage::Rows(rest),
-                // What another sweep is about to remove is left to it.
-                None => match sweeps.begin_to_forget() {
+                // Another sweep is already removing records: leave them to it.
+                None => match sweeps.begin_forgetting() {
                     Some(forgetting) => Stage::Records(sweep.range.clone(), forgetting),
                     None => Stage::Done,
                 },
@@ -169,7 +171,7 @@ impl Store {
         })
     }
 
-    /// Purges rows as far as the stride goes; what is left of the range.
+    /// Purges rows as far as the stride goes; returns the rest of the range.
     async fn sweep_rows(&self, sweep: &mut Sweep, range: &KeyRange, stride: &mut Stride) -> Result<Option<KeyRange>> {
         let (entries, rest) = self.read_stride(Space::Rows, range, stride).await?;
         let mut partition = Partition::default();
@@ -214,7 +216,7 @@ impl Store {
         Ok(rest)
     }
 
-    /// Looks for records past their grace, and begins to watch their partitions.
+    /// Finds records past their grace, and begins to watch their partitions.
     async fn find_records(
         &self,
         sweep: &Sweep,
@@ -241,14 +243,15 @@ impl Store {
         })))
     }
 
-    /// Purges what lies under records as far as the stride goes, and removes them when nothing is left.
+    /// Purges the rows under records as far as the stride goes, and removes the records when nothing is left under
+    /// them.
     async fn sweep_under(&self, sweep: &mut Sweep, mut under: Box<Under>, stride: &mut Stride) -> Result<Stage> {
         while let Some(part) = under.rest.pop_front() {
-            if !stride.has_room() {
+            if !stride.has_budget() {
                 under.rest.push_front(part);
                 return Ok(Stage::Under(under));
             }
-            // A partition without rows costs its search.
+            // Charge a partition without rows for the search of it.
             stride.entries_left = stride.entries_left.saturating_sub(1);
             if let Some(rest) = self.sweep_rows(sweep, &part, stride).await? {
                 under.rest.push_front(rest);
@@ -259,7 +262,7 @@ impl Store {
             batch.forget(due.key.clone(), due.deletion, Arc::clone(&under.watch));
         }
         self.commit_stride(batch, stride).await?;
-        sweep.swept.deletions_removed += self.count_gone(&under.records).await?;
+        sweep.swept.deletions_removed += self.count_removed(&under.records).await?;
         let Under {
             next, mut forgetting, ..
         } = *under;
@@ -267,17 +270,17 @@ impl Store {
         Ok(next.map_or(Stage::Done, |next| Stage::Records(next, forgetting)))
     }
 
-    /// How many of these records are not there any more.
-    async fn count_gone(&self, records: &[Due]) -> Result<u64> {
+    /// How many of these records no longer exist.
+    async fn count_removed(&self, records: &[Due]) -> Result<u64> {
         let at = self.snapshot();
-        let mut gone = 0;
+        let mut removed = 0;
         for due in records {
-            gone += u64::from(self.get(Space::Deletions, &due.key, &at).await?.is_none());
+            removed += u64::from(self.get(Space::Deletions, &due.key, &at).await?.is_none());
         }
-        Ok(gone)
+        Ok(removed)
     }
 
-    /// Commits what follows from a stride's snapshot; refused if the store was opened again since.
+    /// Commits a batch derived from a stride's snapshot; refused if the store was opened again since.
     async fn commit_stride(&self, mut batch: Batch, stride: &Stride) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -286,7 +289,7 @@ impl Store {
         self.commit(batch).await.map(drop)
     }
 
-    /// The entries of a range as far as the stride goes, and what is left of the range.
+    /// The entries of a range as far as the stride goes, and the rest of the range.
     async fn read_stride(
         &self,
         space: Space,
@@ -307,13 +310,13 @@ impl Store {
         };
         self.scan(space, range, Order::Forward, &stride.at, visit).await?;
         (stride.entries_left, stride.bytes_left) = (entries_left, bytes_left);
-        let last = entries.last().filter(|_| !stride.has_room());
+        let last = entries.last().filter(|_| !stride.has_budget());
         let rest = last.map(|(last, _)| super::engine::rest_of_range(range, Order::Forward, last.clone()));
         Ok((entries, rest))
     }
 }
 
-/// One stride: what it sees, and how far it may still go.
+/// One stride: its snapshot, and how far it may still go.
 struct Stride {
     opening: Opening,
     at: Snapshot,
@@ -322,12 +325,12 @@ struct Stride {
 }
 
 impl Stride {
-    const fn has_room(&self) -> bool {
+    const fn has_budget(&self) -> bool {
         self.entries_left > 0 && self.bytes_left > 0
     }
 }
 
-/// The partition that a stride is in, and its deletions.
+/// The partition that a stride has reached, and its deletions.
 #[derive(Default)]
 struct Partition {
     prefix: Vec<u8>,

@@ -1,25 +1,25 @@
-//! What a commit made of rows, returned to its caller: known where the committer had to look at the row anyway.
+//! The effect of a commit on rows, returned to its caller where the committer had to read the row anyway.
 
 use super::CommitSeq;
 use super::row::RowView;
 
-/// What a change of a batch made of one row.
+/// The effect of a change of a batch on one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The change, by its place in the batch.
+    /// The change, by its index in the batch.
     pub change: usize,
-    /// Bytes of the row's key and value before it; `None`: there was no row, or nothing of it but tombstones.
+    /// Bytes of the row's key and value before it. `None` means there was no row, or only tombstones.
     pub before_bytes: Option<usize>,
-    /// Bytes of key and value after it; `None`: the row is gone.
+    /// Bytes of key and value after it. `None` means the row is removed.
     pub after_bytes: Option<usize>,
 }
 
-/// A commit, and what it made of rows.
+/// A commit, and its effect on rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Its place.
+    /// Its position in the order of commits.
     pub seq: CommitSeq,
-    /// One row apart from the others, since most commits have one.
+    /// One row separate from the others, because most commits have one.
     first: Option<Written>,
     others: Vec<Written>,
 }
@@ -37,8 +37,8 @@ impl Committed {
         }
     }
 
-    /// What became of rows, in no order, one for each change of one. Those that the engine did not look at are missing: SlateDB writes
-    /// fragments without reading.
+    /// The effect on rows, unordered, one entry for each change of a row. Rows that the engine did not read are
+    /// missing: SlateDB writes partial rows without reading.
     pub fn rows(&self) -> impl Iterator<Item = &Written> {
         self.first.iter().chain(&self.others)
     }
@@ -50,8 +50,8 @@ impl From<CommitSeq> for Committed {
     }
 }
 
-/// Whether a stored row has anything but tombstones. What has expired counts until it is cleaned up, and so does what a deletion from
-/// outside the row hides: to know better would cost a look at both.
+/// Whether a stored row has anything but tombstones. Expired cells and cells hidden by a partition or range deletion
+/// count until they are purged: knowing better would cost a look-up of both.
 pub(super) fn is_there(row: &[u8]) -> bool {
     RowView::parse(row).is_ok_and(|row| {
         row.marker().is_some()

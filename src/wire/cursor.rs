@@ -1,4 +1,4 @@
-//! Reading the protocol's notations (native_protocol_v5.spec §3) out of a body, each read checked against what is there.
+//! Reads the protocol's notations (native_protocol_v5.spec §3) from a body, each read checked against the bytes left.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::value::{Consistency, Value};
 
-/// What is wrong with a body. Answered as a protocol error on the request's stream; the connection goes on.
+/// A defect of a body. Answered as a protocol error on the request's stream; the connection goes on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "`field` is always the field being read")]
 pub enum Malformed {
@@ -23,13 +23,13 @@ pub enum Malformed {
     /// Text that is not UTF-8.
     #[error("Cannot decode {field} as UTF-8")]
     NotUtf8 { field: &'static str },
-    /// A number that is none of the known codes.
+    /// A number that is no known code.
     #[error("Unknown code {code} for a {field}")]
     Code { field: &'static str, code: i64 },
     /// A batch of no known type.
     #[error("Invalid BATCH message type {0}")]
     BatchType(u8),
-    /// Something that this version of the protocol, or this message, cannot say.
+    /// A field that this version of the protocol, or this message, does not support.
     #[error("{what}")]
     Unsupported { what: &'static str },
     /// A compressed body that does not decompress to what it announces.
@@ -40,7 +40,7 @@ pub enum Malformed {
 /// A result of reading.
 pub type Read<T> = Result<T, Malformed>;
 
-/// A place in a body. Text is borrowed from the body; values are slices that share its memory.
+/// A reading position in a body. Text is borrowed from the body; values are slices that share its memory.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     body: &'a Bytes,
@@ -48,13 +48,13 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// At the beginning of `body`.
+    /// Starts at the beginning of `body`.
     #[must_use]
     pub const fn new(body: &'a Bytes) -> Self {
         Self { body, at: 0 }
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.body.len().saturating_sub(self.at)
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take(length, field)?).map_err(|_| Malformed::NotUtf8 { field })
     }
 
-    /// How many elements a list announces, checked against the bytes that so many would need at least.
+    /// The announced number of elements of a list, checked against the least bytes that they need.
     fn count(&mut self, element_bytes_min: usize, field: &'static str) -> Read<usize> {
         let count = usize::from(self.short(field)?);
         let (need, have) = (count * element_bytes_min, self.remaining());
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Reads past a `[bytes map]`.
+    /// Skips a `[bytes map]`.
     ///
     /// # Errors
     /// As for [`Reader::bytes_map`].
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok(self.body.slice(from..self.at))
     }
 
-    /// Reads a `[bytes]`; `None` for any negative length.
+    /// Reads a `[bytes]`. `None` means any negative length.
     ///
     /// # Errors
     /// The body is too short.
@@ -219,14 +219,14 @@ impl<'a> Reader<'a> {
         self.take(length.into(), field)
     }
 
-    /// Reads a `[value]`; `unset` says whether the version knows length −2.
+    /// Reads a `[value]`; `unset` is whether the version knows length −2.
     ///
     /// # Errors
     /// The body is too short, or a length below −2.
     pub fn value(&mut self, unset: bool, field: &'static str) -> Read<Value> {
         match self.int(field)? {
             -1 => Ok(Value::Null),
-            // Version 3 does not know «unset»; Cassandra takes it for null there.
+            // Version 3 has no «unset»; Cassandra treats it as null there.
             -2 => Ok(if unset { Value::Unset } else { Value::Null }),
             length => {
                 let length = usize::try_from(length).map_err(|_| Malformed::Length { field, length })?;

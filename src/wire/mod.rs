@@ -1,9 +1,9 @@
 //! The native protocol, versions 3, 4 and 5: bytes ⇄ messages. No sockets, no tasks, no CQL, no schema.
 //!
-//! The life of a request's bytes: [`frame::Decoder`] is fed with what was read and gives whole envelopes, a [`frame::Header`]
-//! and its body; [`request::Request::parse`] reads the body, borrowing text from it and cutting values out of it without
-//! copying. The life of an answer: a [`response::Response`] is written by [`frame::Encoder`] straight into the bytes that go
-//! to the socket; lengths and checksums are patched in afterwards.
+//! The life of a request's bytes: [`frame::Decoder`] receives the bytes read and returns whole envelopes, a
+//! [`frame::Header`] and its body; [`request::Request::parse`] parses the body, borrowing text and slicing values
+//! without copying. The life of a response: [`frame::Encoder`] writes a [`response::Response`] straight into the bytes
+//! for the socket; lengths and checksums are filled in afterwards.
 //!
 //! ```text
 //! v3, v4   envelope envelope …                    each body may be compressed (flag 01)
@@ -12,12 +12,14 @@
 //! envelope  version u8 · flags u8 · stream i16 · opcode u8 · length i32 · body
 //! ```
 //!
-//! Invariants: no length is believed before it is compared with a limit or with the bytes at hand; bad input is a
-//! [`Malformed`] or a [`frame::Fatal`], never a panic; a value is a slice of the buffer it came in.
+//! Invariants: no length is trusted before it is compared with a limit or with the bytes received; bad input is a
+//! [`Malformed`] or a [`frame::Fatal`], never a panic; a value is a slice of the buffer in which it arrived.
 //!
-//! Absent on purpose: protocol versions 1, 2 and 6; request encoding is here for tests and tools, response decoding is not.
+//! Deliberately absent: protocol versions 1, 2 and 6; request encoding exists for tests and tools, response decoding
+//! does not.
 //!
-//! Sources: native_protocol_v3.spec, v4.spec and v5.spec of Apache Cassandra; what its drivers really do where they differ.
+//! Sources: native_protocol_v3.spec, v4.spec and v5.spec of Apache Cassandra; the behaviour of its drivers where it
+//! differs.
 
 pub mod cursor;
 pub mod frame;
@@ -29,12 +31,12 @@ pub mod write;
 pub use cursor::{Malformed, Reader};
 pub use value::{BatchType, Consistency, Value};
 
-/// A version of the native protocol that is spoken here.
+/// A supported version of the native protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// Version 3: no unset values, no warnings, no payloads.
     V3,
-    /// Version 4: what most drivers speak.
+    /// Version 4: used by most drivers.
     V4,
     /// Version 5: segments with checksums, 32-bit query flags, result metadata ids.
     V5,
@@ -46,7 +48,7 @@ impl Version {
     /// The highest version; refusals are written in it.
     pub const HIGHEST: Self = Self::V5;
 
-    /// The version a request's first byte names; `None` for any other version and for a response's byte.
+    /// The version in a request's first byte. `None` means another version, or a response's byte.
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
@@ -67,7 +69,7 @@ impl Version {
         }
     }
 
-    /// The version's place in [`Version::ALL`], for tables kept per version.
+    /// The version's position in [`Version::ALL`], for tables by version.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -91,7 +93,7 @@ impl Version {
     }
 }
 
-/// The algorithms that STARTUP may ask for under `COMPRESSION`.
+/// The algorithms that STARTUP may request under `COMPRESSION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// LZ4 block format.
@@ -104,7 +106,7 @@ impl Compression {
     /// The names as SUPPORTED lists them, in Cassandra's order.
     pub const NAMES: [&'static str; 2] = ["snappy", "lz4"];
 
-    /// The algorithm of that name, whatever its case.
+    /// The algorithm of that name, without regard to case.
     #[must_use]
     pub const fn from_name(name: &str) -> Option<Self> {
         if name.eq_ignore_ascii_case("lz4") {
@@ -126,7 +128,7 @@ impl Compression {
     }
 }
 
-/// What a message is: the fourth field of a frame header (native_protocol_v5.spec §2.4).
+/// The kind of a message: the fourth field of a frame header (native_protocol_v5.spec §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the protocol's own")]
 pub enum Opcode {
@@ -169,7 +171,7 @@ impl Opcode {
         Self::AuthSuccess,
     ];
 
-    /// The opcode of that number; `None` for an unknown one (04, CREDENTIALS, is gone since version 2).
+    /// The opcode of that number. `None` means an unknown one (04, CREDENTIALS, was removed in version 2).
     #[must_use]
     pub const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {

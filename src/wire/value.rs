@@ -1,4 +1,4 @@
-//! What requests carry besides text: bound values, consistency levels, kinds of batch.
+//! Contents of requests besides text: bound values, consistency levels, kinds of batch.
 
 use bytes::Bytes;
 
@@ -9,14 +9,14 @@ pub use crate::consistency::Consistency;
 pub enum Value {
     /// Length −1.
     Null,
-    /// Length −2: leave the cell alone. Version 4 and above.
+    /// Length −2: leave the cell unchanged. Version 4 and above.
     Unset,
     /// The encoded value; a slice of the request's own buffer. May be empty, which is not null.
     Bytes(Bytes),
 }
 
 impl Consistency {
-    /// The level of that code; `None` for an unknown one.
+    /// The level of that code. `None` means an unknown one.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
         if code == Self::NodeLocal.code() {
@@ -45,7 +45,7 @@ impl Consistency {
     }
 }
 
-/// What holds a batch's statements together.
+/// The atomicity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchType {
     /// All or nothing, through the batch log.
@@ -57,7 +57,7 @@ pub enum BatchType {
 }
 
 impl BatchType {
-    /// The type of that code; `None` for an unknown one.
+    /// The type of that code. `None` means an unknown one.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {

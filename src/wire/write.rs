@@ -1,7 +1,7 @@
-//! Writing the protocol's notations (native_protocol_v5.spec §3) at the end of a buffer.
+//! Writes the protocol's notations (native_protocol_v5.spec §3) at the end of a buffer.
 //!
-//! Counts that do not fit their notation are cut: a `[string]` at the last character that ends within 65,535 bytes, a list at
-//! 65,535 elements. What may legitimately be longer has an `[int]` length.
+//! Values that do not fit their notation are cut: a `[string]` at the last character that ends within 65,535 bytes, a
+//! list at 65,535 elements. Values that may be longer have an `[int]` length.
 
 use std::net::SocketAddr;
 
@@ -22,12 +22,12 @@ pub fn long(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Writes a count as an `[int]`; more than fits is impossible within a frame.
+/// Writes a count as an `[int]`; a larger one is impossible within a frame.
 pub fn count(out: &mut Vec<u8>, value: usize) {
     int(out, i32::try_from(value).unwrap_or(i32::MAX));
 }
 
-/// Writes a count as a `[short]` and gives how many elements may follow.
+/// Writes a count as a `[short]` and returns how many elements may follow.
 pub fn short_count(out: &mut Vec<u8>, value: usize) -> usize {
     let count = u16::try_from(value).unwrap_or(u16::MAX);
     short(out, count);

@@ -1,4 +1,5 @@
-//! Overload of a table with throughput, while its partitions split and merge: what is admitted, and that it is not too little.
+//! Overload of a table with throughput, while its partitions split and merge: admission must be neither too generous
+//! nor too strict.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use super::marks::Mark;
 use super::runner::{Runner, Turn, pass};
 use super::world::{Server, World, rest, token};
 
-/// What the table is given, RU/s.
+/// The table's throughput, RU/s.
 const PER_SECOND: u64 = 400;
 
 /// The most partitions; more are merged.
@@ -27,27 +28,27 @@ const COST_MAX: u64 = 12_000;
 
 const KEYS: u64 = 40;
 
-/// What was spent, in hundredths of a unit.
+/// Spent request units, in hundredths of a unit.
 struct Spent {
     began: Duration,
     total: Cell<u64>,
-    /// The most partitions that there were.
+    /// The largest number of partitions so far.
     partitions: Cell<usize>,
-    /// Requests answered with an empty purse.
+    /// Requests refused for lack of budget.
     throttled: Cell<u64>,
     value: Bytes,
 }
 
-/// One life of a database of its own, in memory that does not fail.
+/// One run of a separate database, in memory that does not fail.
 pub(crate) fn overload(world: &Rc<World>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .unwrap();
-    runtime.block_on(live(world));
+    runtime.block_on(one_run(world));
 }
 
-async fn live(world: &Rc<World>) {
+async fn one_run(world: &Rc<World>) {
     let medium = Medium::new(world.below(u64::MAX));
     let mut runner = Runner::new(medium.clone(), world.below(u64::MAX), Rc::clone(&world.log));
     let opened: Rc<RefCell<Option<Rc<Server>>>> = Rc::default();
@@ -141,7 +142,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
         world.below(KEYS)
     };
     let place = Value::Bytes(Bytes::copy_from_slice(&i32::try_from(key).unwrap().to_be_bytes()));
-    // Values are bound: texts so long take their time to read.
+    // Values are bound: such long texts take time to parse.
     let (text, values) = if world.chance(600) {
         let value = Value::Bytes(spent.value.clone());
         ("INSERT INTO b (k, v) VALUES (?, ?)", vec![place, value])
@@ -160,7 +161,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
         .map(|part| part.epoch)
         .max();
     let answer = server.database.query(&server.session, text, &params).await;
-    let told = match &answer {
+    let shown = match &answer {
         Ok(answer) => {
             let cost = answer.charge.in_hundredths();
             spent.total.set(spent.total.get() + cost);
@@ -192,16 +193,17 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
     {
         world.mark(Mark::SpentByOldList);
     }
-    world.log.borrow_mut().note(format!("buy {key} {told}"));
-    judge(world, spent);
+    world.log.borrow_mut().note(format!("buy {key} {shown}"));
+    check_spent(world, spent);
 }
 
-/// What was spent is what was given (units a second, and a second's worth to begin with) but for debts: of each partition that there
-/// was, the requests that it let in while it had something left.
-fn judge(world: &World, spent: &Spent) {
+/// Spent units must equal the granted ones (units a second, and a second's worth at the start) except for overdrafts:
+/// for each partition that existed, the requests that it admitted while it had budget left.
+fn check_spent(world: &World, spent: &Spent) {
     let passed = world.clock.monotonic().saturating_sub(spent.began);
     let given = PER_SECOND * 100 * (u64::try_from(passed.as_millis()).unwrap() + 1_000) / 1_000;
-    // A request that is let in costs at most as much as the dearest; beside it are those whose cost was thought to be less.
+    // An admitted request costs at most as much as the most expensive one; in addition there are requests whose cost
+    // was underestimated.
     let debt = COST_MAX * 3 * spent.partitions.get() as u64;
     let total = spent.total.get();
     if total > given {
@@ -229,7 +231,7 @@ async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
         let (left, right) = (parts[left].0, parts[left + 1].0);
         format!("ALTER TABLE b WITH helenus_merge = {{'left': {left}, 'right': {right}}}")
     };
-    // Somebody else may have changed the list meanwhile.
+    // Another client may have changed the partition map meanwhile.
     let changed = server
         .database
         .query(&server.session, &text, &QueryParams::default())
@@ -239,7 +241,7 @@ async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
     spent.partitions.set(spent.partitions.get().max(parts));
 }
 
-/// What all accounts of the table have, in hundredths of a unit.
+/// The balance of all accounts of the table, in hundredths of a unit.
 fn balance(server: &Server) -> i64 {
     let tables = server.database.figures().throughput().into_iter();
     let accounts = tables
@@ -248,7 +250,8 @@ fn balance(server: &Server) -> i64 {
     accounts.map(|account| account.balance_hundredths).sum()
 }
 
-/// While time stands still nothing is given: what requests cost is gone from the accounts, whatever becomes of the partitions meanwhile.
+/// While time stands still nothing is granted: what requests cost is taken from the accounts, whatever happens to the
+/// partitions meanwhile.
 async fn stand_still(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spent: &Rc<Spent>) {
     if world.failure().is_some() {
         return;
@@ -267,7 +270,7 @@ async fn stand_still(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>
     }
     rest(world, runner).await;
     let (after, cost) = (balance(server), spent.total.get() - total);
-    // Each change of the list rounds once for each partition, and each charge that is divided once.
+    // Each change of the partition map rounds once for each partition, and each charge that is divided rounds once.
     if after > before - i64::try_from(cost).unwrap() + 100 {
         world.fail(
             "b",
@@ -276,18 +279,19 @@ async fn stand_still(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>
     }
 }
 
-/// After a long rest everybody is let in: nothing is held for those who are gone, and every debt is worked off.
+/// After a long rest every client is admitted: nothing stays reserved for dropped requests, and every overdraft is
+/// repaid.
 async fn starve(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spent: &Rc<Spent>) {
     world.clock.advance(Duration::from_secs(600));
     let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
     runner.spawn("last".to_owned(), async move {
         for key in 0..KEYS {
             let text = format!("SELECT k FROM b WHERE k = {key}");
-            let asked = of_server
+            let answer = of_server
                 .database
                 .query(&of_server.session, &text, &QueryParams::default())
                 .await;
-            if let Err(error) = asked {
+            if let Err(error) = answer {
                 of_world.fail("b", format!("key {key} is refused after a long rest: {error}"));
             }
             of_world.clock.advance(Duration::from_secs(1));

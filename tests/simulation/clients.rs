@@ -1,4 +1,4 @@
-//! Clients: what they ask, and how their answers are judged.
+//! Clients: their requests, and the checks of the answers.
 
 mod at_rest;
 mod changes;
@@ -31,8 +31,8 @@ use scans::next_page;
 use shapes::{ask_shapes, check_shapes};
 use sweeps::{ask_wide, check_wide};
 
-/// Client timestamps that are ahead of all that the server gives, however often the clock is set forward: from ten years on, a millisecond
-/// for each number, so that conditional writes find room between two.
+/// Client timestamps ahead of all that the server issues, however often the clock is set forward: from ten years on, a
+/// millisecond for each number, so that conditional writes fit between two.
 const AHEAD_MICROS: i64 = 10 * 365 * 86_400 * 1_000_000;
 const AHEAD_STEP_MICROS: i64 = 1000;
 
@@ -50,7 +50,7 @@ fn plain() -> QueryParams {
     QueryParams::default()
 }
 
-/// Makes the schema of a new database.
+/// Creates the schema of a new database.
 pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server) -> Rc<Server> {
     let server = Rc::new(Server {
         session: SessionState {
@@ -84,7 +84,7 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
             texts.push("CREATE INDEX ON ks.t (v)".to_owned());
         }
         for text in &texts {
-            // The keyspace is not there yet, so a session cannot be in it.
+            // The keyspace does not exist yet, so a session cannot use it.
             let session = SessionState::default();
             if let Err(error) = of_server.database.query(&session, text, &plain()).await {
                 of_world.fail("schema", format!("{text}: {error}"));
@@ -95,7 +95,7 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
     server
 }
 
-/// A client that asks until it is told to stop.
+/// A client that sends requests until the run stops.
 pub(crate) fn spawn(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, number: u64) {
     let (world, server) = (Rc::clone(world), Rc::clone(server));
     runner.spawn(format!("client {number}"), async move {
@@ -199,11 +199,11 @@ async fn write_rows(
     }
     drop(in_work);
     for row in rows {
-        settle(world.rows.borrow_mut().get_mut(row), number, &outcome);
+        resolve(world.rows.borrow_mut().get_mut(row), number, &outcome);
     }
 }
 
-fn settle(versions: Option<&mut super::model::RowVersions>, number: i64, outcome: &Outcome) {
+fn resolve(versions: Option<&mut super::model::RowVersions>, number: i64, outcome: &Outcome) {
     let Some(versions) = versions else { return };
     match outcome {
         Outcome::Done(..) => versions.set(number, State::Done),
@@ -218,7 +218,7 @@ fn place(world: &World) -> (i32, i32) {
     (k, c)
 }
 
-/// What is certain of the rows of `t` now.
+/// The certain values of the rows of `t` now.
 fn floors(world: &World) -> BTreeMap<(i32, i32), i64> {
     let rows = world.rows.borrow();
     rows.iter().map(|(row, versions)| (*row, versions.floor())).collect()
@@ -231,8 +231,8 @@ fn row_of(line: &Line) -> Option<(i32, i32, i64)> {
     }
 }
 
-/// Judges a read that covers these keys of `t` as a whole.
-fn judge_rows(
+/// Checks a read that covers all of these keys of `t`.
+fn check_row_read(
     world: &World,
     floors: &BTreeMap<(i32, i32), i64>,
     lines: &[Line],
@@ -259,9 +259,9 @@ fn judge_rows(
         for c in (0..ROWS).filter(|c| covers(k, *c)) {
             let floor = floors.get(&(k, c)).copied().unwrap_or_default();
             let mut rows = world.rows.borrow_mut();
-            let judged = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
+            let checked = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
             drop(rows);
-            world.judge("t", judged.map_err(|what| format!("row ({k}, {c}): {what}")));
+            world.judge("t", checked.map_err(|what| format!("row ({k}, {c}): {what}")));
         }
     }
     seen
@@ -288,7 +288,7 @@ async fn read_partition(world: &Rc<World>, server: &Server) {
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask_either(world, &text, plain(), command).await {
-        judge_rows(world, &floors, &lines, covers);
+        check_row_read(world, &floors, &lines, covers);
     }
 }
 
@@ -300,14 +300,14 @@ async fn read_all(world: &Rc<World>, server: &Server) {
         .ask_either(world, "SELECT k, c, v FROM t", plain(), command)
         .await;
     if let Outcome::Done(lines, _) = outcome {
-        judge_rows(world, &floors, &lines, |_, _| true);
+        check_row_read(world, &floors, &lines, |_, _| true);
     }
     if world.epoch() > in_work.epoch {
         world.mark(Mark::StaleRoute);
     }
 }
 
-/// Looks for a row by its value: it is there as long as that is its value.
+/// Finds a row by its value through the index: it must be found as long as it has that value.
 async fn read_by_index(world: &Rc<World>, server: &Server) {
     if !world.is_indexed {
         return;
@@ -330,9 +330,9 @@ async fn read_by_index(world: &Rc<World>, server: &Server) {
     let versions = rows.entry((k, c)).or_default();
     match lines.as_slice() {
         [line] if row_of(line) == Some((k, c, floor)) => {
-            let judged = versions.judge(floor, Some(floor));
+            let checked = versions.judge(floor, Some(floor));
             drop(rows);
-            world.judge("t", judged);
+            world.judge("t", checked);
         }
         [] if versions.has_after(floor) || versions.is_deletion(floor) => {}
         other => {
@@ -368,14 +368,14 @@ async fn write_pair(world: &Rc<World>, server: &Server) {
         if outcome.is_done() && places.iter().any(|place| place.1 != places[0].1) {
             world.mark(Mark::BatchWhileApart);
         }
-        // What one store refuses is in the batch log of the other.
+        // Rows that one store refuses are in the batch log of the other.
         if let Outcome::Refused(text) = &outcome
             && text.contains("takes no writes since")
         {
             return;
         }
     }
-    settle(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
+    resolve(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
 }
 
 async fn read_pairs(world: &Rc<World>, server: &Server) {
@@ -387,12 +387,12 @@ async fn read_pairs(world: &Rc<World>, server: &Server) {
         .collect();
     let command = |engine: &Engine| Command::Read(Maker::of(engine, "p").read_all(&["k", "v"]));
     if let Outcome::Done(lines, _) = server.ask_either(world, "SELECT k, v FROM p", plain(), command).await {
-        judge_pairs(world, &floors, &lines, world.pairs_apart.get());
+        check_pair_read(world, &floors, &lines, world.pairs_apart.get());
     }
 }
 
-/// `apart`: a batch may be seen in part, since it is written to several stores one after the other.
-fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Vec<Option<i64>> {
+/// `apart`: a batch may be seen in part, because it is written to several stores in turn.
+fn check_pair_read(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Vec<Option<i64>> {
     let values: BTreeMap<i64, i64> = lines.iter().filter_map(|line| Some((line[0]?, line[1]?))).collect();
     if values.len() != lines.len() {
         world.fail("p", format!("a row stands twice, or is not whole: {lines:?}"));
@@ -402,10 +402,10 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Ve
         let key = i64::try_from(2 * pair).unwrap();
         let (one, other) = (values.get(&key).copied(), values.get(&(key + 1)).copied());
         if apart {
-            // What is seen of one row is not certain of the other.
+            // A value seen in one row is not certain for the other.
             for value in [one, other] {
-                let judged = world.pairs.borrow()[pair].clone().judge(*floor, value);
-                world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+                let checked = world.pairs.borrow()[pair].clone().judge(*floor, value);
+                world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
             }
             seen.push(one);
             continue;
@@ -416,8 +416,8 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Ve
                 format!("half of a batch is seen: {key} has {one:?}, its twin {other:?}"),
             );
         }
-        let judged = world.pairs.borrow_mut()[pair].judge(*floor, one);
-        world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+        let checked = world.pairs.borrow_mut()[pair].judge(*floor, one);
+        world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
         seen.push(one);
     }
     seen
@@ -451,7 +451,8 @@ async fn ask_register(world: &Rc<World>, server: &Server) {
     operate(world, server, register, ask).await;
 }
 
-/// A register that the server dates: a write that was acknowledged before another was asked for is never read after that one.
+/// A register with server timestamps: a write that was acknowledged before another was requested is never read after
+/// that one.
 async fn ask_plain(world: &Rc<World>, server: &Server) {
     let register = REGISTERS + usize::try_from(world.below(PLAIN_REGISTERS as u64)).unwrap();
     if world.registers.borrow()[register].operations.len() >= HISTORY_MAX {
@@ -549,7 +550,7 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
             true
         }
         Outcome::Refused(_) => {
-            // It did nothing, so it is no part of the history: as if a read that nobody waits for.
+            // It had no effect, so it is not part of the history: it counts as a read without a result.
             one.ask = Ask::Read;
             false
         }
@@ -572,17 +573,17 @@ fn register_command(engine: &Engine, key: i64, ask: Ask) -> Command {
     })
 }
 
-fn judge_register(world: &World, register: usize) {
+fn check_register(world: &World, register: usize) {
     let registers = world.registers.borrow();
     let history = &registers[register];
     if !history.is_linearizable() {
-        let told: Vec<String> = history.operations.iter().map(|one| format!("{one:?}")).collect();
+        let listed: Vec<String> = history.operations.iter().map(|one| format!("{one:?}")).collect();
         world.fail(
             "r",
             format!(
                 "register {register} (first {:?}): no order explains the answers\n    {}",
                 history.initial,
-                told.join("\n    ")
+                listed.join("\n    ")
             ),
         );
     }
@@ -599,7 +600,8 @@ async fn count(world: &Rc<World>, server: &Server) {
     drop(in_work);
     match outcome {
         Outcome::Done(..) => world.counters.borrow_mut()[counter].acknowledged += 1,
-        // Counted as attempted still: reads that saw the attempt have allowed for it, and one more is only a wider interval.
+        // Still counted as attempted: reads that saw the attempt have allowed for it, and one more only widens the
+        // interval.
         Outcome::Refused(_) | Outcome::Unknown(_) => {}
     }
 }
@@ -626,7 +628,7 @@ async fn counter_value(world: &Rc<World>, server: &Server, counter: usize) -> Op
     Some(value)
 }
 
-// Table `x`: rows that come once, and TRUNCATE.
+// Table `x`: rows that are written once, and TRUNCATE.
 
 async fn insert_once(world: &Rc<World>, server: &Server) {
     let key = world.number();
@@ -658,9 +660,9 @@ async fn read_once(world: &Rc<World>, server: &Server) -> Option<BTreeSet<i64>> 
     if seen.len() != lines.len() {
         world.fail("x", "a row stands twice".to_owned());
     }
-    let judged = world.truncated.borrow().judge(began, &seen);
-    world.judge("x", judged);
-    // What was seen is there until the next TRUNCATE.
+    let checked = world.truncated.borrow().judge(began, &seen);
+    world.judge("x", checked);
+    // Rows seen exist until the next TRUNCATE.
     let now = world.number().unsigned_abs();
     for key in &seen {
         if let Some(row) = world.truncated.borrow_mut().rows.get_mut(key) {

@@ -1,5 +1,5 @@
-//! The other front end of the simulation: typed commands to the engine, without text. A client draws which of the two front ends its
-//! request takes, so that both meet every fault in every seed.
+//! The second front end of the simulation: typed commands to the engine, without text. A client chooses the front end
+//! of each request at random, so that both meet every fault in every seed.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use helenus::types::{CqlType, Native};
 use super::support::typed::TypedRows;
 use super::world::{Line, World};
 
-/// A request without text.
+/// A request as a typed command.
 pub(crate) enum Command {
     Read(Read),
     Write(Write),
-    /// Writes that are done as a whole.
+    /// Writes that are atomic.
     Batch(Vec<Write>),
     Truncate(Arc<Table>),
 }
@@ -29,7 +29,7 @@ pub(crate) enum Command {
 /// The error code of a settled failure: the simulation reads no figure of it.
 const FAILED: u16 = 0;
 
-/// Most commands of two that go to the engine without text, of a thousand.
+/// Share of requests that go to the engine as commands, in thousandths.
 pub(crate) const COMMANDS_PER_MILLE: u64 = 500;
 
 /// A table of the keyspace `ks`, from which commands are made.
@@ -72,7 +72,7 @@ impl Maker {
         }
     }
 
-    /// The row of a key and a clustering key; without one the table has none.
+    /// The row of a clustering key. `None` means the table has no clustering columns.
     fn row(clustering: Option<i32>) -> WriteTarget {
         WriteTarget::Rows(vec![clustering.map(at).unwrap_or_default()])
     }
@@ -186,7 +186,7 @@ fn number(cell: Option<&Bytes>) -> Option<i64> {
     }
 }
 
-/// The decision about a condition as a line: whether it was applied, then the values that were found.
+/// The outcome of a condition as a line: whether it was applied, then the values found.
 fn decided(written: &Written) -> Vec<Line> {
     match &written.decision {
         None => Vec::new(),
@@ -199,7 +199,7 @@ fn decided(written: &Written) -> Vec<Line> {
     }
 }
 
-/// Carries a command out and settles its charge.
+/// Executes a command and settles its charge.
 pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) -> Result<Vec<Line>, Error> {
     engine.resolve_in_doubt().await;
     let request = engine.begin(terms);
@@ -253,7 +253,7 @@ pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) ->
     outcome
 }
 
-/// Whether a request shall go to the engine without text.
+/// Whether a request goes to the engine as a command.
 pub(crate) fn is_drawn(world: &Rc<World>) -> bool {
     world.chance(COMMANDS_PER_MILLE)
 }

@@ -7,17 +7,18 @@
 //! cargo test --test simulation mutants -- --nocapture                             # HELENUS_SIMULATE_MUTANT=NAME: only that
 //! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture         # one again, every event printed
 //! ```
-//! A seed is two to five lives of a database on one medium. In each, three to six clients ask at random; which task, or the medium,
-//! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed (to be seen at once, or when the
-//! next one comes, as on a disk that was full), the medium dies, replicas are down, the clock is set back and forth, and at the end,
-//! or in the middle, power is lost. Physical partitions are split, merged, and moved to stores of their own and back, media of which
-//! fail each by itself; the rows of one batch may lie in several. What was deleted or expired is swept meanwhile, at once or after a grace.
-//! Static columns, collections and batches of many rows are written and read, also by replicas that lag. The write that power loss
-//! meets is there in part. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
-//! Then a table with throughput is overloaded while it splits and merges (`budgets`).
+//! A seed is two to five runs of a database on one medium. In each, three to six clients send random requests; which
+//! task, or the medium, proceeds next is random. Requests are dropped anywhere. Commits fail, or take effect and are
+//! answered as failed (visible at once, or with the next one, as on a disk that was full). The medium dies, replicas
+//! are down, the clock is set back and forth, and at the end, or in the middle, power is lost. Physical partitions are
+//! split, merged, and moved to stores of their own and back, whose media fail independently; the rows of one batch may
+//! lie in several. Deleted and expired data is swept meanwhile, at once or after a grace. Static columns, collections
+//! and batches of many rows are written and read, also by replicas that lag. A write that a power loss interrupts is
+//! stored in part. After every step the maps are checked; every answer is checked when it arrives; at rest everything
+//! is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
-//! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the
-//! order in which tasks that the database spawns itself take turns among themselves.
+//! It does not cover the `file:` and `slate:` engines (they have threads; `compat crash` kills the real server
+//! instead), nor the order in which tasks that the database spawns run among themselves.
 
 #![expect(
     clippy::unwrap_used,
@@ -43,13 +44,13 @@ use helenus::mutant::{self, Mutant};
 use marks::{Mark, Marks};
 use world::{Plan, Report, simulate};
 
-/// Seeds of the short campaign, every tenth of which is run twice. Of a longer one every one is.
+/// Seeds of the short campaign, every tenth of which is run twice. In a longer one every seed is.
 const SHORT: u64 = 60;
 
-/// How often as many seeds are run, at most, until all that must happen has happened.
+/// Most times the number of seeds that are run until all coverage marks are reached.
 const ROUNDS_MAX: u64 = 8;
 
-/// Seeds within which every mutant must be caught.
+/// Most seeds until every seeded bug must be caught.
 const MUTANT_SEEDS_MAX: u64 = 500;
 
 fn number(name: &str) -> Option<u64> {
@@ -66,7 +67,7 @@ fn mutant_named() -> Option<Mutant> {
     Some(found.unwrap_or_else(|| panic!("HELENUS_SIMULATE_MUTANT is one of {:?}", Mutant::ALL)))
 }
 
-/// Runs seeds on all cores; each is a thread's own. Reports come in any order.
+/// Runs seeds on all cores, each on one thread. Reports come in any order.
 fn run_all(seeds: std::ops::Range<u64>, mutant: Option<Mutant>, each: impl Fn(Report) -> bool + Sync) {
     let next = AtomicU64::new(seeds.start);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -88,7 +89,7 @@ fn run_all(seeds: std::ops::Range<u64>, mutant: Option<Mutant>, each: impl Fn(Re
     });
 }
 
-/// A panic is a failure too, of this seed.
+/// A panic is a failure of this seed.
 fn guarded(plan: Plan) -> Report {
     let caught = std::panic::catch_unwind(|| simulate(plan));
     caught.unwrap_or_else(|_| Report {
@@ -112,7 +113,7 @@ fn tell(report: &Report, mutant: Option<Mutant>) -> String {
     )
 }
 
-/// The campaign: no seed fails, each gives the same history twice, and all that must happen sometimes does.
+/// The campaign: no seed fails, each gives the same history twice, and every coverage mark is reached.
 #[test]
 fn seeds_hold_and_repeat() {
     let count = number("HELENUS_SIMULATE_SEEDS").unwrap_or(SHORT);
@@ -141,7 +142,7 @@ fn seeds_hold_and_repeat() {
         }
         failures.lock().unwrap().len() < 5
     };
-    // What is rare may be missing of a few seeds, whatever they do, and is in the next ones.
+    // Rare events may be missing from a few seeds; the next ones then reach them.
     let mut ran = 0;
     while ran == 0 || ran < count * ROUNDS_MAX {
         run_all(first + ran..first + ran + count, mutant, judge);
@@ -167,7 +168,7 @@ fn seeds_hold_and_repeat() {
     }
 }
 
-/// Each seeded bug is noticed.
+/// Each seeded bug is caught.
 #[test]
 fn mutants_are_caught() {
     let seeds_max = number("HELENUS_SIMULATE_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS_MAX);
@@ -203,9 +204,9 @@ fn mutants_are_caught() {
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
 
-/// One seed, every event printed. Without one named, the first, quietly.
+/// One seed, with every event printed. If none is named, the first, quietly.
 #[test]
-fn one_seed_is_told() {
+fn one_seed_is_printed() {
     let named = number("HELENUS_SIMULATE_SEED");
     let mutant = mutant_named();
     mutant::set(mutant.filter(|_| named.is_some()));

@@ -1,8 +1,8 @@
-//! What must happen sometimes: a campaign in which one of these never happened has proved nothing.
+//! Coverage marks: a campaign that never reached one of these events has proved nothing.
 
 use std::collections::BTreeMap;
 
-/// An event that makes the rest worth checking.
+/// An event without which the checks prove little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mark {
     SplitDuringWrite,
@@ -102,7 +102,7 @@ impl Mark {
     ];
 }
 
-/// How often each happened.
+/// How often each was reached.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks(BTreeMap<Mark, u64>);
 
@@ -121,7 +121,7 @@ impl Marks {
         self.0.get(&mark).copied().unwrap_or_default()
     }
 
-    /// Those that never happened.
+    /// The marks that were never reached.
     pub(crate) fn missing(&self) -> Vec<Mark> {
         Mark::ALL.into_iter().filter(|mark| self.count(*mark) == 0).collect()
     }

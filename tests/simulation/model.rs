@@ -1,18 +1,19 @@
-//! What the database must answer: versions of rows by their timestamps, registers, counters.
+//! The model of correct answers: versions of rows by their timestamps, registers, counters.
 //!
-//! Every write has a number, which is its timestamp and its value: so what is read says who wrote it. A write that was answered is
-//! there. One that was not (its request failed, was dropped, or lost its server) may be there, now or later, until things come to rest.
+//! Every write has a number, which is its timestamp and its value, so a read shows which write it saw. An acknowledged
+//! write exists. A write without an answer (its request failed, was dropped, or lost its server) may exist, now or
+//! later, until the database is at rest.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// How far a write has come.
+/// The state of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Asked, not answered, or answered that nobody knows.
+    /// Requested and not answered, or answered as in doubt.
     Open,
     /// Acknowledged, or seen.
     Done,
-    /// It did not happen and will not.
+    /// It had no effect and will have none.
     Never,
 }
 
@@ -20,9 +21,9 @@ pub(crate) enum State {
 struct Version {
     /// Whether it is a deletion.
     deletes: bool,
-    /// Whether it was written with a time to live: from some moment on it is a deletion.
+    /// Whether it was written with a time to live: from some time on it is a deletion.
     expires: bool,
-    /// Whether it may have come after what hides it was removed, so that it is seen.
+    /// Whether it may have taken effect after the deletion that hides it was removed, so that it is visible.
     is_late: bool,
     state: State,
 }
@@ -33,7 +34,7 @@ impl Version {
     }
 }
 
-/// All that was ever written to one row, by number.
+/// All versions ever written to one row, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowVersions(BTreeMap<i64, Version>);
 
@@ -56,14 +57,14 @@ impl RowVersions {
         }
     }
 
-    /// What is not answered now may come after what hides it was removed.
+    /// Writes in progress may take effect after the deletion that hides them was removed.
     pub(crate) fn may_come_late(&mut self) {
         for version in self.0.values_mut().filter(|version| version.state == State::Open) {
             version.is_late = true;
         }
     }
 
-    /// Whether this one was written with a time to live.
+    /// Whether this write has a time to live.
     pub(crate) fn is_expiring(&self, number: i64) -> bool {
         self.0.get(&number).is_some_and(|version| version.expires)
     }
@@ -76,7 +77,7 @@ impl RowVersions {
         }
     }
 
-    /// The newest that is certain; 0: none.
+    /// The newest certain version; 0 means none.
     pub(crate) fn floor(&self) -> i64 {
         let mut newest = self.0.iter().rev();
         newest
@@ -84,7 +85,7 @@ impl RowVersions {
             .map_or(0, |(number, _)| *number)
     }
 
-    /// The newest that is not answered.
+    /// The newest version without an answer.
     pub(crate) fn open(&self) -> Option<i64> {
         let mut newest = self.0.iter().rev();
         newest
@@ -92,17 +93,18 @@ impl RowVersions {
             .map(|(number, _)| *number)
     }
 
-    /// Whether something newer was asked for.
+    /// Whether a newer version was requested.
     pub(crate) fn has_after(&self, number: i64) -> bool {
         self.0.range(number + 1..).next().is_some()
     }
 
-    /// Whether this one is a deletion.
+    /// Whether this version is a deletion.
     pub(crate) fn is_deletion(&self, number: i64) -> bool {
         self.0.get(&number).is_some_and(|version| version.deletes)
     }
 
-    /// Judges what a read found that began when `floor` was certain. What it saw is certain from then on.
+    /// Checks the result of a read that began when `floor` was certain. The version that it saw is certain from then
+    /// on.
     pub(crate) fn judge(&mut self, floor: i64, seen: Option<i64>) -> Result<(), String> {
         let may_hide = |number: &i64| self.0.get(number).is_none_or(Version::may_hide);
         match seen {
@@ -133,8 +135,8 @@ impl RowVersions {
         }
     }
 
-    /// Everything has come to rest and this is what is there: what is open and would be seen did not happen. What of it was there,
-    /// and what not.
+    /// The database is at rest and this is the visible version: open versions that would be visible had no effect.
+    /// Returns how many open versions were resolved.
     pub(crate) fn rest(&mut self, seen: Option<i64>) -> usize {
         let mut never = 0;
         for (number, version) in &mut self.0 {
@@ -143,14 +145,14 @@ impl RowVersions {
                 never += 1;
             }
             if version.state == State::Open && seen.is_none() && !version.may_hide() {
-                // Hidden by a deletion, or not there; a deletion that is open may be what hides it.
+                // Hidden by a deletion, or absent; an open deletion may hide it.
                 version.state = State::Never;
                 never += 1;
             }
         }
         let floor = self.floor();
         if seen.is_none() && self.0.get(&floor).is_some_and(|version| !version.may_hide()) {
-            // What hides it stays.
+            // The version that hides it stays.
             let mut hiding = self.0.range_mut(floor + 1..).rev();
             if let Some((_, version)) = hiding.find(|(_, version)| version.may_hide() && version.state == State::Open) {
                 version.state = State::Done;
@@ -160,7 +162,7 @@ impl RowVersions {
     }
 }
 
-/// What was asked of a register.
+/// An operation on a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     Read,
@@ -170,28 +172,30 @@ pub(crate) enum Ask {
     Swap(i64, i64),
     /// If it has this value.
     Delete(i64),
-    /// Whatever it has.
+    /// Unconditionally.
     Put(i64),
-    /// Whatever it has, dated ahead by the client, above all such before: what conditional statements do behind it must stand above it.
+    /// Unconditionally, with a client timestamp in the future, above all such before: later conditional statements must
+    /// get a timestamp above it.
     PutAhead(i64),
-    /// Whatever it has, to nothing.
+    /// Unconditional deletion.
     Erase,
 }
 
-/// An operation on one register. Moments are turns.
+/// An operation on one register. Times are counts of polls.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) ask: Ask,
     pub(crate) begin: u64,
-    /// `None`: not answered.
+    /// `None` means not answered.
     pub(crate) end: Option<u64>,
     /// Whether it was applied (always for reads).
     pub(crate) applied: bool,
-    /// What a read, or a refusal, has shown.
+    /// The value that a read, or a refusal, returned.
     pub(crate) shown: Option<i64>,
 }
 
-/// One register: a row that only conditional statements touch, and writes that a client dates ahead; or only unconditional ones that the server dates.
+/// One register: a row with conditional statements only, and writes with client timestamps in the future; or with
+/// unconditional writes with server timestamps only.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Register {
     pub(crate) initial: Option<i64>,
@@ -199,7 +203,7 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    /// Whether there is an order of the operations that explains every answer.
+    /// Whether some order of the operations explains every answer.
     pub(crate) fn is_linearizable(&self) -> bool {
         assert!(self.operations.len() <= 128, "a history too long to judge");
         let answered = self.operations.iter().filter(|one| one.end.is_some()).count();
@@ -232,7 +236,7 @@ impl Register {
     }
 }
 
-/// The value after an operation; `None` when it cannot have been answered so.
+/// The value after an operation. `None` means this answer is impossible.
 fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
     let (applies, next) = match one.ask {
         Ask::Read => (true, value),
@@ -243,7 +247,7 @@ fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
         Ask::Erase => (true, None),
     };
     if one.end.is_none() {
-        // Nobody saw it: it matters only where it does something.
+        // No client saw its answer: it matters only if it has an effect.
         return (applies && one.ask != Ask::Read).then_some(next);
     }
     if applies != one.applied {
@@ -263,7 +267,7 @@ pub(crate) struct Counter {
     pub(crate) attempted: i64,
 }
 
-/// Rows that come once, in a table that is truncated.
+/// Rows that are written once, in a table that is truncated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Truncated {
     /// By key: when it began, and when it was acknowledged.
@@ -273,7 +277,7 @@ pub(crate) struct Truncated {
 }
 
 impl Truncated {
-    /// Judges a whole read that began at this moment.
+    /// Checks the result of a complete read that began at this time.
     pub(crate) fn judge(&self, began: u64, seen: &BTreeSet<i64>) -> Result<(), String> {
         for key in seen {
             let Some((_, acknowledged)) = self.rows.get(key) else {
@@ -332,7 +336,7 @@ mod tests {
         // Two swaps of one value: one of them must fail.
         let swap = |to, begin, end| operation(Ask::Swap(1, to), begin, end, true, None);
         assert!(!of(&[insert.clone(), swap(2, 3, Some(9)), swap(3, 3, Some(9))]));
-        // A write that hides nothing, since it is dated below the one before it.
+        // A write that hides nothing, because its timestamp is below the one before it.
         let put = |to, begin| operation(Ask::Put(to), begin, Some(begin + 1), true, None);
         let read = |begin, value| operation(Ask::Read, begin, Some(begin + 1), true, value);
         assert!(of(&[put(1, 0), put(2, 3), read(5, Some(2))]));
@@ -340,7 +344,7 @@ mod tests {
         let erase = operation(Ask::Erase, 3, Some(4), true, None);
         assert!(of(&[put(1, 0), erase.clone(), read(5, None)]));
         assert!(!of(&[put(1, 0), erase, read(5, Some(1))]));
-        // One that nobody answered may have happened, but not between.
+        // An operation without an answer may have taken effect, but not in between.
         let lost = swap(2, 3, None);
         let read = |begin, value| operation(Ask::Read, begin, Some(begin + 1), true, Some(value));
         assert!(of(&[insert.clone(), lost.clone(), read(5, 1), read(8, 2)]));

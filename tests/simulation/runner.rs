@@ -1,4 +1,4 @@
-//! One thread, one generator of chance: which task goes on next is drawn, so that a seed is an order of events.
+//! One thread, one random generator: it chooses the next task, so that a seed determines the order of events.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use helenus::partition::store::Medium;
 
-/// Turns without anything to do after which nothing is expected to come any more: tasks of the database's own have had theirs.
+/// Idle polls after which no more events are expected: tasks of the database itself have then run.
 const IDLE_TURNS: u32 = 64;
 
-/// What has happened, as lines and as one number.
+/// The events, as lines and as one hash.
 pub(crate) struct Log {
     hash: u64,
     lines: Vec<String>,
-    /// Every line is printed as it comes.
+    /// Prints every line as it is added.
     pub(crate) is_loud: bool,
 }
 
@@ -43,12 +43,12 @@ impl Log {
         self.hash
     }
 
-    /// The lines that tell of a failure: those that name it, and the last ones.
+    /// The lines that explain a failure: those that name it, and the last ones.
     pub(crate) fn trace(&self, about: &str, last: usize) -> Vec<String> {
         let begins = self.lines.len().saturating_sub(last);
         let numbered = self.lines.iter().enumerate();
-        let told = numbered.filter(|(place, line)| *place >= begins || (!about.is_empty() && line.contains(about)));
-        told.map(|(place, line)| format!("{place:6} {line}")).collect()
+        let kept = numbered.filter(|(place, line)| *place >= begins || (!about.is_empty() && line.contains(about)));
+        kept.map(|(place, line)| format!("{place:6} {line}")).collect()
     }
 }
 
@@ -66,16 +66,16 @@ struct Task {
     flag: Arc<Flag>,
 }
 
-/// What one turn came to.
+/// The outcome of one step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Something went on.
+    /// Something proceeded.
     Worked,
-    /// Nothing can go on by itself.
+    /// Nothing can proceed by itself.
     Idle,
 }
 
-/// The tasks of one life of the database, and the medium under it.
+/// The tasks of one run of the database, and its medium.
 pub(crate) struct Runner {
     tasks: Vec<Task>,
     medium: Medium,
@@ -105,7 +105,7 @@ impl Runner {
         self.tasks.len()
     }
 
-    /// Drops a task where it is, as a connection that goes does with its request. Its name.
+    /// Drops a task where it is, as a closing connection drops its request. Returns its name.
     pub(crate) fn cancel_one(&mut self) -> Option<String> {
         if self.tasks.is_empty() {
             return None;
@@ -114,7 +114,7 @@ impl Runner {
         Some(self.tasks.swap_remove(place).name)
     }
 
-    /// One step of one task, or of the medium, whichever is drawn.
+    /// One step of a task, or of the medium, chosen at random.
     pub(crate) async fn turn(&mut self) -> Turn {
         for _ in 0..IDLE_TURNS {
             let ready: Vec<usize> = (0..self.tasks.len())
@@ -134,7 +134,7 @@ impl Runner {
                 tokio::task::yield_now().await;
                 return Turn::Worked;
             }
-            // Tasks that the database has begun itself.
+            // Tasks that the database itself spawned.
             tokio::task::yield_now().await;
         }
         Turn::Idle
@@ -151,7 +151,7 @@ impl Runner {
     }
 }
 
-/// Lets others go first once.
+/// Yields to other tasks once.
 pub(crate) async fn pass() {
     let mut is_woken = false;
     std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! One seed: a database that lives, dies and lives again on one medium, its clients, and what they may be answered.
+//! One seed: a database that runs, crashes and runs again on one medium, its clients, and the answers they may receive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,16 +26,17 @@ pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 /// Logical partitions and rows of each in table `t`.
 pub(crate) const KEYS: i32 = 10;
 pub(crate) const ROWS: i32 = 5;
-/// Pairs of rows of table `p`, registers of table `r`, registers of table `w`, which are numbered behind those of `r`, counters.
+/// Pairs of rows of table `p`, registers of table `r`, registers of table `w`, which are numbered after those of `r`,
+/// counters.
 pub(crate) const PAIRS: usize = 4;
 pub(crate) const REGISTERS: usize = 3;
 pub(crate) const PLAIN_REGISTERS: usize = 2;
 pub(crate) const COUNTERS: usize = 3;
 
-/// Turns in which what is in work must come to rest once nothing new is asked.
+/// Polls within which all operations in progress must end once clients are idle.
 const TURNS_TO_REST_MAX: u32 = 200_000;
 
-/// A scan that goes on page by page, over whatever happens between.
+/// A scan that proceeds page by page, whatever happens between pages.
 pub(crate) struct Scan {
     pub(crate) number: u64,
     pub(crate) text: String,
@@ -47,23 +48,23 @@ pub(crate) struct Scan {
     /// What was certain of each row when it began.
     pub(crate) floors: BTreeMap<(i32, i32), i64>,
     pub(crate) epoch: u64,
-    pub(crate) life: u32,
+    pub(crate) run: u32,
     pub(crate) is_busy: bool,
 }
 
 /// A physical partition as it was served: id, epoch, lower, upper, store.
 type Range = (u64, u64, i64, i64, u32);
 
-/// What was seen of a table's map.
+/// The partition maps seen of a table.
 #[derive(Default)]
 struct Seen {
     epoch: u64,
-    /// The lists by epoch, as they were served.
+    /// The partition maps by epoch, as they were published.
     lists: BTreeMap<u64, Vec<Range>>,
     ranges: BTreeMap<u64, Range>,
 }
 
-/// A table that comes and goes.
+/// A table that is created and dropped repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existence {
     Is,
@@ -71,22 +72,22 @@ pub(crate) enum Existence {
     Unknown,
 }
 
-/// What all tasks of a seed share.
+/// State that all tasks of a seed share.
 pub(crate) struct World {
     pub(crate) random: RefCell<fastrand::Rng>,
     pub(crate) log: Rc<RefCell<Log>>,
     pub(crate) marks: RefCell<Marks>,
     pub(crate) clock: Clock,
     pub(crate) medium: Medium,
-    pub(crate) life: Cell<u32>,
+    pub(crate) run: Cell<u32>,
     pub(crate) turn: Cell<u64>,
     pub(crate) stopping: Cell<bool>,
     failure: RefCell<Option<String>>,
     numbers: Cell<i64>,
     pub(crate) is_indexed: bool,
-    /// Most of what is asked is asked of one register, and more requests are dropped.
+    /// Most requests concern one register, and more of them are dropped.
     pub(crate) is_narrow: bool,
-    /// Table `y` has no grace: what is deleted or expired there is forgotten by the next sweep.
+    /// Table `y` has no grace: the next sweep removes what is deleted or expired there.
     pub(crate) is_graceless: bool,
 
     pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
@@ -101,12 +102,12 @@ pub(crate) struct World {
     pub(crate) tables: RefCell<[Existence; 2]>,
     pub(crate) scans: RefCell<Vec<Scan>>,
     maps: RefCell<BTreeMap<String, Seen>>,
-    /// Operations in work: what each does, its client, and the epoch of `t` when it began.
+    /// Operations in progress: what each does, its client, and the epoch of `t` when it began.
     pub(crate) in_work: RefCell<BTreeMap<u64, (&'static str, u64)>>,
     pub(crate) sizes: RefCell<PartitionSizes>,
     /// Tables of which a physical partition may have been moved to another store.
     pub(crate) moved: RefCell<BTreeSet<String>>,
-    /// Whether the rows of a batch may lie in several stores in this life; then they are seen together only at rest.
+    /// Whether the rows of a batch may lie in several stores in this run; then they are seen together only at rest.
     pub(crate) pairs_apart: Cell<bool>,
 }
 
@@ -116,7 +117,7 @@ pub(crate) struct Server {
     pub(crate) session: SessionState,
 }
 
-/// An operation in work; forgotten when it ends or is dropped.
+/// An operation in progress; removed when it ends or is dropped.
 pub(crate) struct InWork {
     world: Rc<World>,
     number: u64,
@@ -129,15 +130,15 @@ impl Drop for InWork {
     }
 }
 
-/// A cell of an answer: all our columns are whole numbers or booleans.
+/// The cells of one row of a result: all columns are whole numbers or booleans.
 pub(crate) type Line = Vec<Option<i64>>;
 
 /// How a statement ended.
 pub(crate) enum Outcome {
     Done(Vec<Line>, Option<Bytes>),
-    /// It did not happen.
+    /// It had no effect.
     Refused(String),
-    /// It may have happened.
+    /// It may have had an effect.
     Unknown(String),
 }
 
@@ -160,7 +161,7 @@ impl World {
             marks: RefCell::default(),
             clock: Clock::manual(NOW_MICROS),
             medium,
-            life: Cell::new(0),
+            run: Cell::new(0),
             turn: Cell::new(0),
             stopping: Cell::new(false),
             failure: RefCell::default(),
@@ -194,13 +195,13 @@ impl World {
         self.marks.borrow_mut().note(mark);
     }
 
-    /// A number that was never given before: a write's timestamp and value.
+    /// A number that was never used before: a write's timestamp and value.
     pub(crate) fn number(&self) -> i64 {
         self.numbers.set(self.numbers.get() + 1);
         self.numbers.get()
     }
 
-    /// The first thing that was wrong.
+    /// Records a failure; only the first one counts.
     pub(crate) fn fail(&self, about: &str, what: String) {
         let mut failure = self.failure.borrow_mut();
         if failure.is_none() {
@@ -235,7 +236,7 @@ impl World {
         }
     }
 
-    /// Judges the maps of all tables that stay: cover, epochs, owners.
+    /// Checks the maps of all tables that stay: cover, epochs, owners.
     pub(crate) fn check_maps(&self, database: &Database) {
         let mut tables: BTreeMap<String, Vec<Range>> = BTreeMap::new();
         for part in database
@@ -268,7 +269,7 @@ impl World {
             }
             for range in &list {
                 let before = seen.ranges.insert(range.0, *range);
-                // A move leaves its number and range, and begins an epoch.
+                // A move keeps the id and range, and starts an epoch.
                 let is_same = |before: &Range| {
                     let is_moved = before.1 < range.1 && self.moved.borrow().contains(&table);
                     *before == *range || (is_moved && (before.2, before.3) == (range.2, range.3))
@@ -316,7 +317,7 @@ impl World {
         of_table.map(|part| (part.id, part.store)).collect()
     }
 
-    /// Judges the stores of a database that has just been opened and is at rest: those that lists name are there, and no others.
+    /// Checks the stores of a database that was just opened and is at rest: exactly those in the partition maps exist.
     fn check_stores(&self, database: &Database) {
         let named: BTreeSet<u32> = database.figures().partitions().iter().map(|part| part.store).collect();
         let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).collect();
@@ -344,7 +345,7 @@ impl World {
 }
 
 impl Server {
-    /// Runs a statement of a driver that gives timestamps.
+    /// Runs a statement as a driver that sends timestamps.
     pub(crate) async fn ask(&self, world: &Rc<World>, text: &str, params: QueryParams) -> Outcome {
         let number = world.number();
         world
@@ -427,17 +428,18 @@ impl Server {
                 }
             }
         };
-        let told = match &outcome {
+        let shown = match &outcome {
             Outcome::Done(lines, state) => format!("{lines:?}{}", if state.is_some() { " …" } else { "" }),
             Outcome::Refused(text) => format!("refused: {text}"),
             Outcome::Unknown(text) => format!("unknown: {text}"),
         };
-        world.log.borrow_mut().note(format!("told {number} {told}"));
+        world.log.borrow_mut().note(format!("answered {number} {shown}"));
         outcome
     }
 }
 
-/// Rows as numbers: of a collection (a count, then elements of eight bytes, each behind its length) the count and these.
+/// Rows as numbers: for a collection (a count, then elements of eight bytes, each after its length) the count and
+/// these.
 fn lines(rows: &helenus::cql::Rows) -> Vec<Line> {
     let mut content = rows.content.as_ref();
     let mut lines = Vec::new();
@@ -474,14 +476,14 @@ pub(crate) fn token(key: i32) -> i64 {
     Token::of(&key.to_be_bytes()).value()
 }
 
-/// What is asked of a simulation.
+/// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) is_loud: bool,
 }
 
-/// What came of one.
+/// The result of a simulation.
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) failure: Option<String>,
@@ -491,19 +493,19 @@ pub(crate) struct Report {
     pub(crate) marks: Marks,
 }
 
-/// Runs one seed to its end, or to the first thing that is wrong.
+/// Runs one seed to its end, or to the first failure.
 pub(crate) fn simulate(plan: Plan) -> Report {
     let world = World::new(plan.seed, plan.is_loud);
-    let lives = 2 + world.below(4);
-    for life in 0..lives {
-        world.life.set(u32::try_from(life).unwrap());
+    let runs = 2 + world.below(4);
+    for run in 0..runs {
+        world.run.set(u32::try_from(run).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        let is_last = life + 1 == lives;
-        runtime.block_on(live(&world, is_last));
-        // Whatever the database has begun by itself ends here, wherever it is.
+        let is_last = run + 1 == runs;
+        runtime.block_on(one_run(&world, is_last));
+        // Tasks that the database spawned end here, wherever they are.
         drop(runtime);
         if world.failure().is_some() {
             break;
@@ -546,8 +548,8 @@ fn crash(world: &Rc<World>) {
     (0..world.medium.torn()).for_each(|_| world.mark(Mark::WriteTorn));
 }
 
-/// From one start of the database to its end.
-async fn live(world: &Rc<World>, is_last: bool) {
+/// One run, from one start of the database to its end.
+async fn one_run(world: &Rc<World>, is_last: bool) {
     let log = Rc::clone(&world.log);
     let mut runner = Runner::new(world.medium.clone(), world.below(u64::MAX), log);
     world.stopping.set(false);
@@ -560,7 +562,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
             match Database::open(world.options()).await {
                 Ok(database) => {
                     let session = SessionState {
-                        keyspace: (world.life.get() > 0).then(|| Arc::from("ks")),
+                        keyspace: (world.run.get() > 0).then(|| Arc::from("ks")),
                         ..SessionState::default()
                     };
                     *opened.borrow_mut() = Some(Rc::new(Server { database, session }));
@@ -570,8 +572,8 @@ async fn live(world: &Rc<World>, is_last: bool) {
         };
         runner.spawn("open".to_owned(), opening);
     }
-    if world.life.get() > 0 && !is_last && world.chance(150) {
-        // Killed again while it starts.
+    if world.run.get() > 0 && !is_last && world.chance(150) {
+        // Killed again during its start.
         for _ in 0..world.below(12) {
             turn(world, &mut runner).await;
         }
@@ -582,7 +584,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
     let Some(server) = opened.borrow_mut().take() else {
         return;
     };
-    let server = if world.life.get() == 0 {
+    let server = if world.run.get() == 0 {
         let Some(server) = Rc::into_inner(server) else { return };
         super::clients::begin(world, &mut runner, server).await
     } else {
@@ -595,7 +597,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
     if world.failure().is_some() {
         return;
     }
-    // In a narrow world what comes next is likely to follow from what was done though it failed.
+    // With few registers, later operations are likely to depend on an effect that was answered as failed.
     let done_but_failed_per_mille = |usually| if world.is_narrow { 200 } else { usually };
     world.medium.set_faults(match faults {
         0 => MediumFaults::default(),
@@ -686,7 +688,8 @@ async fn live(world: &Rc<World>, is_last: bool) {
     }
 }
 
-/// Takes replicas down, makes writes time out that were done, splits under requests that have looked their place up; or ends all that.
+/// Takes replicas down, makes writes time out that took effect, splits under requests that have resolved their
+/// partition; or ends all faults.
 fn disturb(world: &World, database: &Database) {
     let seed = world.below(1 << 30);
     let text = match world.below(6) {
@@ -721,7 +724,7 @@ async fn turn(world: &Rc<World>, runner: &mut Runner) -> Turn {
     runner.turn().await
 }
 
-/// Goes on until all that is in work is answered.
+/// Runs until every operation in progress is answered.
 pub(crate) async fn rest(world: &Rc<World>, runner: &mut Runner) {
     for _ in 0..TURNS_TO_REST_MAX {
         if turn(world, runner).await == Turn::Idle {
@@ -729,7 +732,7 @@ pub(crate) async fn rest(world: &Rc<World>, runner: &mut Runner) {
             if !is_dead && world.medium.end_pauses() > 0 {
                 continue;
             }
-            // What has to be removed first stays on a dead medium until the next start.
+            // A removal that must come first stays pending on a dead medium until the next start.
             let moves = world
                 .in_work
                 .borrow()

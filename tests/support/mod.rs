@@ -36,7 +36,7 @@ impl Client {
         Self::open_with(url, clock, ThroughputRules::default()).await
     }
 
-    /// How these databases are opened.
+    /// The options of these databases.
     pub(crate) fn options(url: &str, clock: Clock) -> Options {
         Options {
             url: url.parse().unwrap(),
@@ -69,12 +69,12 @@ impl Client {
         }
     }
 
-    /// Opens a database and makes the keyspace `ks`, in which it then is.
+    /// Opens a database, creates the keyspace `ks` and uses it.
     pub(crate) async fn with_keyspace(url: &str) -> Self {
         Self::open(url).await.in_keyspace().await
     }
 
-    /// Makes the keyspace `ks` and goes there.
+    /// Creates the keyspace `ks` and uses it.
     pub(crate) async fn in_keyspace(self) -> Self {
         let mut client = self;
         client
@@ -107,7 +107,7 @@ impl Client {
         printed(&self.ok(text).await)
     }
 
-    /// One page of a query, and where the next starts.
+    /// One page of a query, and where the next begins.
     pub(crate) async fn page(
         &self,
         text: &str,

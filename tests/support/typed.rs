@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use helenus::engine::RowSink;
 
-/// Keeps the rows of a read as values; null is `None`.
+/// Collects the rows of a read as values; null is `None`.
 #[derive(Debug, Default)]
 pub(crate) struct TypedRows {
     pub(crate) rows: Vec<Vec<Option<Bytes>>>,

@@ -1,4 +1,4 @@
-//! What LIST ROLES, LIST USERS and LIST PERMISSIONS answer.
+//! The answers to LIST ROLES, LIST USERS and LIST PERMISSIONS.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// As an answer has them.
+    /// The rows of an answer.
     pub(super) fn into_rows(self) -> Rows {
         let columns = self.columns.into_iter().map(|(name, ty)| ResultColumn {
             name: name.to_owned(),
@@ -94,7 +94,8 @@ pub(super) fn users(roles: &Roles, names: &[RoleName]) -> List {
     }
 }
 
-/// LIST PERMISSIONS of a role with those that it was granted, or of all; on these resources, or on all. `None`: there are none.
+/// LIST PERMISSIONS of a role with those that it was granted, or of all; on these resources, or on all. `None` means
+/// there are none.
 pub(super) fn permissions(
     roles: &Roles,
     of: Option<&str>,

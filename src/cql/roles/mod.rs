@@ -1,12 +1,12 @@
-//! Roles at work: logins, permissions, and the statements that change them.
+//! Roles: logins, permissions, and the statements that change them.
 //!
 //! ```text
 //! AUTH_RESPONSE ─► RoleService::is_known, ::is_right ─► a role
-//! request ───────► needed::Permitted, by the snapshot of this moment
+//! request ───────► needed::Permitted, by the current snapshot
 //! CREATE ROLE … ─► statements::Judge ─► store::statements ─► one logged batch ─► the next snapshot
 //! ```
-//! The snapshot is in memory; rows of `system_auth` are what it is read from at the start, and again when a client writes there.
-//! Changes are made one at a time. One that fails is looked up in the rows before the next.
+//! The snapshot is in memory; it is read from rows of `system_auth` at the start, and again when a client writes there.
+//! Changes are made one at a time. The result of a failed change is resolved from the rows before the next change.
 
 mod list;
 pub(super) mod needed;
@@ -34,19 +34,19 @@ use crate::engine;
 use crate::roles::{Permission, Resource, RoleName, Roles, password};
 use crate::schema::Schema;
 
-/// Passwords that are hashed at once: each takes a processor for some 50 ms.
+/// Most passwords that are hashed at once: each takes a core for some 50 ms.
 const HASHED_AT_ONCE: usize = 2;
 
-/// Statements of one batch; a change of more rows takes several.
+/// Most statements of one batch; a change of more rows takes several.
 const BATCH_STATEMENTS_MAX: usize = 1000;
 
-/// Time in which a role's password is not changed a second time, as in Cassandra: a change costs a hash, and a client that repeats it
-/// would keep others from logging in. (`cassandra.role_password_update_min_interval_ms`, 5,000.)
+/// The interval within which a role's password cannot be changed again, as in Cassandra: a change costs a hash, and a
+/// client that repeats it would keep others from logging in. (`cassandra.role_password_update_min_interval_ms`, 5,000.)
 const PASSWORD_CHANGE_INTERVAL: Duration = Duration::from_millis(5000);
 
-/// What a server with logins is started with.
+/// Options of a server with logins.
 pub struct RoleOptions {
-    /// The superuser that is made where no role is stored, and its password.
+    /// The superuser that is created if no role is stored, and its password.
     pub superuser: (String, String),
     /// How passwords are hashed.
     pub hashing: Hashing,
@@ -56,14 +56,14 @@ pub struct RoleOptions {
 pub struct Hashing {
     /// Rounds, as a power of two: within [`password::COSTS`].
     pub cost: u32,
-    /// Gives a salt that no password had before; `None`: there is no randomness, and the password is not hashed.
+    /// Returns a fresh salt. `None` means there is no randomness, and the password is not hashed.
     pub salt: fn() -> Option<[u8; 16]>,
-    /// Key of the digests of passwords that were right, so that they cannot be compared with digests from elsewhere.
+    /// Key of the digests of correct passwords, so that they cannot be compared with digests from elsewhere.
     pub key: [u8; 16],
 }
 
 impl std::fmt::Debug for RoleOptions {
-    /// Never the password.
+    /// Prints no password.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("RoleOptions")
             .field("superuser", &self.superuser.0)
@@ -71,14 +71,14 @@ impl std::fmt::Debug for RoleOptions {
     }
 }
 
-/// How the superuser of the options stands to the roles that are stored.
+/// The stored roles compared with the superuser of the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstRole {
-    /// It is a role, and the password of the options is its password.
+    /// The role exists, with the password of the options.
     Right,
-    /// It is a role with another password.
+    /// The role exists, with another password.
     OtherPassword,
-    /// There are roles, and it is none of them.
+    /// There are roles, but not this one.
     Missing,
 }
 
@@ -88,7 +88,7 @@ pub struct HashTurn {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Why a role with the right password or certificate is not let in. Texts are Cassandra's.
+/// Why a role with the right password or certificate is refused. Texts are Cassandra's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoLogin {
     /// It may not log in.
@@ -96,7 +96,7 @@ pub enum NoLogin {
     NotPermitted(String),
 }
 
-/// A password that was right: digest of it, and the hash that it was right for.
+/// A correct password: its digest, and the hash that it matched.
 struct Known {
     salted_hash: String,
     digest: [u8; 32],
@@ -110,11 +110,11 @@ pub struct RoleService {
     known: Mutex<HashMap<RoleName, Known>>,
     turns: Arc<Semaphore>,
     hashing: Hashing,
-    /// When passwords were last set, by role: those of the last [`PASSWORD_CHANGE_INTERVAL`].
+    /// When passwords were last set, by role, within the last [`PASSWORD_CHANGE_INTERVAL`].
     set: Mutex<HashMap<RoleName, Duration>>,
 }
 
-/// Whether a change failed that may have been stored.
+/// Whether a change failed that may have been stored nevertheless.
 #[derive(Default)]
 struct Doubt(bool);
 
@@ -136,7 +136,8 @@ impl RoleService {
         }
     }
 
-    /// Refuses to set a role's password again so soon. As in Cassandra this asks nothing of a new role, and HASHED PASSWORD passes.
+    /// Refuses to set a role's password again so soon. As in Cassandra this does not apply to a new role, nor to HASHED
+    /// PASSWORD.
     fn limit_passwords(&self, name: &str, now: Duration) -> Result<(), RoleRefusal> {
         let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = |at: &Duration| now.saturating_sub(*at) <= PASSWORD_CHANGE_INTERVAL;
@@ -149,8 +150,8 @@ impl RoleService {
         Ok(())
     }
 
-    /// Notes whose passwords were set, and forgets what was long ago.
-    fn note_passwords(&self, before: &Roles, after: &Roles, now: Duration) {
+    /// Records whose passwords were set, and removes old entries.
+    fn record_passwords(&self, before: &Roles, after: &Roles, now: Duration) {
         let hash = |roles: &Roles, name: &str| roles.get(name).and_then(|role| role.salted_hash.clone());
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         set.retain(|_, at| now.saturating_sub(*at) <= PASSWORD_CHANGE_INTERVAL);
@@ -162,7 +163,7 @@ impl RoleService {
         }
     }
 
-    /// The roles of this moment.
+    /// The current roles.
     pub(super) fn load(&self) -> arc_swap::Guard<Arc<Roles>> {
         self.current.load()
     }
@@ -174,7 +175,8 @@ impl RoleService {
         digest.finalize().into()
     }
 
-    /// Whether this password has been right for this role, and the role's password has not changed since: as fast as a comparison.
+    /// Whether this password was correct before for this role, and the role's password has not changed since: as fast
+    /// as a comparison.
     #[must_use]
     pub fn is_known(&self, role: &str, password: &[u8]) -> bool {
         let digest = self.digest(password);
@@ -188,7 +190,7 @@ impl RoleService {
             .is_some_and(|known| known.salted_hash == hash && known.digest == digest)
     }
 
-    /// Waits for the right to hash a password. `None` never comes: the turns are never closed.
+    /// Waits for the right to hash a password. Never returns `None`: the semaphore is never closed.
     pub async fn turn(&self) -> Option<HashTurn> {
         Arc::clone(&self.turns)
             .acquire_owned()
@@ -197,8 +199,8 @@ impl RoleService {
             .map(|permit| HashTurn { _permit: permit })
     }
 
-    /// Whether a password is a role's: by its hash, which takes long, and as long for a role that is not there. The turn is held
-    /// until the hash is made, also when the caller goes away.
+    /// Whether a password is a role's, by its hash. This takes long, and as long for a role that does not exist. The
+    /// permit is held until the hash is made, even if the caller drops the future.
     pub async fn is_right(&self, role: &str, password: Vec<u8>, turn: HashTurn) -> bool {
         let hash = self.load().get(role).and_then(|role| role.salted_hash.clone());
         let digest = self.digest(&password);
@@ -221,7 +223,7 @@ impl RoleService {
         is_right
     }
 
-    /// The role that ADD IDENTITY has bound to an identity.
+    /// The role that ADD IDENTITY bound to an identity.
     #[must_use]
     pub fn role_of(&self, identity: &str) -> Option<String> {
         self.load()
@@ -230,10 +232,10 @@ impl RoleService {
             .map(|role| role.as_ref().to_owned())
     }
 
-    /// Whether a role whose password or certificate was right is let in.
+    /// Whether a role whose password or certificate was right may log in.
     ///
     /// # Errors
-    /// When it may not log in.
+    /// The role may not log in.
     pub fn admit(&self, role: &str) -> Result<(), NoLogin> {
         if self.load().get(role).is_some_and(|role| role.can_login) {
             return Ok(());
@@ -241,7 +243,7 @@ impl RoleService {
         Err(NoLogin::NotPermitted(role.to_owned()))
     }
 
-    /// Whether a role may read every keyspace: what figures of all of them need.
+    /// Whether a role may read every keyspace, which figures of all keyspaces require.
     #[must_use]
     pub fn may_read_all(&self, role: &str) -> bool {
         self.load().allows(role, Permission::Select, &Resource::AllKeyspaces)
@@ -277,16 +279,17 @@ impl RoleService {
 }
 
 impl Database {
-    /// Asks clients for roles from now on: reads those that are stored, and makes the superuser of the options where none is.
+    /// Requires roles of clients from now on: reads the stored ones, and creates the superuser of the options if there
+    /// are none.
     ///
     /// # Errors
-    /// When rows of `system_auth` cannot be read or written.
+    /// Rows of `system_auth` cannot be read or written.
     pub async fn enable_roles(&self, options: RoleOptions) -> Result<FirstRole, Error> {
         let (name, password) = options.superuser;
         let service = Arc::new(RoleService::new(options.hashing));
         let stored = self.stored_roles().await?;
         let schema = Arc::clone(&self.engine().catalog.load().schema);
-        let mut next = stored.without_resources(|resource| is_gone(&schema, resource));
+        let mut next = stored.without_resources(|resource| is_dropped(&schema, resource));
         let is_first = stored.by_name.is_empty();
         if is_first {
             next = service.with_superuser(&next, &name, password.clone()).await?;
@@ -306,11 +309,11 @@ impl Database {
         Ok(first)
     }
 
-    /// Gives a role this password, the right to log in, and all other rights; makes it where there is none. For a server that is not
-    /// serving, when no password is known any more.
+    /// Sets a role's password and gives it the right to log in and all other rights; creates it if necessary. For a
+    /// server that is not serving, when all passwords are lost.
     ///
     /// # Errors
-    /// When rows of `system_auth` cannot be read or written.
+    /// Rows of `system_auth` cannot be read or written.
     pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<(), Error> {
         let service = RoleService::new(hashing);
         let stored = self.stored_roles().await?;
@@ -318,13 +321,13 @@ impl Database {
         self.store_roles(&stored, &next).await
     }
 
-    /// The roles, for logins; `None`: no role is asked for.
+    /// The roles, for logins. `None` means no role is required.
     #[must_use]
     pub fn roles(&self) -> Option<&Arc<RoleService>> {
         self.roles.get()
     }
 
-    /// Carries out a statement about roles.
+    /// Executes a statement about roles.
     pub(super) async fn change_roles(
         &self,
         session: &SessionState,
@@ -360,14 +363,15 @@ impl Database {
                     let hash = service.hash(password).await?;
                     next = next.with(&name, |role| role.salted_hash = Some(hash));
                 }
-                service.note_passwords(&roles, &next, now);
+                service.record_passwords(&roles, &next, now);
                 self.publish_roles(service, &mut doubt, &roles, next).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
         }
     }
 
-    /// After a change of the schema: grants what a creator may do with what is new, and revokes what was granted on what is gone.
+    /// After a schema change: grants the creator permissions on a new object, and revokes all permissions on a dropped
+    /// one.
     pub(super) async fn follow_schema(&self, session: &SessionState, change: &SchemaChange) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
             return Ok(());
@@ -385,14 +389,14 @@ impl Database {
             }
             (ChangeKind::Dropped, _) => {
                 let schema = Arc::clone(&self.engine().catalog.load().schema);
-                roles.without_resources(|resource| is_gone(&schema, resource))
+                roles.without_resources(|resource| is_dropped(&schema, resource))
             }
             _ => return Ok(()),
         };
         self.publish_roles(service, &mut doubt, &roles, next).await
     }
 
-    /// Reads the roles again, since a client wrote rows of `system_auth`.
+    /// Reads the roles again, because a client wrote rows of `system_auth`.
     pub(super) async fn reload_roles(&self) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
             return Ok(());
@@ -435,7 +439,7 @@ impl Database {
         Ok(())
     }
 
-    /// Boxed with its type written out, since a query may lead to a statement about roles, and that here.
+    /// Boxed with an explicit type, because a query may lead to a statement about roles, and that back here.
     fn stored_roles(&self) -> BoxFuture<'_, Result<Roles, Error>> {
         Box::pin(async {
             let mut read = [const { Vec::new() }; 4];
@@ -451,7 +455,7 @@ impl Database {
     }
 }
 
-/// What a creator is granted permissions on.
+/// The resources on which a creator is granted permissions.
 fn created(change: &SchemaChange) -> Vec<Resource> {
     let keyspace = change.keyspace.as_str();
     match change.target {
@@ -465,7 +469,7 @@ fn created(change: &SchemaChange) -> Vec<Resource> {
 }
 
 /// Whether a resource was dropped.
-fn is_gone(schema: &Schema, resource: &Resource) -> bool {
+fn is_dropped(schema: &Schema, resource: &Resource) -> bool {
     match resource {
         Resource::Keyspace(keyspace) | Resource::AllTables(keyspace) | Resource::AllFunctionsIn(keyspace) => {
             !schema.keyspaces.contains_key(keyspace.as_ref())

@@ -1,4 +1,5 @@
-//! What a plan needs a role to be allowed. Checked at each execution, so that a REVOKE holds for statements prepared before it.
+//! The permissions that a plan needs. Checked at each execution, so that a REVOKE affects statements prepared before
+//! it.
 
 use grammar::ast::{DropKind, Name, QualifiedName, Statement};
 
@@ -7,10 +8,10 @@ use crate::planner::Plan;
 use crate::roles::{Permission, Resource, Roles};
 use crate::schema::{Schema, Table, system};
 
-/// Tables of `system` that every role may read, since drivers and tools do.
+/// Tables of `system` that every role may read, because drivers and tools do.
 const READABLE: [&str; 5] = ["local", "peers", "peers_v2", "size_estimates", "table_estimates"];
 
-/// A role's permissions at one moment.
+/// A role's permissions at one time.
 #[derive(Clone, Copy)]
 pub(in crate::cql) struct Permitted<'a> {
     pub(in crate::cql) roles: &'a Roles,
@@ -18,12 +19,12 @@ pub(in crate::cql) struct Permitted<'a> {
     /// The keyspace of unqualified names.
     pub(in crate::cql) keyspace: Option<&'a str>,
     pub(in crate::cql) schema: &'a Schema,
-    /// This server's.
+    /// This server's data center.
     pub(in crate::cql) data_center: &'a str,
 }
 
 impl<'a> Permitted<'a> {
-    /// A role may use this data center.
+    /// Checks that the role may use this data center.
     pub(in crate::cql) fn data_center(self) -> Result<(), RoleRefusal> {
         let role = self.roles.get(self.role);
         let Some(names) = role.and_then(|role| role.data_centers.as_ref()) else {
@@ -35,7 +36,7 @@ impl<'a> Permitted<'a> {
         Err(RoleRefusal::NoAccess(self.data_center.to_owned()))
     }
 
-    /// A plan may be carried out. Statements about roles judge for themselves.
+    /// Checks that a plan may be executed. Statements about roles check themselves.
     pub(in crate::cql) fn plan(self, plan: &'a Plan) -> Result<(), RoleRefusal> {
         match plan {
             Plan::Select(plan) => self.select(&plan.table),
@@ -51,7 +52,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// A table may be written; one with a condition is read, too.
+    /// Checks that a table may be written; a write with a condition also needs to read.
     pub(in crate::cql) fn modify(self, table: &Table, is_conditional: bool) -> Result<(), RoleRefusal> {
         self.on_table(Permission::Modify, table)?;
         if is_conditional {
@@ -84,7 +85,7 @@ impl<'a> Permitted<'a> {
         base.map_or(table, |base| base)
     }
 
-    /// The base table of a view that is named. A view that is not there is refused where it is looked for.
+    /// Checks the base table of a named view. A missing view is refused at its look-up.
     fn on_view(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let keyspace = self.keyspace_of(name);
         let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
@@ -109,7 +110,7 @@ impl<'a> Permitted<'a> {
         Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource))
     }
 
-    /// A change of the schema. What no role may change is refused where it is planned.
+    /// Checks a schema change. The planner refuses changes that no role may make.
     fn change(self, statement: &'a Statement) -> Result<(), RoleRefusal> {
         use Permission::{Alter, Create, Drop};
         match statement {
@@ -137,12 +138,12 @@ impl<'a> Permitted<'a> {
             Statement::CreateAggregate(create) => self.on_functions(Create, &create.name),
             Statement::CreateTrigger(create) => self.on_named(Alter, &create.table),
             Statement::DropTrigger(drop) => self.on_named(Alter, &drop.table),
-            // The planner makes no plan of this kind of any other.
+            // The planner makes no plan of this kind from any other statement.
             _ => Ok(()),
         }
     }
 
-    /// The keyspace of a name; `None` where no permission is asked for: it is not known, or no role may change it.
+    /// The keyspace of a name. `None` means no permission is needed: it is unknown, or no role may change it.
     fn keyspace_of(self, name: &'a QualifiedName) -> Option<&'a str> {
         let keyspace = name.keyspace.as_ref().map(Name::as_str).or(self.keyspace);
         keyspace.filter(|keyspace| !system::is_name(keyspace))
@@ -169,7 +170,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// The table of an index. An index that is not there is refused where it is looked for.
+    /// Checks the table of an index. A missing index is refused at its look-up.
     fn on_index(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let Some(keyspace) = self
             .keyspace_of(name)

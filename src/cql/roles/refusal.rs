@@ -1,11 +1,11 @@
-//! What statements about roles, and the permissions of others, are refused for. Texts are Cassandra's.
+//! Refusals of statements about roles, and missing permissions. Texts are Cassandra's.
 
 use std::fmt;
 
 use crate::roles::{Permission, Resource, password};
 use crate::wire::response::ErrorCode;
 
-/// Why a statement is not carried out.
+/// Why a statement was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoleRefusal {
     /// The session has not logged in.
@@ -32,17 +32,17 @@ pub enum RoleRefusal {
     NoAccess(String),
     /// Roles granted to another role are listed.
     ListsRoles(String),
-    /// Permissions of another role are listed; `None`: of all.
+    /// Permissions of another role are listed. `None` means of all roles.
     ListsPermissions(Option<String>),
-    /// CREATE of a role that is there.
+    /// CREATE of an existing role.
     Exists(String),
-    /// A role that is not there.
+    /// A role that does not exist.
     Missing(String),
-    /// The same, in the words of ALTER, GRANT and REVOKE.
+    /// The same, with the text of ALTER, GRANT and REVOKE.
     MissingRole(String),
-    /// A resource that is not there, in the words of LIST.
+    /// A resource that does not exist, with the text of LIST.
     MissingListed(Resource),
-    /// A resource that is not there, in the words of GRANT and REVOKE.
+    /// A resource that does not exist, with the text of GRANT and REVOKE.
     MissingResource(String),
     /// The keyspace of a table is not known.
     NoKeyspace,
@@ -54,13 +54,13 @@ pub enum RoleRefusal {
     Options,
     /// HASHED PASSWORD that is no hash.
     Hash,
-    /// HASHED PASSWORD at a cost that logins would wait for too long.
+    /// HASHED PASSWORD with a cost that would make logins too slow.
     HashCost,
-    /// A role's password was set less than so many milliseconds ago.
+    /// A role's password was set less than this many milliseconds ago.
     PasswordTooSoon(String, u128),
-    /// Data centers that are not there.
+    /// Data centers that do not exist.
     DataCenters(Vec<String>),
-    /// Groups of addresses that are not there: there are none.
+    /// Groups of addresses that do not exist: there are none.
     CidrGroups(Vec<String>),
     /// DROP of the session's own role.
     DropsItself,
@@ -70,13 +70,13 @@ pub enum RoleRefusal {
     NoMember(String, String),
     /// None of the permissions has a meaning on the resource.
     NotApplicable(Resource),
-    /// GRANT of more than may be had on a keyspace of the system.
+    /// GRANT of more than is allowed on a keyspace of the system.
     OnSystem,
-    /// ADD IDENTITY of one that is there.
+    /// ADD IDENTITY of an existing one.
     IdentityExists(String),
-    /// DROP IDENTITY of one that is not there.
+    /// DROP IDENTITY of one that does not exist.
     IdentityMissing(String),
-    /// ADD IDENTITY to a role that is not there.
+    /// ADD IDENTITY to a role that does not exist.
     IdentityRole(String),
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for RoleRefusal {
             Self::AltersCidrs => out.write_str("Only superusers are allowed to alter access from CIDR groups."),
             Self::AltersOwn(option) => write!(out, "You aren't allowed to alter {option}"),
             Self::NoAccess(data_center) => write!(out, "You do not have access to this datacenter ({data_center})"),
-            // With a blank at its end, as in Cassandra.
+            // With a trailing blank, as in Cassandra.
             Self::ListsRoles(role) => write!(out, "You are not authorized to view roles granted to {role} "),
             Self::ListsPermissions(None) => out.write_str("You are not authorized to view everyone's permissions"),
             Self::ListsPermissions(Some(role)) => {

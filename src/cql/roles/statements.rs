@@ -1,6 +1,7 @@
-//! Statements about roles: what each comes to, by the roles of one moment. Pure: nothing is stored and nothing is hashed here.
+//! Statements about roles: the outcome of each, given the roles at one time. Pure: nothing is stored and nothing is
+//! hashed here.
 //!
-//! As in Cassandra a statement is authorized first, then validated, then carried out.
+//! As in Cassandra a statement is authorized first, then validated, then executed.
 
 use std::collections::BTreeSet;
 
@@ -11,24 +12,24 @@ use super::refusal::RoleRefusal;
 use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, password};
 use crate::schema::Schema;
 
-/// What a statement is judged by.
+/// The context in which a statement is checked.
 pub(super) struct Judge<'a> {
     pub(super) roles: &'a Roles,
-    /// Who asks.
+    /// The session's role.
     pub(super) role: &'a str,
     /// The keyspace of unqualified tables.
     pub(super) keyspace: Option<&'a str>,
     pub(super) schema: &'a Schema,
-    /// The data centers that there are.
+    /// The existing data centers.
     pub(super) data_centers: &'a [String],
 }
 
-/// What a statement comes to.
+/// The outcome of a statement.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// These are the roles afterwards.
+    /// The roles are changed.
     Change(Change),
-    /// These rows; `None`: no rows at all, not even columns.
+    /// Rows. `None` means an answer without rows or columns.
     Rows(Option<List>),
 }
 
@@ -36,7 +37,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) next: Roles,
-    /// A password to hash, and whose it is.
+    /// A password to hash, and its role.
     pub(super) password: Option<(RoleName, String)>,
 }
 
@@ -54,7 +55,7 @@ struct Options<'s> {
     login: Option<bool>,
     superuser: Option<bool>,
     has_options: bool,
-    /// `Some(None)`: all.
+    /// `Some(None)` means all.
     data_centers: Option<Option<&'s [String]>>,
     cidrs: Option<Option<&'s [String]>>,
 }
@@ -101,7 +102,7 @@ impl<'s> Options<'s> {
             && self.cidrs.is_none()
     }
 
-    /// The first option that a role may not change of itself.
+    /// The first option that a role may not change for itself.
     fn of_others(&self) -> Option<&'static str> {
         if self.login.is_some() {
             return Some("LOGIN");
@@ -132,7 +133,7 @@ impl<'s> Options<'s> {
         }
     }
 
-    /// Puts them into a role, all but a password that is yet to be hashed.
+    /// Sets them in a role, except for a password that is not hashed yet.
     fn set(&self, role: &mut Role) {
         role.is_superuser = self.superuser.unwrap_or(role.is_superuser);
         role.can_login = self.login.unwrap_or(role.can_login);
@@ -153,7 +154,7 @@ impl<'s> Options<'s> {
 }
 
 impl Judge<'_> {
-    /// What a statement comes to.
+    /// The outcome of a statement.
     pub(super) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
         match statement {
             Statement::CreateRole(create) => {
@@ -189,7 +190,7 @@ impl Judge<'_> {
                 Ok(Outcome::Rows(Some(list::users(self.roles, &names))))
             }
             Statement::ListPermissions(of) => self.list_permissions(of),
-            // The planner gives no other statement.
+            // The planner passes no other statement.
             _ => Ok(Outcome::Rows(None)),
         }
     }
@@ -209,7 +210,7 @@ impl Judge<'_> {
         Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource.clone()))
     }
 
-    /// The same of a role, in other words.
+    /// The same for a role, with another text.
     fn needs_on_role(&self, permission: Permission, role: &Resource) -> Result<(), RoleRefusal> {
         let needed = self.needs(permission, role);
         needed.map_err(|_| RoleRefusal::NotPrivileged(self.role.to_owned()))
@@ -450,7 +451,7 @@ impl Judge<'_> {
             ast::Resource::AllFunctions => Resource::AllFunctions,
             ast::Resource::AllFunctionsIn(keyspace) => Resource::AllFunctionsIn(keyspace.as_str().into()),
             ast::Resource::AllMbeans => Resource::AllMbeans,
-            // There are no functions of users and no MBeans.
+            // There are no user-defined functions and no MBeans.
             ast::Resource::Function { name, .. } => {
                 let keyspace = name.keyspace.as_ref().map(ast::Name::as_str).or(self.keyspace);
                 let keyspace = keyspace.ok_or(RoleRefusal::NoKeyspace)?;
@@ -482,11 +483,11 @@ impl Judge<'_> {
 /// A resource that a statement names.
 struct Named {
     of: Resource,
-    /// What is not there, as messages name it.
+    /// The missing object, as messages name it.
     missing: Option<String>,
 }
 
-/// The permissions that a statement names; `None`: all.
+/// The permissions that a statement names. `None` means all.
 fn requested(named: Option<&[ast::Permission]>) -> Permissions {
     let Some(named) = named else {
         return Permissions::of(&Permission::ALL);

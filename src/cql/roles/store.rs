@@ -1,12 +1,12 @@
-//! Roles as rows of `system_auth`, where Cassandra keeps them and tools look for them.
+//! Roles as rows of `system_auth`, as in Cassandra, so that tools find them.
 //!
 //! | table | row |
 //! | --- | --- |
 //! | `roles` | role: can_login, is_superuser, member_of, salted_hash |
-//! | `role_members` | role, member: what `member_of` says, the other way round |
+//! | `role_members` | role, member: the inverse of `member_of` |
 //! | `role_permissions` | role, resource: permissions |
-//! | `resource_role_permissons_index` | resource, role: the same, the other way round |
-//! | `network_permissions` | role: dcs; none: all data centers |
+//! | `resource_role_permissons_index` | resource, role: the inverse |
+//! | `network_permissions` | role: dcs; no row means all data centers |
 //! | `identity_to_role` | identity: role |
 //!
 //! Only the first, third, fifth and sixth are read back.
@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles};
 
-/// What reads roles back, in the order of [`load`]'s arguments.
+/// The queries that read roles back, in the order of [`load`]'s arguments.
 pub(super) const QUERIES: [&str; 4] = [
     "SELECT role, can_login, is_superuser, member_of, salted_hash FROM system_auth.roles",
     "SELECT role, resource, permissions FROM system_auth.role_permissions",
@@ -26,11 +26,11 @@ pub(super) const QUERIES: [&str; 4] = [
     "SELECT identity, role FROM system_auth.identity_to_role",
 ];
 
-/// Rows as answers have them.
+/// Rows as in an answer.
 pub(super) type Cells = Vec<Vec<Option<Bytes>>>;
 
-/// The roles of stored rows. A row of permissions of a role that is not there is passed over, and so is a resource or a permission
-/// that this server does not know: it allows nothing.
+/// The roles in stored rows. Rows with a missing role are skipped, and so is a resource or a permission that this
+/// server does not know: it allows nothing.
 pub(super) fn load([roles, permissions, networks, identities]: [Cells; 4]) -> Roles {
     let mut all = Roles::default();
     for row in &roles {
@@ -90,7 +90,7 @@ fn texts(cell: Option<&[u8]>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The statements that make one state of the other, in one batch.
+/// The statements that turn one state into the other, for one batch.
 pub(super) fn statements(before: &Roles, after: &Roles) -> Vec<String> {
     let mut texts = Vec::new();
     for (name, role) in &after.by_name {
@@ -194,7 +194,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A set's literal; `null` for an empty one, which is what a set without elements is.
+/// A set's literal; `null` for an empty one, because CQL stores an empty set as null.
 fn set<'t>(elements: impl Iterator<Item = &'t str>) -> String {
     let mut text = String::new();
     for element in elements {
@@ -225,8 +225,8 @@ mod tests {
                 "INSERT INTO system_auth.resource_role_permissons_index (resource, role) VALUES ('data/k/t', 'it''s')",
             ]
         );
-        let gone = statements(&after, &Roles::default());
-        assert_eq!(gone.len(), 3, "{gone:?}");
-        assert!(gone.iter().all(|text| text.starts_with("DELETE")), "{gone:?}");
+        let removed = statements(&after, &Roles::default());
+        assert_eq!(removed.len(), 3, "{removed:?}");
+        assert!(removed.iter().all(|text| text.starts_with("DELETE")), "{removed:?}");
     }
 }

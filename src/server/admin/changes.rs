@@ -1,8 +1,9 @@
-//! Who may change something through the admin port: who came by the socket in the data directory; a superuser, or who has the token of the
-//! server's record, on an address of this machine's own; and in any case no page of a browser.
+//! Permission for changes through the admin port. Allowed are: a client of the socket in the data directory; and, on an
+//! address of this machine, a superuser, or a client with the token of the server's record. A page in a browser is
+//! always refused.
 //!
-//! A page can send requests here too, but no header of its own and no DELETE unless the answer to a question before (OPTIONS) allows it,
-//! and none does; what says that it comes from a page is refused besides.
+//! A page can send requests here too, but neither its own headers nor DELETE, unless the answer to a preflight request
+//! (OPTIONS) allows them, and none does. Requests that name a page as their origin are refused as well.
 
 use axum::body::to_bytes;
 use axum::extract::Request;
@@ -14,10 +15,10 @@ use super::{BySocket, Shared, answer};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Bytes of a body that asks for a change of the clock or a reset.
+/// Bytes of a body that requests a change of the clock or a reset.
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
-/// The answer that refuses a request. Boxed, since most are not refused.
+/// The answer that refuses a request. Boxed, because most requests are not refused.
 pub(super) type Refusal = Box<Response>;
 
 /// A refusal in one line of text.
@@ -25,7 +26,7 @@ pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
     answer(status, PLAIN, format!("{why}\n"))
 }
 
-/// The refusal of a request that may not change anything; `None`: it may.
+/// The refusal of a request that may not change anything. `None` means it may.
 pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
     let by_socket = request.extensions().get::<BySocket>().is_some();
     if !shared.own_hosts_only && !by_socket {
@@ -53,7 +54,7 @@ pub(super) fn has_token(shared: &Shared, request: &Request) -> bool {
     given.is_some_and(|given| is_equal(given, shared.source.token.as_bytes()))
 }
 
-/// Whether two texts are equal, in a time that tells nothing of where they differ.
+/// Whether two texts are equal, in a time that does not reveal where they differ.
 fn is_equal(left: &[u8], right: &[u8]) -> bool {
     let differences = left.iter().zip(right).fold(0, |all, (a, b)| all | (a ^ b));
     left.len() == right.len() && differences == 0

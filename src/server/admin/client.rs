@@ -1,4 +1,4 @@
-//! Asks another server's admin port: as much HTTP as `helenus status` needs. Blocks.
+//! A client of another server's admin port: as much HTTP as `helenus status` needs. Blocks.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use super::SOCKET;
 use crate::server::socket;
 
-/// How long each step may take.
+/// Longest time of each step.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Where an admin port is.
+/// The location of an admin port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At an address.
@@ -72,36 +72,36 @@ impl Place {
     }
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No answer.
     #[error("no answer from the admin port {place}: {source}")]
     Io {
-        /// Which.
+        /// The port.
         place: Place,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Its clients log in as roles.
+    /// The server has roles, and the request has no login.
     #[error(
         "the admin port {place} asks for a login: give --data as to the server, whose record has the token, or --admin-token TEXT"
     )]
     Login {
-        /// Which.
+        /// The port.
         place: Place,
     },
-    /// What answers is no admin port, or of another version.
+    /// The answer is not that of an admin port, or comes from another version.
     #[error("{place} does not answer like an admin port: {what}")]
     Strange {
-        /// Which.
+        /// The port.
         place: Place,
         /// What is wrong.
         what: String,
     },
 }
 
-/// Asks for one page. Gives the status and the body.
+/// Requests one page. Returns the status and the body.
 ///
 /// # Errors
 /// No answer, or none in HTTP.
@@ -109,7 +109,7 @@ pub fn get(place: impl Into<Place>, path: &str) -> Result<(u16, String), ClientE
     get_as(&place.into(), None, path)
 }
 
-/// Asks for one page, with the server's token where it is known. Gives the status and the body.
+/// Requests one page, with the server's token if it is known. Returns the status and the body.
 ///
 /// # Errors
 /// No answer, or none in HTTP.
@@ -163,7 +163,7 @@ fn page(place: &Place, token: Option<&str>, path: &str) -> Result<Value, ClientE
     }
 }
 
-/// Asks for everything that `helenus status` prints: the answers of the routes, by their last names.
+/// Requests all that `helenus status` prints: the answers of the routes, by their last names.
 ///
 /// # Errors
 /// No answer, or something else than an admin port.

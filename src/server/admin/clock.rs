@@ -1,13 +1,14 @@
-//! `/api/clock` and `/api/reset`: time and a fresh start for tests. Only of a server that keeps nothing on disk: dates in the future stay in
-//! data that is kept.
+//! `/api/clock` and `/api/reset`: time and a fresh start for tests. Only for a server that keeps nothing on disk:
+//! stored data would keep dates in the future.
 //!
 //! ```text
 //! GET  /api/clock   {"mode":"running","now_ms":…,"ahead_ms":…}
 //! POST /api/clock   {"advance_ms":61000}, {"set_ms":1767225600000}, {"mode":"manual"} (stopped), {"mode":"running"}; also together
 //! POST /api/reset   {} or {"keep":"schema"}, see `server::reset`
 //! ```
-//! A move is answered after what it makes due was done: a sweep, and the changes of the fault plan. Expiry and budgets go by the clock
-//! itself. It never goes back: 409. Timeouts of sockets and dates of certificates stay on the machine's time.
+//! A move is answered after the work that it makes due is done: a sweep, and the changes of the fault plan. Expiry and
+//! budgets use this clock directly. It never goes back: 409. Timeouts of sockets and dates of certificates stay on the
+//! machine's time.
 
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ const MOVE_MS_MAX: u64 = 100 * 365 * 86_400_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
-    /// Stands still between moves.
+    /// Stopped between moves.
     Manual,
-    /// Goes on by itself.
+    /// Runs by itself.
     Running,
 }
 
-/// How the clock is to be changed: stopped first, then moved, then started.
+/// A change of the clock: first stop it, then move it, then start it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -91,7 +92,7 @@ pub(super) async fn change(State(shared): Shape, request: Request) -> Response {
     outcome.await.unwrap_or_else(|refused: Refusal| *refused)
 }
 
-/// Refuses who may not change the clock, and a clock that cannot be changed.
+/// Refuses a client that may not change the clock, and a clock that cannot be changed.
 fn admit(shared: &Shared, request: &Request) -> Result<(), Refusal> {
     if let Some(refused) = guard(shared, request) {
         return Err(Box::new(refused));

@@ -1,11 +1,11 @@
-//! `/api/faults`: the fault plan in force, as [`crate::partition::faults`] describes it.
+//! `/api/faults`: the active fault plan, as [`crate::partition::faults`] describes it.
 //!
 //! ```text
-//! GET     the plan with how far each fault has come, as JSON
-//! POST    puts the plan of the body in force in place of that before: application/toml, or application/json with the same keys
+//! GET     the plan and the progress of each fault, as JSON
+//! POST    replaces the active plan by the plan in the body: application/toml, or application/json with the same keys
 //! DELETE  ends all faults
 //! ```
-//! Each is answered with the plan in force after it. `changes.rs` says who may change it.
+//! The answer is always the plan that is active afterwards. `changes.rs` defines who may change it.
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -19,12 +19,12 @@ use crate::partition::faults::Plan;
 /// Bytes of a plan.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
-/// The plan in force.
+/// The active plan.
 pub(super) async fn show(State(shared): Shape) -> Response {
     json(&shared.source.database.nodes().report())
 }
 
-/// Puts a plan in force.
+/// Activates a plan.
 pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
     if let Some(refused) = guard(&shared, &request) {
         return refused;
@@ -46,7 +46,7 @@ pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
     let nodes = shared.source.database.nodes();
     match read(&text).and_then(|plan| nodes.set_plan(plan)) {
         Ok(()) => {
-            tracing::info!("a fault plan was put in force through the admin port");
+            tracing::info!("a fault plan was activated through the admin port");
             json(&nodes.report())
         }
         Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),

@@ -1,14 +1,15 @@
-//! Who may use the admin port of a server whose clients log in as roles.
+//! Access to the admin port of a server whose clients log in as roles.
 //!
 //! | what | who |
 //! | --- | --- |
-//! | `/livez`, `/readyz` | all: they tell nothing of the data |
+//! | `/livez`, `/readyz` | every client: they reveal nothing of the data |
 //! | reading | a role with SELECT ON ALL KEYSPACES, or the token |
-//! | changing | a superuser, or the token, besides what `changes` asks for |
-//! | all, by the socket in the data directory | whom the file system lets connect |
+//! | changing | a superuser, or the token, in addition to the rules of `changes` |
+//! | all, by the socket in the data directory | every user whom the file system lets connect |
 //!
-//! A role logs in with `Authorization: Basic`, through the same [`Authenticator`] as at the native port: the same turns for guesses, the
-//! same two hashes at once, and a password that was right is remembered until the role changes.
+//! A role logs in with `Authorization: Basic`, through the same [`Authenticator`] as at the native port: the same
+//! delays for guesses, the same limit of two hashes at once, and a correct password is remembered until the role
+//! changes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,31 +22,32 @@ use tokio::time::sleep;
 use super::changes::{has_token, refuse};
 use super::{BySocket, Shared};
 use crate::cql::RoleService;
-use crate::server::auth::{Authenticator, Judging, LoginError};
+use crate::server::auth::{Authenticator, Decision, LoginError};
 
-/// Paths that all may ask.
+/// Paths that need no login.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];
 
-/// What judges logins and permissions.
+/// Checks logins and permissions.
 #[derive(Clone)]
 pub(in crate::server) struct Gate {
     pub(in crate::server) authenticator: Arc<Authenticator>,
     pub(in crate::server) roles: Arc<RoleService>,
 }
 
-/// Where a connection comes from.
+/// The address of a connection's client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct From(pub(super) IpAddr);
 
-/// Put into a request that a superuser asks.
+/// Extension of a request by a superuser.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Superuser;
 
-/// The role that asks.
+/// Extension: the role that sent the request.
 #[derive(Clone, Debug)]
 pub(super) struct Role(pub(super) String);
 
-/// Lets a request in, with its role noted in it; otherwise the refusal. Without roles each is let in.
+/// Admits a request, with its role as an extension; otherwise returns the refusal. Without roles every request is
+/// admitted.
 pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), Box<Response>> {
     let Some(gate) = &shared.source.gate else {
         return Ok(());
@@ -61,8 +63,8 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
         return Err(Box::new(challenge(why)));
     };
     let login = match gate.authenticator.login(from, None, &credentials) {
-        Judging::Done(login) => login,
-        Judging::Later(judged) => judged.await,
+        Decision::Done(login) => login,
+        Decision::Later(judged) => judged.await,
     };
     sleep(login.after).await;
     let role = match login.outcome {
@@ -85,7 +87,7 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
     Ok(())
 }
 
-/// Asks for a login.
+/// The answer that requires a login.
 fn challenge(why: &str) -> Response {
     let mut response = refuse(StatusCode::UNAUTHORIZED, why);
     let how = HeaderValue::from_static("Basic realm=\"helenus\", charset=\"UTF-8\"");
@@ -93,7 +95,7 @@ fn challenge(why: &str) -> Response {
     response
 }
 
-/// User and password of a request as a token of PLAIN; `None`: it has none.
+/// User and password of a request as a token of PLAIN. `None` means it has none.
 fn credentials(request: &Request) -> Option<Vec<u8>> {
     let given = request.headers().get(header::AUTHORIZATION)?.as_bytes();
     let (scheme, rest) = given.split_at_checked("Basic ".len())?;
@@ -106,7 +108,7 @@ fn credentials(request: &Request) -> Option<Vec<u8>> {
     Some([b"\0", user, b"\0", password.get(1..)?].concat())
 }
 
-/// The bytes of a base64 text (RFC 4648 §4), with or without padding; `None`: it is none.
+/// The bytes of a base64 text (RFC 4648 §4), with or without padding. `None` means the text is not base64.
 fn base64_bytes(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.split(|byte| *byte == b'=').next()?;
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);

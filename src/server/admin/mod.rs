@@ -1,35 +1,37 @@
-//! The admin port: HTTP on an address of this machine's own, and on a socket in the data directory, for probes, scrapers and `helenus status`.
+//! The admin port: HTTP on an address of this machine and on a socket in the data directory, for probes, scrapers and
+//! `helenus status`.
 //!
 //! ```text
 //! GET /                 every path, a line each
 //! GET /livez            200 «ok»: the process answers; a line for each background task that panicked since the start.
 //!                       503 when data can no longer be read, and the process is about to end
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
-//! GET /metrics          Prometheus's text format; it and the next five come from the room `views`
+//! GET /metrics          Prometheus's text format; this and the next five come from the module `views`
 //! GET /api/status       the whole server in one object
 //! GET /api/statements   by kind, and errors by code
 //! GET /api/tables       sizes and latencies by table
 //! GET /api/partitions   physical partitions with range, size, replicas
-//! GET /api/keys         partition keys that are asked most, and the largest; the keys themselves only with `admin-show-keys`
-//! … /api/faults         the fault plan; POST and DELETE change it (faults.rs)
-//! … /api/clock          the time of a server that keeps nothing; POST moves it (clock.rs)
+//! GET /api/keys         hot partition keys, and the largest; the keys themselves only with `admin-show-keys`
+//! GET /api/faults       the fault plan; POST and DELETE change it (faults.rs)
+//! GET /api/clock        the time of a server that keeps nothing; POST moves it (clock.rs)
 //! POST /api/reset       empties a server that keeps nothing (clock.rs)
 //! ```
-//! The address is off unless `admin-listen` names one: a management port that is open by itself has been the way into many a server.
-//! Reading needs no login, so an address that other machines reach must be allowed by name. Changing needs the token (changes.rs). No
-//! user's value or text is shown, and partition keys only with `admin-show-keys`.
+//! The address is off unless `admin-listen` names one: management ports that are open by default have often been a way
+//! into servers. Reading needs no login, so an address that other machines can reach must be allowed explicitly.
+//! Changes need the token (changes.rs). No user value or text is shown, and partition keys only with `admin-show-keys`.
 //!
-//! The socket `DIR/helenus.admin` is always there where the data lies in a directory. Who connects to it may read and change all, since the
-//! file system let them (socket.rs): `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
+//! The socket `DIR/helenus.admin` always exists if the data lies in a directory. A client that connects to it may read
+//! and change everything, because the file system admitted it (socket.rs):
+//! `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
 //!
-//! The life of a connection: accepted, in the place of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed if nothing comes
-//! within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once, closed; all of that within
-//! [`CONNECTION_WITHIN`].
+//! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (slots.rs); closed
+//! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
+//! closed; all of that within [`CONNECTION_WITHIN`].
 //!
-//! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
-//! to 127.0.0.1, and would otherwise read all this.
+//! On an address of this machine, a request for another host name is refused: a page in a browser can make its own name
+//! resolve to 127.0.0.1, and could otherwise read everything (DNS rebinding).
 //!
-//! With roles on, who asks logs in (logins.rs).
+//! With roles on, clients log in (logins.rs).
 //!
 //! Deliberately absent: TLS.
 
@@ -38,8 +40,8 @@ pub mod client;
 mod clock;
 mod faults;
 pub(super) mod logins;
-mod places;
 pub mod report;
+mod slots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -63,7 +65,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use places::{Places, Stage};
+use slots::{Slots, Stage};
 
 use super::StartError;
 use super::audit::Audit;
@@ -75,8 +77,8 @@ use crate::metrics;
 use crate::metrics::exposition;
 use crate::views::{api, prometheus};
 
-/// Connections at once: a scraper, a probe, a few people. Above it a new connection takes the place of one that says nothing; it is
-/// closed at once where all of them have asked.
+/// Connections at once: a scraper, a probe, a few people. Beyond it a new connection takes the slot of a silent one, or
+/// is closed at once if all of them have sent a request.
 pub const CONNECTIONS_MAX: usize = 32;
 
 /// From accepting a connection to the first byte of its request.
@@ -93,7 +95,7 @@ pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// After an error of accept, how long nothing is accepted.
+/// Pause after an error of accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The parts of a server that the admin port uses.
@@ -102,13 +104,13 @@ pub struct Source {
     pub database: Arc<Database>,
     /// Time.
     pub clock: Clock,
-    /// The token that a request must have to change something.
+    /// The token that a request needs for a change.
     pub token: String,
     /// Whether partition keys are shown.
     pub shows_keys: bool,
-    /// What judges logins; `None`: no role is asked for.
+    /// Checks logins. `None` means no login is required.
     pub(super) gate: Option<logins::Gate>,
-    /// Where changes and refusals are recorded; `None`: nowhere.
+    /// Where changes and refusals are recorded. `None` means there is no audit log.
     pub(super) audit: Option<Arc<Audit>>,
 }
 
@@ -119,7 +121,7 @@ impl std::fmt::Debug for Source {
     }
 }
 
-/// An address that is taken, not served yet.
+/// A bound address, not served yet.
 #[derive(Debug)]
 pub struct AdminBound {
     listener: TcpListener,
@@ -127,10 +129,10 @@ pub struct AdminBound {
 }
 
 impl AdminBound {
-    /// Takes the address.
+    /// Binds the address.
     ///
     /// # Errors
-    /// It is taken already.
+    /// It is in use.
     pub async fn bind(address: SocketAddr) -> Result<Self, StartError> {
         let error = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(error)?;
@@ -142,14 +144,14 @@ impl AdminBound {
 /// The name of the socket in the data directory.
 const SOCKET: &str = "helenus.admin";
 
-/// Listens on the socket of a data directory. Where the directory takes none, that is logged.
+/// Listens on the socket of a data directory. A directory that cannot hold a socket is logged.
 pub(super) fn listen(directory: &Path) -> Option<OwnSocket> {
     match OwnSocket::listen(directory, SOCKET) {
         Ok(socket) => Some(socket),
         Err(error) => {
             tracing::warn!(
                 directory = %directory.display(), %error,
-                "no admin socket: status of this directory can be asked at admin-listen only"
+                "no admin socket: the status of this directory is available at admin-listen only"
             );
             None
         }
@@ -188,35 +190,35 @@ impl Admin {
         }
     }
 
-    /// The address where it is served; `None`: on the socket alone.
+    /// The address where it is served. `None` means on the socket only.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// From here on the server is not ready: it still answers what is in work, and wants no more.
+    /// From here on the server is not ready: it answers the requests in progress, and should get no more.
     pub fn is_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it. Connections that are being answered are cut off.
+    /// Stops it. Connections that are being answered are closed.
     pub async fn stop(self) {
         self.end.send_replace(true);
         for acceptor in self.acceptors {
-            // Only that it has ended matters.
+            // Only the end of the task matters.
             drop(acceptor.await);
         }
     }
 }
 
-/// What all requests see.
+/// State that all requests share.
 struct Shared {
     source: Source,
     stopping: Arc<AtomicBool>,
     own_hosts_only: bool,
 }
 
-/// What is listened on.
+/// A listening address or socket.
 enum Door {
     Address(TcpListener),
     Socket(OwnSocket),
@@ -240,27 +242,27 @@ impl Door {
     }
 }
 
-/// Put into a request that came by the socket in the data directory.
+/// Extension of a request that came by the socket in the data directory.
 #[derive(Clone, Copy, Debug)]
 struct BySocket;
 
 async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let mut places = Places::default();
+    let mut slots = Slots::default();
     let ended = async move { ended.wait_for(|ended| *ended).await.map(drop) };
     let mut ended = std::pin::pin!(ended);
     loop {
         tokio::select! {
             accepted = door.accept() => match accepted {
                 Ok(visitor) => {
-                    // Closed at once rather than kept waiting: requests that take long must not fill the queue as well.
-                    if !places.make_room(CONNECTIONS_MAX) {
+                    // Closed at once instead of queued: long requests must not fill the queue as well.
+                    if !slots.free_slot(CONNECTIONS_MAX) {
                         metrics::ADMIN_REFUSED.increment();
                         continue;
                     }
                     let stage = Arc::new(Stage::default());
                     let router = router.clone().layer(Extension(Arc::clone(&stage)));
-                    places.take(stage, connections.spawn(receive(visitor, router)));
+                    slots.take(stage, connections.spawn(receive(visitor, router)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the admin port");
@@ -276,7 +278,7 @@ async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
 async fn receive(visitor: Visitor, router: Router) {
     match visitor {
         Visitor::Address(socket, from) => {
-            // Only looked at: a socket may also be called readable when it is not.
+            // A peek only: a socket may be reported readable when it is not.
             if matches!(timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await, Ok(Ok(1..))) {
                 serve(socket, router.layer(Extension(logins::From(from)))).await;
             } else {
@@ -336,7 +338,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Paths beside those of figures, with what they do.
+/// Paths in addition to those of figures, with their descriptions.
 const PATHS: [(&str, &str); 6] = [
     ("/livez", "200: the process answers; 503: data can no longer be read"),
     ("/readyz", "200: every store takes a write and reads it back; 503: not"),
@@ -363,10 +365,11 @@ fn index() -> String {
 /// No partition key, as a blob.
 const NO_KEY: &str = "0x";
 
-/// What stands for a partition key that is not shown.
+/// Replaces a partition key that is not shown.
 const HIDDEN: &str = "(hidden: start with --admin-show-keys)";
 
-/// The fields that hold partition keys: those asked most and the largest, and where a physical partition begins and ends within a token.
+/// The fields that hold partition keys: hot ones and the largest, and the bounds of a physical partition within a
+/// token.
 const KEYS: [&str; 3] = ["partition_key", "lower_key", "upper_key"];
 
 /// Takes the partition keys out of figures.
@@ -389,10 +392,10 @@ fn hide_keys(value: &mut serde_json::Value) {
 
 type Shape = State<Arc<Shared>>;
 
-/// Counts the request, and refuses those for a host of another name.
+/// Counts the request, and refuses requests for another host name.
 async fn guard(State(shared): Shape, stage: Extension<Arc<Stage>>, request: Request, next: Next) -> Response {
     metrics::ADMIN_REQUESTS.increment();
-    stage.asks();
+    stage.has_request();
     let response = guarded(&shared, request, next).await;
     stage.is_answered();
     response
@@ -409,13 +412,13 @@ async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response 
         );
     }
     let admitted = logins::admit(shared, &mut request).await;
-    let asked = AuditedRequest::of(shared, &request);
+    let audited = AuditedRequest::of(shared, &request);
     let response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => *refused,
     };
-    if let (Some(audit), Some(asked)) = (&shared.source.audit, asked) {
-        asked.record(audit, response.status());
+    if let (Some(audit), Some(audited)) = (&shared.source.audit, audited) {
+        audited.record(audit, response.status());
     }
     response
 }
@@ -429,7 +432,7 @@ struct AuditedRequest {
 }
 
 impl AuditedRequest {
-    /// `None`: there is no audit log.
+    /// `None` means there is no audit log.
     fn of(shared: &Shared, request: &Request) -> Option<Self> {
         shared.source.audit.as_ref()?;
         let role = request.extensions().get::<logins::Role>().map(|role| role.0.clone());
@@ -448,7 +451,7 @@ impl AuditedRequest {
         })
     }
 
-    /// Records a change, and what was refused.
+    /// Records a change or a refusal.
     fn record(self, audit: &Audit, status: StatusCode) {
         let allowed = !matches!(
             status,
@@ -460,7 +463,7 @@ impl AuditedRequest {
     }
 }
 
-/// Whether a Host header names this machine by `localhost` or by an address, which no other's name can be made to mean.
+/// Whether a Host header names this machine by `localhost` or by an address, which no foreign name can imitate.
 fn is_own_host(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
@@ -502,7 +505,7 @@ async fn ready(State(shared): Shape) -> Response {
         report::Readiness::not("the server stops")
     } else {
         let mut probe = Probe::default();
-        // One limit for all stores: the probe holds which have answered by then.
+        // One time limit for all stores: the probe holds those that answered in time.
         let is_late = timeout(READY_WITHIN, shared.source.database.upkeep().probe(&mut probe))
             .await
             .is_err();

@@ -11,13 +11,13 @@ use crate::engine::{Probe, StoreProbe};
 pub struct Readiness {
     /// Whether requests are answered.
     pub ready: bool,
-    /// Why not; `None` if they are.
+    /// Why not. `None` means they are.
     pub why: Option<String>,
-    /// How long a durable write took, in the store where it took longest; `None` if it did not work in all.
+    /// How long a durable write took, in the store where it took longest. `None` means it failed in some store.
     pub write_micros: Option<u64>,
     /// How long its read took, likewise.
     pub read_micros: Option<u64>,
-    /// Each open store, the main one first; empty when none was asked.
+    /// Each open store, the main one first; empty if no store was probed.
     #[serde(default)]
     pub stores: Vec<StoreReadiness>,
 }
@@ -27,16 +27,16 @@ pub struct Readiness {
 pub struct StoreReadiness {
     /// Its number as in `system_cosmos.partitions`; 0 is the main one.
     pub store: u32,
-    /// Whether what was written was read back in time.
+    /// Whether the record was read back in time.
     pub ready: bool,
-    /// How long the write took; `None` if it did not work.
+    /// How long the write took. `None` means it failed.
     pub write_micros: Option<u64>,
     /// How long its read took.
     pub read_micros: Option<u64>,
 }
 
 impl Readiness {
-    /// As the stores answered. What failed within is left to the log: it may name files.
+    /// As the stores answered. Errors are only logged, because they may name files.
     #[must_use]
     pub fn of(probe: &Probe) -> Self {
         let took = |store: &StoreProbe| store.outcome.as_ref()?.as_ref().ok().copied();
@@ -66,7 +66,7 @@ impl Readiness {
         }
     }
 
-    /// They are not.
+    /// Requests are not answered.
     #[must_use]
     pub fn not(why: &str) -> Self {
         Self {

@@ -1,11 +1,12 @@
-//! The files of an audit log: one that is written, and older ones beside it.
+//! The files of an audit log: the current one, and older ones next to it.
 //!
 //! ```text
 //! write ─► queue (QUEUE_RECORDS_MAX) ─► thread ─► FILE ── full ─► FILE.1 ─► FILE.2 ─► … ─► removed
 //! ```
-//! Invariants: together the files take at most their number times their bytes. A line is whole or not there: what a full disk took of
-//! one is cut off, and a line that a kill cut ends before the next. Lines are handed to the system, not synced: a kill of the process
-//! loses those in the queue, the loss of the machine those of the last seconds.
+//! Invariants: together the files take at most their number times their size limit. A line is complete or absent: the
+//! part of a line written to a full disk is cut off, and a line cut by a kill is ended before the next. Lines are
+//! handed to the system, not synced: a kill of the process loses those in the queue, a loss of the machine those of the
+//! last seconds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,10 +22,10 @@ use crate::permissions;
 /// Most files of an audit log.
 pub const FILES_MAX: usize = 1000;
 
-/// Records that wait for the disk; above it they are lost. Each has at most some 50 KB.
+/// Records that wait for the disk; further ones are lost. Each has at most some 50 KB.
 const QUEUE_RECORDS_MAX: usize = 1024;
 
-/// Why there is no audit log.
+/// Why the audit log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log cannot be written: {}: {source}", path.display())]
 pub struct AuditError {
@@ -37,10 +38,10 @@ enum Message {
     End,
 }
 
-/// Writes lines on a thread of its own.
+/// Writes lines on its own thread.
 pub(super) struct Writer {
     queue: SyncSender<Message>,
-    /// Records lost since the last that was written.
+    /// Records lost since the last one written.
     lost: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -68,14 +69,14 @@ impl Writer {
         })
     }
 
-    /// Queues a line. Never waits: a line that finds no room is lost and counted.
+    /// Queues a line. Never waits: if the queue is full the line is lost and counted.
     pub(super) fn write(&self, line: String) {
         if self.queue.try_send(Message::Line(line)).is_err() {
             lose(&self.lost);
         }
     }
 
-    /// Writes what is queued and ends the thread. Waits for the disk.
+    /// Writes all queued lines and ends the thread. Waits for the disk.
     pub(super) fn finish(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -106,7 +107,7 @@ fn write_all(files: &mut Files, lines: &Receiver<Message>, lost: &AtomicU64) {
             Err(error) => {
                 lost.fetch_add(before, Ordering::Relaxed);
                 lose(lost);
-                // Once, until it is taken again: a full disk must not be filled with this.
+                // Log once per failure: a full disk must not be filled with this message.
                 if !std::mem::replace(&mut is_failing, true) {
                     tracing::error!(%error, path = %files.path.display(), "the audit log cannot be written: records are lost until it can");
                 }
@@ -118,7 +119,7 @@ fn write_all(files: &mut Files, lines: &Receiver<Message>, lost: &AtomicU64) {
     }
 }
 
-/// The file that is written, and those before it.
+/// The current file, and the older ones.
 struct Files {
     path: PathBuf,
     file: File,
@@ -139,7 +140,7 @@ impl Files {
         })
     }
 
-    /// Writes a line, after one that says how many were lost before it.
+    /// Writes a line, after one that reports how many were lost before it.
     fn write(&mut self, lost: u64, line: &str) -> io::Result<()> {
         if lost > 0 {
             self.write_line(&format!(
@@ -164,7 +165,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes room for a new file.
+    /// Moves the files to make way for a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let last = self.files_max - 1;
         if last == 0 {
@@ -194,7 +195,7 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Opens a file at its end, for its owner only. Gives its bytes, without a last line that is not whole.
+/// Opens a file at its end, readable by its owner only. Returns its bytes, without an incomplete last line.
 fn open(path: &Path) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!((names, bytes), (3, 8 * (3 + 3 + 2)));
         assert_eq!(lines(&path), ["line 28", "line 29"]);
         assert_eq!(lines(&folder.path().join("audit.log.2")).first().unwrap(), "line 22");
-        // One file alone begins anew.
+        // A single file is started afresh.
         let one = folder.path().join("one.log");
         let mut files = Files::open(&one, 10, 1).unwrap();
         files.write(0, "first\n").unwrap();
@@ -261,10 +262,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_full_disk_refuses_is_counted_and_told() {
+    fn records_lost_to_a_full_disk_are_counted_and_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Files::open(&folder.path().join("audit.log"), 1000, 2).unwrap();
-        // The kernel's own full disk.
+        // The kernel's full device.
         let real = std::mem::replace(
             &mut files.file,
             OpenOptions::new().write(true).open("/dev/full").unwrap(),

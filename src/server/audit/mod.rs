@@ -1,20 +1,20 @@
-//! The audit log: who asked what and when, and whether they were allowed to.
+//! The audit log: which client sent what and when, and whether it was allowed.
 //!
 //! ```text
 //! login, statement ─ selected? ─► Record ─► one line of JSON ─► queue ─► file::Writer ─► FILE, FILE.1, …
 //! ```
-//! Fields and their names are those of Cassandra's `AuditLogEntry`: `timestamp` (milliseconds), `user`, `source`, `port`, `type`,
-//! `category`, `keyspace`, `scope`, `operation`. Besides them: `allowed`, false where a login or a permission was refused; of a
-//! statement that was refused or failed, `statement`, its own type, and `error`.
+//! Fields and their names are those of Cassandra's `AuditLogEntry`: `timestamp` (milliseconds), `user`, `source`,
+//! `port`, `type`, `category`, `keyspace`, `scope`, `operation`. In addition: `allowed`, false if a login or a
+//! permission was refused; for a statement that was refused or failed, `statement`, its own type, and `error`.
 //!
-//! Invariants: no password and no hash of one is written, since a text is cut after the word that comes before it; and then no error
-//! is, which may repeat a part of the text. No control character is written raw. Values that are bound are never written. A request
-//! does not wait for the log: what the queue or the disk does not take is lost, counted (`audit_records_lost_total`), logged, and the
-//! next record that is taken tells how many were.
+//! Invariants: no password and no hash of one is written, because a text is cut after the word that precedes it; its
+//! error is then left out, because it may repeat a part of the text. No control character is written raw. Bound values
+//! are never written. A request does not wait for the log: a record that the queue or the disk does not accept is lost,
+//! counted (`audit_records_lost_total`) and logged, and the next record accepted reports how many were lost.
 //!
-//! A server without an audit log has none of this: each request looks at one `Option`.
+//! A server without an audit log pays one check of an `Option` per request.
 //!
-//! Deliberately absent: bound values; the records of a batch's members, whose texts stand in the record of the batch.
+//! Deliberately absent: bound values; the records of a batch's members, whose texts are in the record of the batch.
 
 mod file;
 
@@ -32,19 +32,19 @@ use crate::cql::{AuditCategory, Audited};
 use crate::engine;
 use crate::wire::response::ErrorCode;
 
-/// Most characters of a text that are written; then «… cut».
+/// Most characters of a text that are written; longer texts end in «… cut».
 const TEXT_CHARACTERS_MAX: usize = 4096;
 
-/// The words before what is never written.
+/// The words before secrets.
 const SECRETS: [&str; 2] = ["password", "salted_hash"];
 
 /// Keyspaces whose reads are not recorded, as in Cassandra: drivers read them at each connection.
 const UNRECORDED: [&str; 3] = ["system", "system_schema", "system_virtual_schema"];
 
-/// Where an audit log is and what stands in it.
+/// Location and content of an audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// The file; older ones stand beside it, with numbers.
+    /// The current file; older ones lie next to it, with numbers.
     pub file: PathBuf,
     /// Bytes after which a file ends.
     pub file_bytes_max: u64,
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Audit {
     }
 }
 
-/// A line.
+/// A line of the log.
 #[derive(Serialize)]
 struct Record<'a> {
     timestamp: i64,
@@ -91,12 +91,12 @@ struct Record<'a> {
     error: Option<&'a str>,
 }
 
-/// Who asked, and from where.
+/// The client, and its address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker<'a> {
-    /// The address; `None` of a port: it is not known.
+    /// The address and port. `None` means the port is not known.
     pub(super) source: (IpAddr, Option<u16>),
-    /// `None`: no login is needed.
+    /// `None` means no login is required.
     pub(super) user: Option<&'a str>,
     /// The keyspace of unqualified names.
     pub(super) keyspace: Option<&'a str>,
@@ -115,7 +115,7 @@ impl Audit {
         })
     }
 
-    /// Writes what is queued, and takes nothing more.
+    /// Writes the queued records, and accepts no more.
     pub(super) fn finish(&self) {
         self.writer.finish();
     }
@@ -124,7 +124,7 @@ impl Audit {
         self.categories.contains(&category)
     }
 
-    /// A login, and why it was refused.
+    /// A login, and the reason if it was refused.
     pub(super) fn login(&self, source: IpAddr, user: &str, refused: Option<&dyn std::error::Error>) {
         let category = AuditCategory::Auth;
         if !self.records(category) {
@@ -181,7 +181,7 @@ impl Audit {
     /// A statement that was carried out, refused, or failed.
     pub(super) fn statement(&self, asker: Asker<'_>, text: &str, error: Option<&Error>) {
         let unrecorded = |category| !self.records(category);
-        // Decided by the first word, where it can be: most requests are reads and writes that are not recorded.
+        // Decided by the first word if possible: most requests are reads and writes that are not recorded.
         if !self.may_record(Audited::plain_category(text), error) {
             return;
         }
@@ -236,7 +236,8 @@ impl Audit {
         self.entry(asker, &operation, Some(&audited), error);
     }
 
-    /// Whether a statement of this category may be recorded with this outcome. `None`: it is not known before it is read.
+    /// Whether a statement of this category may be recorded with this outcome. `None` means the category is not known
+    /// before parsing.
     fn may_record(&self, category: Option<AuditCategory>, error: Option<&Error>) -> bool {
         match error {
             Some(Error::Engine(engine::Error::NoRoom { .. })) => false,
@@ -250,7 +251,7 @@ impl Audit {
         let (kind, category) = match (error, audited) {
             (Some(error), _) => outcome_of(error),
             (None, Some(audited)) => (audited.kind, audited.category),
-            // A text that was carried out is a statement.
+            // A text that was executed is a statement.
             (None, None) => ("REQUEST", AuditCategory::Other),
         };
         let (operation, has_secret) = masked(text);
@@ -296,7 +297,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// What an error is called.
+/// The name of an error.
 fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
     match error.code() {
         ErrorCode::Unauthorized => ("UNAUTHORIZED_ATTEMPT", AuditCategory::Auth),
@@ -304,7 +305,7 @@ fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
     }
 }
 
-/// A text as far as it has no secret, and whether it had one. The text after the first such word is left out, whatever it is.
+/// A text without its secrets, and whether it had one. The text after the first such word is left out entirely.
 fn masked(text: &str) -> (String, bool) {
     let lower = text.to_ascii_lowercase();
     let end = SECRETS
@@ -324,8 +325,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A line of JSON, with a line's end, in which no character does something to a terminal: those that JSON lets stand in strings are
-/// escaped, too.
+/// A line of JSON, with a line end, in which no character controls a terminal: control characters that JSON allows in
+/// strings are escaped, too.
 fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len() + 1);
     for character in line.chars() {

@@ -1,5 +1,5 @@
-//! What a connection does where memory is short: it begins nothing more, keeps requests until there is memory for their answers, and
-//! refuses those that have waited for too long.
+//! Behaviour of a connection while memory is short: it begins no further request, keeps requests until there is memory
+//! for their responses, and refuses those that have waited too long.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -14,12 +14,12 @@ use crate::metrics;
 use crate::wire::frame::Header;
 use crate::wire::response::ErrorBody;
 
-/// What is told whom memory for an answer did not come in time.
+/// The refusal of a request that got no memory for its response in time.
 const MEMORY_IN_USE: &str = "The memory for answers is in use by other connections, whose clients do not read: try again later, ask for \
                              smaller pages, or raise connections-memory-bytes-max";
 
-/// Bytes of requests in work, per connection, from which on none is begun while memory is short: one or two that are carried out, some fifty
-/// that wait for memory.
+/// Bytes of requests in progress, per connection, above which none is begun while memory is short: one or two that
+/// execute, or some fifty that wait for memory.
 const IN_WORK_WHILE_SHORT_BYTES: usize = 32 * 1024;
 
 impl<S, F> Connection<S, F>
@@ -27,18 +27,19 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Future<Output = Handled> + Send + 'static,
 {
-    /// Whether so much waits for the client that nothing more is begun or read: anything, while memory is short.
+    /// Whether so much waits for the client that nothing more is begun or read; while memory is short, anything that
+    /// waits counts.
     pub(super) fn is_full(&self) -> bool {
         let queued = self.encoder.queued();
         queued >= self.shared.limits.queued_bytes_max || (queued > 0 && self.shared.budget.is_short())
     }
 
-    /// Whether nothing more is begun or read for now: also where much is in work while memory is short.
+    /// Whether nothing more is begun or read for now, also because of many requests in progress while memory is short.
     pub(super) fn is_held_back(&self) -> bool {
         self.is_full() || (self.in_flight.holds() >= IN_WORK_WHILE_SHORT_BYTES && self.shared.budget.is_short())
     }
 
-    pub(super) fn note_held(&mut self) {
+    pub(super) fn record_held(&mut self) {
         if self.shared.budget.is_short() {
             self.in_flight.shrink();
         }
@@ -49,10 +50,10 @@ where
         };
         let buffers = self.encoder.capacity() + reading + self.waiting_bytes;
         let in_flight = self.in_flight.holds() + self.in_flight.spare_bytes();
-        self.held.note(buffers + in_flight, self.encoder.queued());
+        self.held.record(buffers + in_flight, self.encoder.queued());
     }
 
-    /// Answers a request, or keeps it until there is memory.
+    /// Sends a request's response, or keeps the request until there is memory.
     pub(super) fn handled(&mut self, context: &mut Context<'_>, stream: i16, handled: Handled) {
         match handled {
             Handled::Answer(response) => self.answer(context, stream, &response),
@@ -86,7 +87,7 @@ where
         }
     }
 
-    /// Refuses the large request of which a part has come: there was no memory for it in time.
+    /// Refuses the large request that has arrived in part: it got no memory in time.
     pub(super) fn refuse_incoming(&mut self, context: &mut Context<'_>) {
         if let Some(header) = self.decoder.give_up_awaited() {
             metrics::REQUESTS_OVERLOADED.increment();

@@ -1,4 +1,4 @@
-//! Asking a running server, by the socket in its data directory. Blocks.
+//! A client of a running server, by the socket in its data directory. Blocks.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::super::socket;
 use super::{Ask, Came, SOCKET};
 
-/// Why a server did not answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It said no.
+    /// The server refused.
     #[error("{0}")]
     Refused(String),
     /// The socket fails.
@@ -29,7 +29,7 @@ pub enum AskError {
     },
 }
 
-/// Asks the server of a data directory and waits for what comes of it; `None`: no server runs there.
+/// Sends a request to the server of a data directory and waits for the result. `None` means no server runs there.
 ///
 /// # Errors
 /// It refuses, or does not answer.
@@ -44,7 +44,7 @@ pub fn ask(directory: &Path, ask: &Ask) -> Result<Option<Came>, AskError> {
     let connected = socket::path(directory, SOCKET).and_then(|(_handle, path)| UnixStream::connect(path));
     let mut socket = match connected {
         Ok(socket) => socket,
-        // No directory, no socket, or that of a server that was killed.
+        // No directory, no socket, or the socket of a killed server.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
         Err(error) => return Err(io(error)),
     };

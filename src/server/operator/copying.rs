@@ -1,7 +1,8 @@
-//! Tables as files of text: export and import, row by row, through the same statements that a client would send.
+//! Tables as text files: export and import, row by row, through the same statements that a client would send.
 //!
-//! What a client sees of a row is exported: values, no timestamps and no times to live. A row that has nothing but static columns has no
-//! clustering columns. Import writes what the file has and leaves a column alone for which it has nothing; a counter is increased.
+//! An export contains what a client sees of a row: values, no timestamps and no times to live. A row with only static
+//! columns has no clustering columns. An import writes the values in the file and leaves a column unchanged for which
+//! the file has none; a counter is increased.
 //!
 //! Memory: an export holds a page of rows, an import ROWS_AT_ONCE rows or BYTES_AT_ONCE bytes of them.
 
@@ -23,19 +24,19 @@ use crate::permissions;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Json, folded_json_name};
 
-/// Rows of a page that is exported.
+/// Rows per page of an export.
 const PAGE_ROWS: u32 = 500;
 
-/// Rows that are imported at once.
+/// Most rows imported at once.
 const ROWS_AT_ONCE: usize = 64;
 
-/// Bytes of text after which no more rows are read before these are imported.
+/// Bytes of text after which the rows read so far are imported.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
-/// Rows that could not be imported which are named; all are counted.
+/// Most bad rows that are reported in detail; all are counted.
 const NAMED_MAX: usize = 100;
 
-/// Why nothing, or not everything, was copied.
+/// Why an export or import failed or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// There is no such table.
@@ -46,25 +47,25 @@ pub enum CopyError {
         /// Its name.
         table: String,
     },
-    /// A mask would be exported in place of the value.
+    /// The export would contain a mask in place of the value.
     #[error("column {column} is masked: an export would have its mask in place of its values. Drop the mask first")]
     Masked {
         /// Which.
         column: String,
     },
-    /// The first line of CSV names something else than columns.
+    /// The first line of CSV names an unknown column.
     #[error("the first line of the file names {name}, which is no column of the table")]
     NoColumn {
-        /// What it names.
+        /// The name.
         name: String,
     },
     /// A row needs its key.
     #[error("the first line of the file does not name the column {name}, which is part of the primary key")]
     NoKey {
-        /// Which.
+        /// The missing key column.
         name: String,
     },
-    /// The first line of CSV is none.
+    /// The first line of CSV is no header.
     #[error("the first line of the file: {0}")]
     Header(String),
     /// The database.
@@ -85,30 +86,31 @@ pub enum CopyError {
 pub struct BadRow {
     /// The line on which it begins, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: String,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
     /// Rows that were written.
     pub rows: u64,
-    /// Rows that were not.
+    /// Bad rows.
     pub bad: u64,
-    /// The first of these.
+    /// The first bad rows.
     pub named: Vec<BadRow>,
-    /// There were more bad rows than the limit: what follows them in the file was not read.
+    /// There were more bad rows than the limit: the rest of the file was not read.
     pub is_cut: bool,
 }
 
-/// The members of a line. `INSERT JSON` answers with Cassandra's words, which name Java's classes; a file has a line and a column.
+/// The members of a line. `INSERT JSON` answers with Cassandra's text, which names Java classes; a file has a line and
+/// a column.
 fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
     match Json::parse(record) {
         Ok(Json::Object(members)) => Ok(members),
         Ok(_) => Err("expected a JSON object, such as {\"k\": 1}".to_owned()),
         Err(error) => {
-            // Up to the first colon: what follows speaks of the parser's options.
+            // Up to the first colon: the rest describes the parser's options.
             let what = error.what.split(": ").next().unwrap_or_default();
             let column = error.column.map(|column| format!(" in column {column}"));
             Err(format!("this is no JSON{}: {what}", column.unwrap_or_default()))
@@ -129,7 +131,7 @@ fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, 
     })
 }
 
-/// Carries out a statement, again where the budget of request units is spent.
+/// Executes a statement; retries it if the budget of request units is spent.
 async fn execute(database: &Database, statement: &Statement, params: &QueryParams) -> Result<Option<Rows>, Error> {
     let session = SessionState::default();
     loop {
@@ -146,10 +148,10 @@ async fn execute(database: &Database, statement: &Statement, params: &QueryParam
     }
 }
 
-/// Writes a table to a file that is not there yet, as it is page by page. Gives the number of rows.
+/// Writes a table to a new file, page by page, each page as the table is then. Returns the number of rows.
 ///
 /// # Errors
-/// [`CopyError`]; then there is no such file.
+/// [`CopyError`]; then the file does not exist.
 pub async fn export(
     database: &Database,
     (keyspace, table): (&str, &str),
@@ -253,12 +255,12 @@ fn put_rows(out: &mut String, rows: &Rows, form: Form) {
     }
 }
 
-/// The statements that rows are imported with, and the columns that their markers are for.
+/// The statements for imported rows, and the columns of their markers.
 struct Inserts {
     table: Arc<Table>,
-    /// Of a whole row.
+    /// For a whole row.
     row: (Statement, Vec<usize>),
-    /// Of a row of static columns; `None`: the table has none.
+    /// For a row of static columns. `None` means the table has none.
     statics: Option<(Statement, Vec<usize>)>,
 }
 
@@ -349,10 +351,10 @@ fn statement(table: &Table, columns: &[&Column]) -> String {
     format!("UPDATE {place} SET {} WHERE {}", values.join(", "), keys.join(" AND "))
 }
 
-/// What the columns of a file are.
+/// The columns of a file.
 struct Columns {
     table: Arc<Table>,
-    /// Of each cell of CSV, the column's place.
+    /// The column's position, for each cell of CSV.
     places: Vec<usize>,
 }
 
@@ -378,7 +380,7 @@ impl Columns {
         Ok(Self { table, places })
     }
 
-    /// The values of a record, by the place of their column.
+    /// The values of a record, by column position.
     fn values(&self, record: &str, form: Form) -> Result<Vec<Option<Bytes>>, String> {
         let mut values = vec![None; self.table.columns.len()];
         let mut set = |place: usize, read: &dyn Fn(&CqlType) -> Result<Option<Bytes>, String>| {
@@ -412,7 +414,7 @@ impl Columns {
         Ok(values)
     }
 
-    /// The column of a member: by its name as it is, or as `SELECT JSON` writes it.
+    /// The column of a member: by its plain name, or as `SELECT JSON` writes it.
     fn place(&self, name: &str) -> Option<usize> {
         let of = |name: &str| self.table.columns.iter().position(|column| column.name == name);
         of(name).or_else(|| of(&folded_json_name(name)))
@@ -422,7 +424,7 @@ impl Columns {
 /// Writes the rows of a file to a table. Ends when more than `bad_max` rows are bad.
 ///
 /// # Errors
-/// [`CopyError`]; what was imported before stays.
+/// [`CopyError`]; rows imported before stay.
 pub async fn import(
     database: &Database,
     (keyspace, table): (&str, &str),

@@ -1,14 +1,15 @@
-//! What an operator asks of a running server on the same machine, over a socket in the data directory.
+//! Requests of an operator to a running server on the same machine, over a socket in the data directory.
 //!
 //! ```text
 //! DIR/helenus.operator    a Unix socket, mode 0600, in a directory of mode 0700
-//! operator ─► one line of JSON: a request            server ─► one line of JSON: what came of it
+//! operator ─► one line of JSON: a request            server ─► one line of JSON: the result
 //! ```
-//! Backups and exports write files where the operator says, and an import reads one. Only who may read the data directory may ask for that, and the file system checks it:
-//! the owner of the data, and root. The admin port has no login and may be reached over the network, so it does not serve this.
-//! An operator who goes away ends what was asked for; a backup that is cut off is none.
+//! Backups and exports write files to a path that the operator names, and an import reads one. Only the owner of the
+//! data and root may request that, and the file system checks it. The admin port has no login and may be reached over
+//! the network, so it does not offer this. If an operator disconnects, the operation ends; an incomplete backup is not
+//! valid.
 //!
-//! Where a server does not run, the same is done on its directory ([`offline`]).
+//! If no server runs, the same is done on its directory ([`offline`]).
 
 pub mod client;
 pub mod copying;
@@ -34,19 +35,19 @@ use crate::engine::BackedUp;
 /// The socket's name.
 const SOCKET: &str = "helenus.operator";
 
-/// Operators at once; more wait.
+/// Operators served at once; others wait.
 const OPERATORS_MAX: usize = 4;
 
 /// Bytes of a request.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// From connecting to the whole request.
+/// Time limit from connecting to the whole request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 
 /// Pause after an error of accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What an operator asks for.
+/// A request of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ask {
@@ -54,59 +55,59 @@ pub enum Ask {
     Backup {
         /// The directory, absolute.
         to: PathBuf,
-        /// Of what.
+        /// The scope.
         scope: Scope,
     },
-    /// A table as a file of text.
+    /// Export of a table to a text file.
     Export {
         /// Its keyspace and name.
         table: (String, String),
-        /// How the file is written.
+        /// The format of the file.
         form: Form,
         /// The file, absolute.
         to: PathBuf,
     },
-    /// Rows of a file of text into a table.
+    /// Import of rows from a text file into a table.
     Import {
         /// Its keyspace and name.
         table: (String, String),
-        /// How the file is written.
+        /// The format of the file.
         form: Form,
         /// The file, absolute.
         from: PathBuf,
-        /// Bad rows that do not end it.
+        /// Most bad rows before the import ends.
         bad_max: u64,
     },
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
     /// A backup was made.
     Backup(BackupFigures),
-    /// So many rows were exported.
+    /// The number of exported rows.
     Exported(u64),
     /// Rows were imported.
     Imported(Imported),
-    /// Nothing, and why.
+    /// Nothing was done; the reason.
     Refused(String),
 }
 
-/// A backup that was made, in figures.
+/// Figures of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupFigures {
     /// Tables and materialized views.
     pub tables: usize,
-    /// Rows, static ones too.
+    /// Rows, including static ones.
     pub rows: u64,
     /// Bytes of data files.
     pub bytes: u64,
-    /// The moment that it shows, µs since 1970-01-01 UTC.
+    /// The time that it shows, µs since 1970-01-01 UTC.
     pub moment_micros: i64,
     /// How long writes waited, µs.
     pub held_micros: u64,
-    /// Things that could not be read, by salvage only.
+    /// Losses, by salvage only.
     pub lost: usize,
 }
 
@@ -124,11 +125,12 @@ impl BackupFigures {
     }
 }
 
-/// Serves operators until the server stops. Where the directory takes no socket, that is logged: backups need the server stopped then.
+/// Serves operators until the server stops. If the directory cannot hold a socket, that is logged: backups then need a
+/// stopped server.
 pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
     match OwnSocket::listen(directory, SOCKET) {
         Ok(socket) => {
-            // Weak, since the database joins this task.
+            // Weak, because the database joins this task.
             let of_task = Arc::downgrade(database);
             database.tasks().until_stop("socket of operators", async move {
                 accept(socket, of_task).await;
@@ -137,7 +139,7 @@ pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
         Err(error) => {
             tracing::warn!(
                 directory = %directory.display(), %error,
-                "no socket for operators: backups of this directory can be made while the server is stopped only"
+                "no socket for operators: backups of this directory need a stopped server"
             );
         }
     }
@@ -166,16 +168,16 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     let (read, mut write) = socket.into_split();
     let mut read = BufReader::new(read);
     let came = tokio::select! {
-        came = asked(&mut read) => came,
+        came = read_request(&mut read) => came,
         () = tokio::time::sleep(REQUEST_WITHIN) => return,
     };
     let came = match came {
         Err(refused) => refused,
         Ok(ask) => tokio::select! {
             came = carry_out(ask, &database) => came,
-            // Nothing follows a request: the operator is gone.
+            // Clients send nothing after the request: a read that returns means the operator disconnected.
             _ = read.read_u8() => {
-                tracing::info!("an operator went away, so what was asked for is not done");
+                tracing::info!("an operator disconnected, so the operation was cancelled");
                 return;
             }
         },
@@ -185,11 +187,11 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     };
     line.push(b'\n');
     if let Err(error) = write.write_all(&line).await {
-        tracing::debug!(%error, "an operator did not wait for the answer");
+        tracing::debug!(%error, "an operator disconnected before the answer");
     }
 }
 
-async fn asked(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask, Came> {
+async fn read_request(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask, Came> {
     let mut line = String::new();
     let refused = |why: String| Came::Refused(format!("the request cannot be read: {why}"));
     let read = read.take(REQUEST_BYTES_MAX).read_line(&mut line).await;
@@ -197,9 +199,9 @@ async fn asked(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask,
     serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
 }
 
-/// Does what is asked for.
+/// Carries out a request.
 pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
-    tracing::info!(?ask, "an operator asks");
+    tracing::info!(?ask, "an operator requested an operation");
     let came = match ask {
         Ask::Backup { to, scope } => database
             .backups()
@@ -223,11 +225,11 @@ pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
     };
     match came {
         Ok(came) => {
-            tracing::info!("what the operator asked for is done");
+            tracing::info!("the operator's request succeeded");
             came
         }
         Err(why) => {
-            tracing::warn!(why, "what the operator asked for is not done");
+            tracing::warn!(why, "the operator's request failed");
             Came::Refused(why)
         }
     }

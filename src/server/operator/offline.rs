@@ -21,13 +21,13 @@ pub enum OfflineError {
     /// There is no data.
     #[error("there is no data at {url}")]
     Absent {
-        /// Where it should be.
+        /// Its expected location.
         url: String,
     },
-    /// Nothing is written into a damaged directory.
+    /// A salvage must not write into the damaged directory.
     #[error("{} lies in the damaged directory, which is only read: give another directory", to.display())]
     Inside {
-        /// Where the salvage was to go.
+        /// The target of the salvage.
         to: PathBuf,
     },
     /// The data cannot be opened.
@@ -52,15 +52,15 @@ fn closing(config: &Config) -> impl FnOnce(engine::Error) -> RunError {
     }
 }
 
-/// The data directory of these settings; `None`: the data is in memory.
+/// The data directory of these settings. `None` means the data is in memory.
 ///
 /// # Errors
-/// The address of the data means nothing.
+/// The location of the data is invalid.
 pub fn directory(config: &Config) -> Result<Option<PathBuf>, OfflineError> {
     Ok(run::directory(config)?)
 }
 
-/// As [`directory`], where there must be one.
+/// As [`directory`], for data that must be in one.
 fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineError> {
     let directory = directory(config)?.ok_or_else(|| OfflineError::Memory {
         url: config.data.clone(),
@@ -73,7 +73,7 @@ fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineEr
     Ok(directory)
 }
 
-/// Does what a running server would do, on data that no server has open. But for an import the data stays as it is.
+/// Does what a running server would do, on data that no server has open. Only an import changes the data.
 ///
 /// # Errors
 /// The data cannot be opened or closed.
@@ -93,10 +93,10 @@ pub async fn carry_out(config: &Config, clock: Clock, seed: u64, ask: Ask) -> Re
     Ok(came)
 }
 
-/// Writes a backup of what can be read of a damaged directory, which is only read.
+/// Writes a backup of the readable part of a damaged directory, which stays unchanged.
 ///
 /// # Errors
-/// There is no data, a process has it, or the medium fails otherwise than by damage.
+/// There is no data, a process holds it, or the medium fails in another way than by damage.
 pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvaged, OfflineError> {
     let directory = the_directory(config, true)?;
     if to.starts_with(&directory) {
@@ -105,10 +105,10 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
     Ok(engine::salvage(&config.data, &clock, config.profile, to).await?)
 }
 
-/// Restores a whole backup into a directory that is new or empty. Until all of it is there, the directory is refused by name.
+/// Restores a whole backup into a new or empty directory. Until it is complete, the directory is refused by name.
 ///
 /// # Errors
-/// The directory holds something; the backup is damaged, and nothing was made then; the medium fails.
+/// The directory is not empty; the backup is damaged, and nothing was written; the medium fails.
 pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path) -> Result<Restored, OfflineError> {
     let directory = the_directory(config, false)?;
     let reader = verified(from).await?;

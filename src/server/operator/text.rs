@@ -5,13 +5,13 @@
 //! | null | nothing | `null`, or no member |
 //! | an empty text or value | `""` | `""` |
 //! | text | as it is, in quotes where CSV needs them | a string |
-//! | other native types | their text, as cqlsh's COPY has it | as `SELECT JSON` has them |
-//! | collections, tuples, user-defined types | a CQL literal | as `SELECT JSON` has them |
-//! | what none of these gives back byte for byte | `0x` and its bytes | a string of `0x` and its bytes |
+//! | other native types | their text, as in cqlsh's COPY | as in `SELECT JSON` |
+//! | collections, tuples, user-defined types | a CQL literal | as in `SELECT JSON` |
+//! | values that none of these restores byte for byte | `0x` and its bytes | a string of `0x` and its bytes |
 //!
-//! Every value is read back before it is written, so that the last row of the table is used where, and only where, it is needed: for values
-//! of types without text, tuples that are shorter than their type, empty values inside collections. A decimal in JSON is a string where a
-//! number would lose its scale.
+//! Every value is read back before it is written, so that the last row of the table is used only if it is needed: for
+//! values of types without text, tuples shorter than their type, empty values inside collections. A decimal in JSON is
+//! a string if a number would lose its scale.
 
 use std::io::{self, BufRead, Read};
 
@@ -22,7 +22,7 @@ use crate::types::{CqlType, Json, Native, json_string};
 /// Bytes of one record of a file: more than any row may have.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -41,7 +41,7 @@ fn raw(bytes: &[u8]) -> String {
     format!("0x{}", digits.collect::<String>())
 }
 
-/// Reads what [`raw`] wrote; `None`: it is something else.
+/// Reads what [`raw`] wrote. `None` means another format.
 fn from_raw(text: &str) -> Option<Bytes> {
     let digits = text.strip_prefix("0x")?;
     if digits.len() % 2 != 0 || !digits.is_ascii() {
@@ -52,7 +52,7 @@ fn from_raw(text: &str) -> Option<Bytes> {
     bytes.collect::<Option<Vec<u8>>>().map(Bytes::from)
 }
 
-/// A value as a cell of CSV without quotes; of an empty text or value, nothing.
+/// A value as a cell of CSV without quotes; an empty text or value gives an empty string.
 fn plain(ty: &CqlType, bytes: &[u8]) -> String {
     let text = match ty.unfrozen() {
         CqlType::Native(Native::Blob) | CqlType::Custom(_) => return raw(bytes),
@@ -113,7 +113,7 @@ pub(super) fn put_cell(out: &mut String, text: &str) {
     }
 }
 
-/// The value of a cell of CSV; `None`: null.
+/// The value of a cell of CSV. `None` means null.
 pub(super) fn csv_value(ty: &CqlType, cell: Option<&str>) -> Result<Option<Bytes>, String> {
     cell.map(|text| from_plain(ty, text)).transpose()
 }
@@ -135,7 +135,7 @@ fn json(ty: &CqlType, bytes: &[u8]) -> String {
         .unwrap_or_else(|| json_string(&raw(bytes)))
 }
 
-/// The value of a member; `None`: null.
+/// The value of a member. `None` means null.
 pub(super) fn json_value(ty: &CqlType, json: &Json) -> Result<Option<Bytes>, String> {
     if let (Json::String(text), false) = (json, is_text(ty)) {
         if text.is_empty() {
@@ -149,7 +149,7 @@ pub(super) fn json_value(ty: &CqlType, json: &Json) -> Result<Option<Bytes>, Str
     ty.from_json(json).map_err(|error| error.to_string())
 }
 
-/// Appends a line of JSON; what is null is left out.
+/// Appends a line of JSON; nulls are left out.
 pub(super) fn put_json<'a>(out: &mut String, cells: impl Iterator<Item = (&'a str, &'a CqlType, Option<&'a [u8]>)>) {
     out.push('{');
     let mut is_first = true;
@@ -182,7 +182,7 @@ impl<R: BufRead> Records<R> {
         Self { from, form, line: 0 }
     }
 
-    /// The next record, without its end of line; `None`: there are no more. Lines without anything are passed over.
+    /// The next record, without its end of line. `None` means there are no more. Empty lines are skipped.
     ///
     /// # Errors
     /// The file cannot be read, is no UTF-8, or has a record longer than [`RECORD_BYTES_MAX`].
@@ -198,7 +198,7 @@ impl<R: BufRead> Records<R> {
                 ));
             }
             self.line += u64::from(read > 0);
-            // Within quotes a record of CSV goes on over the end of a line.
+            // A quoted cell of CSV may contain line ends, so the record continues on the next line.
             let is_open = self.form == Form::Csv && text.matches('"').count() % 2 == 1;
             if is_open && read > 0 {
                 continue;
@@ -217,7 +217,7 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-/// The cells of a record of CSV, `None` for one without anything, not even quotes.
+/// The cells of a record of CSV; `None` for an empty one without quotes.
 pub(super) fn csv_cells(record: &str) -> Result<Vec<Option<String>>, String> {
     let (mut cells, mut rest) = (Vec::new(), record);
     loop {

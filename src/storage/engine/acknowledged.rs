@@ -1,4 +1,5 @@
-//! What was last answered as durable, beside the engine: so that a log which lost its end is noticed when the store opens.
+//! The last group answered as durable, recorded outside the engine, so that a log which lost its end is detected when
+//! the store opens.
 //!
 //! ```text
 //! slot 0 at byte 0, slot 1 at byte 512; groups alternate, so that a write cut short spoils only one
@@ -6,14 +7,15 @@
 //! closed at byte 1024: a slot whose CRC-32 is taken over "closed" first: the end of the log when the store was closed; zeros while it
 //!        is open, and nothing where an older program wrote the file
 //! ```
-//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a kill it is as new as the
-//! last answer; after a loss of power it may be a second older, never newer than the log. So it never raises a false alarm, and what it
-//! fails to notice was acknowledged within the last second.
+//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a
+//! kill it is as new as the last answer. After a loss of power it may be a second older, but never newer than the log.
+//! So it never raises a false alarm, and it misses only groups acknowledged within the last second.
 //!
-//! **A file that is gone, empty or short.** The file is durable, with a slot that may say group 0, before the store's mark of use
-//! ([`super::directory`]), and is written in place ever after. So beside a store with the mark no kill and no power cut leaves such a
-//! file: the store is refused, until the file is put back or `--create` has it made from the end of the log. A store without the mark was
-//! made by an older program, which never synced the file: a power cut may have taken it. It is opened with a warning when the log is whole.
+//! **A missing, empty or short file.** The file is made durable, with a slot that may name group 0, before the store's
+//! mark of use ([`super::directory`]), and is then only written in place. So if the mark exists, no kill and no power
+//! cut leaves such a file. The store is refused until the file is restored, or `--create` remakes it from the end of
+//! the log. A store without the mark was made by an older program, which never synced the file: a power cut may have
+//! removed it. It is opened with a warning if the log is intact.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -32,7 +34,7 @@ const SLOT_STRIDE_BYTES: u64 = 512;
 const SLOT_BYTES: usize = 16;
 const CLOSED_AT: u64 = 1024;
 
-/// How long after a group was noted the file is synced.
+/// Longest time between a record and the sync of the file.
 pub(super) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// The end of the chain of groups: how many there were, and the running checksum of all of them.
@@ -56,16 +58,16 @@ impl ChainEnd {
     }
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Noted {
-    /// Nothing: it is missing, empty, short, or zeros.
+pub(super) enum Recorded {
+    /// No record: the file is missing, empty, short, or zeros.
     Nothing,
-    /// This was acknowledged; `closed`: and the store was closed then, with nothing after it.
+    /// The last acknowledged group. `closed` means the store was closed then, with nothing after it.
     End { end: ChainEnd, closed: bool },
 }
 
-impl Noted {
+impl Recorded {
     /// Reads the file of a store.
     pub(super) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
@@ -88,7 +90,7 @@ impl Noted {
         Ok(Self::End { end, closed })
     }
 
-    /// The end that was acknowledged; `None`: nothing says of any.
+    /// The last acknowledged group. `None` means no record.
     pub(super) fn end(self) -> Option<ChainEnd> {
         match self {
             Self::Nothing => None,
@@ -115,7 +117,7 @@ pub(super) struct Syncer {
 }
 
 impl Acknowledged {
-    /// Opens the file for an engine that was found whole, up to `end`; makes it where there is none.
+    /// Opens the file for an engine that was found intact up to `end`; creates it if there is none.
     pub(super) fn open(directory: &Path, end: ChainEnd) -> Result<Self> {
         let path = directory.join(NAME);
         let failed = |operation| move |error| full_or(error, directory, operation, &directory.join(NAME));
@@ -128,7 +130,7 @@ impl Acknowledged {
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut this = Self { file, path, syncer };
         this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
-        // Also where it says so already: what a sync that failed has left may not be on the disk.
+        // Written even if it holds this already: after a failed sync the content may be in the page cache only.
         this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
         let synced = this.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
@@ -140,7 +142,7 @@ impl Acknowledged {
         self.file.write_all(&slot)
     }
 
-    /// Notes that everything up to here was made durable.
+    /// Records that everything up to here was made durable.
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
         let written = self.put(slot_of(end), slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
@@ -148,13 +150,13 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Notes that the store is closed, with everything up to here durable and nothing after it.
+    /// Records that the store is closed, with everything up to here durable and nothing after it.
     pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
-        let noted = self
+        let recorded = self
             .put(slot_of(end), slot(end, b""))
             .and_then(|()| self.put(CLOSED_AT, slot(end, b"closed")))
             .and_then(|()| self.file.sync_all());
-        noted.map_err(io_error("writing", &self.path))
+        recorded.map_err(io_error("writing", &self.path))
     }
 }
 
@@ -180,20 +182,20 @@ impl Syncer {
             && let Some(wake) = &self.wake
             && let Err(TrySendError::Disconnected(())) = wake.try_send(())
         {
-            tracing::error!("the thread that syncs what was acknowledged is gone");
+            tracing::error!("the thread that syncs the last acknowledged group has ended");
         }
     }
 }
 
 fn sync_while_open(file: &File, path: &Path, woken: &Receiver<()>, is_due: &AtomicBool) {
     while woken.recv().is_ok() {
-        // What is written meanwhile goes with it. The store's end needs no sync here: closing does its own.
+        // Later writes are synced with this one. The store's end needs no sync here: closing does its own.
         if woken.recv_timeout(SYNC_WITHIN) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
         is_due.store(false, Ordering::Release);
         if let Err(error) = file.sync_data() {
-            tracing::error!(%error, path = %path.display(), "what was acknowledged could not be noted durably");
+            tracing::error!(%error, path = %path.display(), "the last acknowledged group could not be recorded durably");
         }
     }
 }
@@ -204,7 +206,7 @@ impl Drop for Syncer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that syncs what was acknowledged panicked");
+            tracing::error!("the thread that syncs the last acknowledged group panicked");
         }
     }
 }
@@ -248,14 +250,14 @@ mod tests {
     use super::*;
 
     fn read(directory: &Path) -> Result<Option<ChainEnd>> {
-        Noted::read(directory).map(Noted::end)
+        Recorded::read(directory).map(Recorded::end)
     }
 
     #[test]
     fn the_newest_whole_slot_counts() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+        assert_eq!(Recorded::read(directory).unwrap(), Recorded::Nothing);
         let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         assert_eq!(read(directory).unwrap(), Some(ChainEnd::default()));
         let first = ChainEnd::default().then(7);
@@ -273,7 +275,7 @@ mod tests {
         assert!(read(directory).unwrap_err().to_string().contains("acknowledged"));
         for nothing in [&b""[..], &[0; 1040], b"short"] {
             std::fs::write(&path, nothing).unwrap();
-            assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+            assert_eq!(Recorded::read(directory).unwrap(), Recorded::Nothing);
         }
     }
 
@@ -282,21 +284,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let first = ChainEnd::default().then(7);
-        let closed = |end| Noted::End { end, closed: true };
-        let open = |end| Noted::End { end, closed: false };
+        let closed = |end| Recorded::End { end, closed: true };
+        let open = |end| Recorded::End { end, closed: false };
         let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         file.close(first).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), closed(first));
+        assert_eq!(Recorded::read(directory).unwrap(), closed(first));
         let mut file = Acknowledged::open(directory, first).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), open(first));
+        assert_eq!(Recorded::read(directory).unwrap(), open(first));
         file.close(first).unwrap();
         file.write(first.then(8)).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), open(first.then(8)));
+        assert_eq!(Recorded::read(directory).unwrap(), open(first.then(8)));
     }
 
-    /// The thread lets go of the file within the time, without any store.
+    /// The thread releases the file in time, without any store.
     #[test]
-    fn what_is_noted_is_synced_behind() {
+    fn the_record_is_synced_in_the_background() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = Acknowledged::open(directory.path(), ChainEnd::default()).unwrap();
         file.write(ChainEnd::default().then(7)).unwrap();

@@ -1,4 +1,5 @@
-//! Keeps an engine's directory as it is while the engine opens, so that a refused opening leaves every byte in place.
+//! Keeps the original of an engine's directory while the engine opens, so that a refused opening leaves every byte in
+//! place.
 //!
 //! ```text
 //! DIR/engine         the engine's own files
@@ -11,16 +12,19 @@
 //! accept:   engine.kept ─► engine.gone, removed                       the chain of groups is whole
 //! restore:  engine ─► engine.gone, engine.kept ─► engine, removed     it is not
 //! ```
-//! The engine writes its tables and manifests once, and replaces `current` by renaming; only files of the log are cut and extended in place.
-//! Recovery cuts what is behind the last whole batch of each: `restore` gives it back, from memory. What is cut was never acknowledged
-//! (log.rs), so a kill in between may leave it cut.
+//! The engine writes its tables and manifests once, and replaces `current` by renaming; only files of the log are cut
+//! and extended in place. Recovery cuts each log file after its last intact batch: `restore` appends the tail again,
+//! from memory. The tail was never acknowledged (log.rs), so a kill in between may leave the file cut.
 //!
-//! **What may not be on the disk is written anew** when the store was not closed: after a failed sync the page cache shows what the disk
-//! does not have, and the next sync says nothing of it. So `helenus.format`, the engine's version, the active file of the log, manifests and `current` are written over
-//! with what they hold, and synced, before anything of them is served ([`super::directory::write_anew`]). That takes no room on a full disk, and changes no
-//! byte. Files of the log before the active one were synced before it was begun; tables were synced before a manifest named them.
+//! **Files that may not be on the disk are rewritten** if the store was not closed: after a failed sync the page cache
+//! shows bytes that the disk does not have, and the next sync does not report it. So `helenus.format`, the engine's
+//! version, the active file of the log, manifests and `current` are overwritten with their own content and synced,
+//! before any of them is served ([`super::directory::write_anew`]). That takes no space on a full disk, and changes no
+//! byte. Files of the log before the active one were synced before it was started; tables were synced before a manifest
+//! named them.
 //!
-//! Each step is durable before the next. An opening that a kill or a power cut interrupts is undone by [`settle`]: nothing was served yet.
+//! Each step is durable before the next. [`undo_interrupted`] undoes an opening that a kill or a power cut interrupted: it had
+//! served nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -29,39 +33,39 @@ use std::path::{Path, PathBuf};
 use super::directory::{full_or, io_error, sync_directory};
 use crate::storage::Result;
 
-/// What becomes of a file in the directory of links.
+/// How a file is placed in the directory of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::storage) enum How {
     /// A link to the same file.
     Link,
     /// A file of its own.
     Copy,
-    /// Nothing.
+    /// Left out.
     LeaveOut,
 }
 
-/// The engine's directory as it was found.
+/// The engine's original directory.
 #[derive(Debug)]
 pub(super) struct Kept {
     engine: PathBuf,
     cuts: Vec<Cut>,
 }
 
-/// What recovery may cut off a file.
+/// The part of a file that recovery may cut off.
 #[derive(Debug)]
 pub(super) struct Cut {
     /// Where the file is in the engine's directory.
     pub(super) path: PathBuf,
     /// Its length.
     pub(super) bytes: u64,
-    /// Where it may be cut.
+    /// The offset at which it may be cut.
     pub(super) at: u64,
-    /// What follows there, without the zeros at the end.
+    /// The bytes from there on, without the zeros at the end.
     pub(super) tail: Vec<u8>,
 }
 
 impl Cut {
-    /// Reads what is behind a place of a file.
+    /// Reads the bytes after an offset of a file.
     pub(super) fn read(engine: &Path, path: &Path, at: u64, is_zero: bool) -> Result<Self> {
         let failed = io_error("reading", path);
         let read = || {
@@ -100,7 +104,7 @@ impl Cut {
     }
 }
 
-fn beside(engine: &Path, suffix: &str) -> PathBuf {
+fn sibling(engine: &Path, suffix: &str) -> PathBuf {
     engine.with_extension(suffix)
 }
 
@@ -116,7 +120,7 @@ fn sync_parent(path: &Path) -> Result<()> {
     path.parent().map_or(Ok(()), sync)
 }
 
-/// Removes a directory of this module's own making.
+/// Removes a directory that this module made.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", path)(error)),
@@ -124,19 +128,23 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Puts things back as an opening that was interrupted found them.
-pub(super) fn settle(engine: &Path) -> Result<()> {
-    let (next, kept, gone) = (beside(engine, "next"), beside(engine, "kept"), beside(engine, "gone"));
+/// Restores the state before an opening that was interrupted.
+pub(super) fn undo_interrupted(engine: &Path) -> Result<()> {
+    let (next, kept, gone) = (
+        sibling(engine, "next"),
+        sibling(engine, "kept"),
+        sibling(engine, "gone"),
+    );
     remove(&gone)?;
     if kept.is_dir() {
-        tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's files are put back as they were");
+        tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's original files are restored");
         restore(engine)?;
     }
     remove(&next)
 }
 
 fn restore(engine: &Path) -> Result<()> {
-    let (kept, gone) = (beside(engine, "kept"), beside(engine, "gone"));
+    let (kept, gone) = (sibling(engine, "kept"), sibling(engine, "gone"));
     if engine.exists() {
         rename(engine, &gone)?;
     }
@@ -146,16 +154,16 @@ fn restore(engine: &Path) -> Result<()> {
 }
 
 impl Kept {
-    /// Puts a directory of links in the place of the engine's, whose files stay as they are until this is accepted.
+    /// Puts a directory of links in the place of the engine's, whose files stay unchanged until this is accepted.
     pub(super) fn stage(engine: &Path, cuts: Vec<Cut>) -> Result<Self> {
-        let next = beside(engine, "next");
+        let next = sibling(engine, "next");
         remove(&next)?;
         if let Err(error) = link_tree(engine, &next, &|_| How::Link) {
-            // What was made takes room on a disk that may be full.
+            // A failed attempt uses space on a disk that may be full.
             drop(remove(&next));
             return Err(error);
         }
-        rename(engine, &beside(engine, "kept"))?;
+        rename(engine, &sibling(engine, "kept"))?;
         let swapped = rename(&next, engine).and_then(|()| sync_parent(engine));
         if let Err(error) = swapped {
             drop(restore(engine));
@@ -167,19 +175,19 @@ impl Kept {
         })
     }
 
-    /// The engine that was opened is the store's: lets go of what was found.
+    /// Makes the opened engine the store's, and releases the original files.
     pub(super) fn accept(self) -> Result<()> {
-        let gone = beside(&self.engine, "gone");
-        rename(&beside(&self.engine, "kept"), &gone)?;
-        // Else a power cut would bring back what was found, without what is going to be written.
+        let gone = sibling(&self.engine, "gone");
+        rename(&sibling(&self.engine, "kept"), &gone)?;
+        // Otherwise a power cut would bring back the original files, without the later writes.
         sync_parent(&self.engine)?;
         if let Err(error) = remove(&gone) {
-            tracing::warn!(%error, "links to the engine's former files are left; the next start removes them");
+            tracing::warn!(%error, "links to the engine's original files remain; the next start removes them");
         }
         Ok(())
     }
 
-    /// Puts back what was found. The engine must be closed.
+    /// Restores the original files. The engine must be closed.
     pub(super) fn restore(self) -> Result<()> {
         restore(&self.engine)?;
         for cut in &self.cuts {
@@ -189,7 +197,7 @@ impl Kept {
     }
 }
 
-/// Makes a directory of links to the files of another one, and makes it durable. Where the medium has no links, files are copied.
+/// Makes a directory of links to the files of another one, durably. If the medium has no links, files are copied.
 pub(in crate::storage) fn link_tree(from: &Path, to: &Path, how: &impl Fn(&Path) -> How) -> Result<()> {
     let failed = |operation, path: &Path| {
         let path = path.to_owned();
@@ -226,7 +234,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.sync_all()
 }
 
-/// Gives a directory a name that is free, and makes that durable: for what may hold data and is not understood.
+/// Renames a directory to a free name, durably: for one that may hold data but cannot be interpreted.
 pub(super) fn rename_aside(path: &Path, suffix: &str) -> Result<PathBuf> {
     let free = (1_u32..)
         .map(|n| path.with_extension(format!("{suffix}-{n}")))

@@ -1,18 +1,18 @@
-//! A store's directory: who has it, and what format it holds.
+//! A store's directory: which process holds it, and which format it contains.
 //!
 //! ```text
-//! DIR/helenus.lock    locked while a process has the store; holds its process id as text
+//! DIR/helenus.lock    locked while a process holds the store; holds its process id as text
 //! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
-//! DIR/helenus.used    there once the engine was made whole: the store may hold data from then on
-//! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
-//! DIR/moments         what is known of the stores beside it, see moments.rs   (not before there are any; SlateDB: in each database's folder)
-//! DIR/engine/         the engine's own files; beside it what aside.rs makes while it opens   (fjall only)
-//! DIR/helenus.restoring   there while a backup is restored into it, see restoring.rs
-//! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see beside.rs
-//! DIR/stores/N/       a store like DIR, see beside.rs
+//! DIR/helenus.used    made after the engine was created: the store may hold data from then on
+//! DIR/acknowledged    the last group answered as durable, see acknowledged.rs   (fjall only)
+//! DIR/moments         progress of the server's other stores, see moments.rs   (only if there are any; SlateDB: in each database's folder)
+//! DIR/engine/         the engine's own files; aside.rs adds others while it opens   (fjall only)
+//! DIR/helenus.restoring   exists while a backup is restored into it, see restoring.rs
+//! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see look.rs
+//! DIR/stores/N/       a store like DIR, see side_store.rs
 //! ```
-//! A store that was used and whose data is gone is refused, unless `--create` says to begin anew. Whether it was used, the mark says, or,
-//! in a store of an older program, what the engine holds.
+//! A used store whose data is missing is refused, unless `--create` allows a fresh start. The mark tells whether a
+//! store was used; in a store of an older program, the engine's content does.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -27,19 +27,19 @@ use crate::storage::{Error, Result};
 
 const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
-/// How every version's format begins.
+/// The first words of every version's format.
 const FORMAT_BEGINS: &str = "helenus store ";
 const USED: &str = "helenus.used";
 const ENGINE: &str = "engine";
-/// Bytes of a file that are written anew at a time.
+/// Bytes of a file that are rewritten at once.
 const PIECE_BYTES: usize = 1 << 20;
 
 const PROBE: &str = "probe";
 
-/// Enough that a disk which takes it is not full to the last block.
+/// Enough that a disk which accepts it is not full to the last block.
 const PROBE_BYTES: usize = 1 << 20;
 
-/// A store's directory, locked for as long as this lives.
+/// A store's directory, locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -47,7 +47,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Locks the directory, creating it where there is none, and checks that it holds a store of this format, or nothing.
+    /// Locks the directory, creating it if necessary, and checks that it holds a store of this format, or nothing.
     pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
         create(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
@@ -86,7 +86,7 @@ impl Directory {
         })
     }
 
-    /// Notes who has the directory, for the message that another process gets.
+    /// Writes the holder's process id, for the message that another process gets.
     pub(super) fn note_holder(&self) {
         let pid = std::process::id().to_string();
         let mut lock = &self.lock;
@@ -96,7 +96,7 @@ impl Directory {
             .and_then(|()| lock.write_all(pid.as_bytes()));
         // It only serves a message; a full disk must not keep a store from being read.
         if let Err(error) = written {
-            tracing::debug!(%error, "could not note the process id in the lock file");
+            tracing::debug!(%error, "could not write the process id to the lock file");
         }
     }
 
@@ -105,8 +105,8 @@ impl Directory {
         self.path.join(USED).exists()
     }
 
-    /// Marks the store as used, durably. Its engine and what goes with it must be durable. A mark that is there is made durable again:
-    /// the start that made it may have failed to.
+    /// Marks the store as used, durably. Its engine and the other files must be durable already. An existing mark is
+    /// made durable again: the start that made it may have failed to.
     pub(super) fn mark_used(&self) -> Result<()> {
         let path = self.path.join(USED);
         let marked = OpenOptions::new()
@@ -119,15 +119,15 @@ impl Directory {
         marked.map_err(|error| full_or(error, &self.path, "writing", &path))
     }
 
-    /// Makes durable that the store is there, and of which format: a start before may have failed to. Files are written over with what
-    /// they hold, since a sync after one that failed says nothing.
+    /// Makes the store's existence and its format durable: an earlier start may have failed to. Files are overwritten
+    /// with their own content, because a sync after a failed one proves nothing.
     pub(super) fn make_durable(&self) -> Result<()> {
         let path = self.path.join(FORMAT);
         let bytes = fs::metadata(&path).map_err(io_error("reading", &path))?.len();
         write_anew(&path, bytes)?;
         let synced = sync_directory(&self.path)
             .and_then(|()| sync_parent(&self.path))
-            // The name of `stores`, if this is one beside another.
+            // The name of `stores`, if this is a side store.
             .and_then(|()| self.path.parent().map_or(Ok(()), sync_above));
         synced.map_err(|error| full_or(error, &self.path, "syncing", &self.path))
     }
@@ -140,12 +140,13 @@ impl Directory {
         self.path.join(ENGINE)
     }
 
-    /// Whether there is a store in a directory.
+    /// Whether a directory contains a store.
     pub(super) fn is_store(path: &Path) -> bool {
         path.join(FORMAT).exists()
     }
 
-    /// Whether the medium takes writes: writes a file of some bytes more than these, makes it durable and removes it.
+    /// Whether the medium takes writes: writes a file of somewhat more than this many bytes, makes it durable and
+    /// removes it.
     pub(super) fn probe(&self, bytes: u64) -> Result<()> {
         let path = self.path.join(PROBE);
         let written = File::create(&path).and_then(|mut file| {
@@ -162,7 +163,7 @@ impl Directory {
     }
 }
 
-/// Makes a directory where there is none, and those above it, each with its name durable.
+/// Makes a directory and its missing parents, each with its name durable.
 fn create(path: &Path) -> io::Result<()> {
     let missing = missing(path);
     if missing.is_empty() {
@@ -173,7 +174,7 @@ fn create(path: &Path) -> io::Result<()> {
     missing.into_iter().skip(1).try_for_each(sync_above)
 }
 
-/// As [`sync_parent`], where the parent is not ours: it may be one that cannot be opened for reading, and so not be synced.
+/// As [`sync_parent`], for a parent that is not ours: it may not be readable, and then cannot be synced.
 fn sync_above(path: &Path) -> io::Result<()> {
     match sync_parent(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -181,7 +182,7 @@ fn sync_above(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A directory and those above it that are not there, the lowest first.
+/// A directory and its missing parents, the lowest first.
 fn missing(path: &Path) -> Vec<&Path> {
     let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
     path.ancestors().take_while(is_missing).collect()
@@ -193,7 +194,8 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     sync_directory(parent.unwrap_or(Path::new(".")))
 }
 
-/// Whether a directory without a format file may become a store: nothing in it, or what a start that was cut short left.
+/// Whether a directory without a format file may become a store: it is empty, or holds only the remains of an
+/// interrupted start.
 fn is_ours(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
@@ -205,7 +207,7 @@ fn is_ours(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What a directory is that has files and no format: a store that lost it, or none.
+/// The error for a directory with files and no format: a store that lost it, or none.
 fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
     if directory.join(USED).exists() || directory.join(ENGINE).exists() {
         return Error::Corrupt {
@@ -221,7 +223,7 @@ fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
     }
 }
 
-/// How the file that names the format is had again.
+/// How to restore the file that names the format.
 fn format_again(format: &str) -> String {
     format!("put it back from a backup, or write it again: the format of this engine is the line \"{format}\"")
 }
@@ -262,7 +264,7 @@ fn write_format(directory: &Path, format: &str) -> Result<()> {
     written.map_err(|error| full_or(error, directory, "writing", &path))
 }
 
-/// Writes the first bytes of a file over themselves and makes them durable.
+/// Overwrites the first bytes of a file with themselves and makes them durable.
 pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
     let write = || {
         let mut file = File::options().read(true).write(true).open(path)?;
@@ -282,7 +284,7 @@ pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
     write().map_err(|error| full_or(error, path, "writing anew", path))
 }
 
-/// Reads a file whole; what is no file is refused, since a device could be read for ever.
+/// Reads a whole file. Anything but a regular file is refused, because a device could be read without end.
 pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.is_file() {
         return fs::read(path);
@@ -295,7 +297,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Says what was being done to which file.
+/// Adds the operation and the file to an error.
 pub(in crate::storage) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io {
         operation,
@@ -304,7 +306,7 @@ pub(in crate::storage) fn io_error(operation: &'static str, path: &Path) -> impl
     }
 }
 
-/// Tells a full disk from other failures.
+/// Distinguishes a full disk from other failures.
 pub(super) fn full_or(error: io::Error, directory: &Path, operation: &'static str, path: &Path) -> Error {
     let error = io_error(operation, path)(error);
     if error.is_disk_full() {

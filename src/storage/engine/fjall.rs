@@ -1,18 +1,20 @@
 //! The `file:` engine: fjall, a log-structured tree in pure Rust, in one directory.
 //!
-//! One keyspace of the engine holds all spaces, told apart by the first byte of the key: creating one costs several syncs, so a
-//! fresh store starts sooner, and what must be flushed together is. Writes go through one committer thread (committer.rs); fjall
-//! stalls writers by sleeping and syncs under a lock, so no task of the server ever writes to it. Reads are synchronous: mostly from
-//! memory, and a block from the disk costs less than a hop to another thread.
+//! One keyspace of the engine holds all spaces, distinguished by the first byte of the key: creating a keyspace costs
+//! several syncs, so a fresh store starts sooner, and related data is flushed together. Writes go through one committer
+//! thread (committer.rs); fjall stalls writers by sleeping and syncs under a lock, so no task of the server ever writes
+//! to it. Reads are synchronous: most are served from memory, and reading a block from disk costs less than a hop to
+//! another thread.
 //!
-//! **What is missing is noticed.** fjall cuts a damaged log off where the damage begins, silently. So each group writes a record with
-//! its number and a running checksum and removes the record before it. When every group is there, exactly one record is, and it is not
-//! older than what was last acknowledged (acknowledged.rs). A group lost from the middle leaves the record that it should have removed;
-//! groups lost from the end leave the record too old. Either way the store is refused by name. A kill at any instant loses only what
-//! was not acknowledged, and loses it from the end. The same record carries the time mark of the group ([`crate::clock::TimeMark`]).
+//! **Missing groups are detected.** fjall silently truncates a damaged log where the damage begins. So each group
+//! writes a record with its number and a running checksum and removes the record before it. When every group is there,
+//! exactly one record is, and it is not older than the last acknowledgement (acknowledged.rs). A group lost from the
+//! middle leaves the record that it should have removed; groups lost from the end leave the record too old. Either way
+//! the store is refused by name. A kill at any instant loses only groups that were not acknowledged, and only from the
+//! end. The same record carries the time mark of the group ([`crate::clock::TimeMark`]).
 //!
-//! **What is missing or damaged is noticed before the engine opens**, which would remove it: [`judge`] reads, and [`super::aside`] keeps what
-//! was found until the chain of groups is whole. See opening.rs.
+//! **Missing or damaged files are detected before the engine opens**, which would remove them: [`judge`] only reads,
+//! and [`super::aside`] keeps the original files until the chain of groups is verified. See opening.rs.
 //!
 //! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
 
@@ -55,46 +57,47 @@ use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
 
-/// What the format file of such a store says.
+/// The content of such a store's format file.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
 
-/// fjall's threads for flushes and compactions. It keeps the first for flushes, which puts a compaction that it comes upon back into
-/// the queue: with only one other, that one being busy, it does nothing else until the compaction ends. A third takes it off.
+/// fjall's threads for flushes and compactions. The first one only flushes, and puts any compaction that it takes back
+/// into the queue. With only one other thread, and that one busy, it would spin on this until the compaction ends. A
+/// third thread takes the compaction.
 const WORKER_THREADS: usize = 3;
 
-/// Bytes of a memtable, and of a table that compactions write. Each table is synced as a whole, and a sync of the log may have to
-/// wait for all that a file system is just writing: some 130 ms behind 64 MiB, which is the engine's default. The log's unflushed end
-/// is also what a start after a kill replays. A store keeps what it was made with.
+/// Bytes of a memtable, and of a table that compactions write. Each table is synced as a whole, and a sync of the log
+/// may have to wait for all that a file system is writing: some 130 ms for 64 MiB, which is the engine's default. The
+/// log's unflushed end is also what a start after a kill replays. A store keeps the value that it was created with.
 pub(super) const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The `file:` engine. Clones are the same store; it closes when the last one goes.
+/// The `file:` engine. Clones are the same store; it closes when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    /// `None` only while dropping: the committer ends when its sender goes.
+    /// `None` only while dropping: the committer ends when its sender is dropped.
     commands: Option<mpsc::Sender<Command>>,
     room: Room,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the committer shares with readers.
+/// State that the committer shares with readers.
 #[derive(Debug)]
 pub(in crate::storage) struct Shared {
     pub(super) directory: PathBuf,
-    /// `None` while the engine is opened again, and after closing.
+    /// `None` while the engine is reopened, and after closing.
     pub(super) published: ArcSwapOption<Published>,
     pub(in crate::storage) cache: RowCache,
-    /// What the next groups derive.
+    /// Index derivations that the next groups apply.
     pub(super) derivations: ArcSwap<Derivations>,
     pub(super) sweeps: Arc<Sweeps>,
     /// How often the engine was opened again, raised before what it found is published.
     pub(super) openings: AtomicU64,
-    /// The last group that is durable, for stores beside this one.
+    /// The last group that is durable, for the other stores of the server.
     pub(super) durable: Arc<Durable>,
-    /// Why nothing can be read or written any more until the server starts again.
+    /// Why nothing can be read or written until the server restarts.
     pub(super) lost: Arc<ArcSwapOption<Error>>,
 }
 
@@ -104,7 +107,7 @@ impl Shared {
     }
 }
 
-/// What the committer published last: a moment of the engine, and what goes with it.
+/// What the committer published last: a snapshot of the engine, and the figures that belong to it.
 pub(in crate::storage) struct Published {
     pub(super) engine: Arc<Engine>,
     pub(super) view: fjall::Snapshot,
@@ -126,20 +129,21 @@ pub(super) struct Engine {
     pub(super) database: fjall::Database,
     pub(super) data: fjall::Keyspace,
     pub(super) directory: PathBuf,
-    /// Set once the medium does not give back what was written.
+    /// Set when the medium does not return what was written.
     pub(super) lost: Arc<ArcSwapOption<Error>>,
     read_faults: Option<ReadFaults>,
 }
 
 const READING: &str = "reading";
 
-/// The longest key that the engine takes, and looks for without a panic.
+/// The longest key that the engine can look up without a panic.
 const FULL_KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Whether a read failed because the medium did, and not for want of memory or open files, or because a file is gone, which is damage.
+/// Whether a read failed because of the medium. A lack of memory or open files does not count, nor does a missing file,
+/// which is damage.
 fn is_of_medium(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
-    // Without a code it is none of the system's.
+    // An error without a code does not come from the operating system.
     let is_passing = |code| TOO_MANY_FILES.contains(&code);
     error.raw_os_error().is_some_and(|code| !is_passing(code))
         && !matches!(
@@ -181,7 +185,7 @@ impl Store {
         })))
     }
 
-    /// `None` while the engine is opened again, and after closing.
+    /// `None` while the engine is reopened, and after closing.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
         self.0.shared.published.load_full()
     }
@@ -190,7 +194,7 @@ impl Store {
         self.0.shared.opening()
     }
 
-    /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
+    /// Why nothing can be read or written any more. `None` means it can be read, or will be again.
     pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
         self.0.shared.lost.load_full()
     }
@@ -247,14 +251,14 @@ impl Store {
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Lets go of what was found; see [`Options::is_accepted_later`].
+    /// Releases the original files; see [`Options::is_accepted_later`].
     pub(in crate::storage) async fn accept(&self) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Accept(answer))?;
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Writes the newest part of the tree, which only the log has, as tables.
+    /// Flushes the memtables, which only the log holds so far, to tables.
     pub(in crate::storage) async fn flush(&self) -> Result<()> {
         const POLL: Duration = Duration::from_millis(2);
         const POLLS_MAX: u32 = 30_000;
@@ -291,7 +295,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.commands = None;
         let thread = self.committer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // What was queued is written before the directory is free for the next; that takes a sync or two.
+        // Queued batches are written before the directory is free for the next process; that takes a sync or two.
         if let Some(thread) = thread
             && thread.join().is_err()
         {
@@ -305,13 +309,13 @@ impl Published {
         with_full_key(space, key, |full| self.engine.get_at(&self.view, full))
     }
 
-    /// A row by way of the cache.
+    /// A row, through the cache.
     pub(in crate::storage) fn get_row(&self, key: &[u8], cache: &RowCache) -> Result<Option<Bytes>> {
         if let Some(known) = cache.get(key, self.seq) {
             return Ok(known);
         }
         let value = self.get(Space::Rows, key)?;
-        // A copy, since what the engine hands out may hold on to a whole block.
+        // A copy, because a slice from the engine may keep a whole block in memory.
         cache.add(key, value.as_deref().map(Bytes::copy_from_slice), self.seq);
         Ok(value)
     }
@@ -356,7 +360,7 @@ impl Engine {
         Ok(Arc::new(tables))
     }
 
-    /// What a test has reads meet.
+    /// A fault that a test injects into reads.
     fn injected(&self) -> Result<(), fjall::Error> {
         match self.read_faults.as_ref().and_then(|faults| faults()) {
             None => Ok(()),
@@ -414,7 +418,7 @@ impl Engine {
         }))
     }
 
-    /// What an error of the engine's means, with the file it concerns where that can be found out.
+    /// Translates an error of the engine, with the file it concerns if that can be determined.
     pub(super) fn error(&self, operation: &'static str, error: fjall::Error) -> Error {
         match error {
             fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => {
@@ -425,7 +429,7 @@ impl Engine {
                 let is_lost = operation == READING && is_of_medium(&error);
                 let error = full_or(error, &self.directory, operation, &self.directory);
                 if is_lost {
-                    tracing::error!(%error, "the medium does not give back what was written");
+                    tracing::error!(%error, "the medium does not return what was written");
                     self.lost.store(Some(Arc::new(error.clone())));
                 }
                 error
@@ -436,7 +440,7 @@ impl Engine {
         }
     }
 
-    /// Damage found while reading: looks for the table whose blocks do not match their checksums.
+    /// Damage found while reading: finds the table whose blocks do not match their checksums.
     fn damage(&self, error: &LsmError) -> Error {
         let damaged = catch_unwind(AssertUnwindSafe(|| {
             let version = self.data.tree.current_version();
@@ -458,7 +462,7 @@ impl Engine {
     }
 }
 
-/// Calls the engine and turns a panic of its into an error: it panics on some kinds of damage.
+/// Calls the engine and turns its panics into errors: it panics on some kinds of damage.
 pub(super) fn guard<T>(directory: &Path, call: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Error::Corrupt {
         path: directory.to_owned(),
@@ -472,7 +476,8 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// The same keys, by bounds that the engine takes: a longer bound stands behind its beginning and before all that follow that.
+/// The same range, with bounds that the engine accepts: a longer bound sorts after its prefix and before all keys that
+/// follow the prefix.
 fn clipped((start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let clip = |bound: Bound<Vec<u8>>, long: fn(Vec<u8>) -> Bound<Vec<u8>>| match bound {
         Bound::Included(mut key) | Bound::Excluded(mut key) if key.len() > FULL_KEY_BYTES_MAX => {

@@ -1,4 +1,4 @@
-//! A store's directory that is kept from others, while nothing opens its engine.
+//! A store's directory that is locked against other processes while its engine is closed.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(in crate::storage) struct Held {
 }
 
 impl Held {
-    /// Locks the directory of a store that is there.
+    /// Locks the directory of an existing store.
     pub(in crate::storage) fn of(url: &Url, path: &Path) -> Result<Self> {
         if !fjall::is_store(path) {
             return Err(Error::NoStore {

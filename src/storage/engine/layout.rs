@@ -1,4 +1,4 @@
-//! Keys as the engines with one key space have them, and the records that the store keeps for itself.
+//! Keys in the engines with one key space, and the records that the store keeps for itself.
 //!
 //! ```text
 //! space byte · key                                    see `Space::byte`
@@ -27,12 +27,12 @@ const OWN_RANGE: u8 = b'r';
 const OWN_SIZE: u8 = b's';
 const OWN_TIME: u8 = b't';
 
-/// Keys up to this long are put together on the stack.
+/// Keys up to this long are built on the stack.
 const STACK_KEY_BYTES: usize = 256;
 
 /// One of the store's own records.
 pub(super) enum Own {
-    /// `None`: written before there were time marks.
+    /// `None` means it was written before there were time marks.
     Chain(ChainEnd, Option<TimeMark>),
     #[cfg_attr(
         not(any(feature = "slate", test)),
@@ -43,7 +43,7 @@ pub(super) enum Own {
     Range(u64, Space, KeyRange),
 }
 
-/// Reads one of the store's own records; `None` when it is none that this version writes.
+/// Reads one of the store's own records. `None` means this version writes no such record.
 pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
     let (kind, id) = key.get(1..)?.split_first()?;
     let mut value = value;
@@ -120,7 +120,7 @@ pub(super) fn chain_record(end: ChainEnd, time: Option<TimeMark>) -> (Vec<u8>, V
     (chain_key(end), value)
 }
 
-/// The record of time, where there is no chain.
+/// The record of time, in engines without a chain.
 #[cfg(any(feature = "slate", test))]
 pub(super) fn time_record(time: TimeMark) -> (Vec<u8>, Vec<u8>) {
     let mut value = Vec::with_capacity(17);
@@ -143,7 +143,7 @@ pub(super) fn range_record(number: u64, space: Space, range: &KeyRange) -> (Vec<
     (own_key(OWN_RANGE, &number.to_be_bytes()), value)
 }
 
-/// A key as the engine has it: the space's byte, then the key.
+/// The engine's key: the space's byte, then the key.
 pub(super) fn full_key(space: Space, key: &[u8]) -> Vec<u8> {
     let mut full = Vec::with_capacity(key.len() + 1);
     full.push(space.byte());
@@ -151,7 +151,7 @@ pub(super) fn full_key(space: Space, key: &[u8]) -> Vec<u8> {
     full
 }
 
-/// Puts a full key together for one look-up, on the stack where it fits.
+/// Builds a full key for one look-up, on the stack if it fits.
 pub(super) fn with_full_key<T>(space: Space, key: &[u8], call: impl FnOnce(&[u8]) -> T) -> T {
     let mut stack = [0; STACK_KEY_BYTES];
     if let Some(([first, rest @ ..], _)) = stack.split_at_mut_checked(key.len() + 1) {
@@ -162,7 +162,7 @@ pub(super) fn with_full_key<T>(space: Space, key: &[u8], call: impl FnOnce(&[u8]
     call(&full_key(space, key))
 }
 
-/// A range of a space's keys as the engine has them.
+/// A range of a space's keys as a range of the engine's.
 pub(super) fn full_range(space: Space, range: &KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let full = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| full_key(space, key));
     let start = match &range.start {

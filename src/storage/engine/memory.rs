@@ -1,5 +1,5 @@
-//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones stay readable
-//! for nothing. The model that the other engines are held against.
+//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so keeping old
+//! ones costs nothing. The reference model for the other engines.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub(in crate::storage) struct State {
     pub(in crate::storage) seq: CommitSeq,
     pub(in crate::storage) deletion_tables: DeletionTables,
     pub(in crate::storage) sizes: Sizes,
-    /// What the last commit recorded of time, on a simulated medium; `None`: nothing.
+    /// The time mark of the last commit, on a simulated medium. `None` means it had none.
     #[cfg(feature = "simulation")]
     pub(in crate::storage) time: Option<TimeMark>,
 }
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// Refuses a fragment that makes a row longer than it may be.
+    /// Refuses a partial row that makes a row longer than allowed.
     pub(super) fn judge(&self, change: &Change, bytes_max: usize) -> Result<()> {
         let Change::Merge {
             space: Space::Rows,
@@ -149,7 +149,7 @@ impl State {
             return Ok(());
         };
         let old = self.map(Space::Rows).get(key.as_slice());
-        // Merged they are hardly longer than one behind the other; only what comes near the limit is merged to see.
+        // A merged row is hardly longer than the sum of both; only one that comes near the limit is merged to check.
         let together = old.map_or(0, Bytes::len) + value.len();
         if together <= bytes_max {
             return Ok(());
@@ -161,7 +161,7 @@ impl State {
         judge_row(old.map(Bytes::len), value, after, bytes_max)
     }
 
-    /// `number` is the change's place in its batch.
+    /// `number` is the change's position in its batch.
     pub(super) fn apply(
         &mut self,
         number: usize,
@@ -203,12 +203,12 @@ impl State {
                 if range.is_empty() {
                     return Ok(());
                 }
-                let gone: Vec<_> = self
+                let removed: Vec<_> = self
                     .map(space)
                     .range::<_, [u8]>(bounds(&range))
                     .map(|(key, _)| key.to_vec())
                     .collect();
-                for key in gone {
+                for key in removed {
                     self.set(space, key, None, derivations);
                 }
                 if space == Space::Deletions {

@@ -1,5 +1,5 @@
-//! The engines behind the seam. Each keeps bytes by key in five spaces; what rows are, they learn only from the merge of two
-//! values. A snapshot is what the committer published last, so taking one is counting a reference.
+//! The engines under the [`super::Store`] seam. Each keeps bytes by key in five spaces; they see rows only through the
+//! merge of two values. A snapshot is what the committer published last, so taking one costs one reference count.
 
 mod acknowledged;
 mod aside;
@@ -40,7 +40,7 @@ pub enum Order {
     Reverse,
 }
 
-/// Tables that have any deletion record; readers of others need not look for one.
+/// Tables that have any deletion record; readers of other tables need not search for one.
 pub(super) type DeletionTables = Arc<BTreeSet<TableId>>;
 
 /// The tables whose deletion records a change of `Space::Deletions` at `key` concerns.
@@ -48,7 +48,7 @@ pub(super) fn table_of(key: &[u8]) -> Option<TableId> {
     key.first_chunk::<4>().map(|table| u32::from_be_bytes(*table))
 }
 
-/// Adds a table, copying the set only when it was not there.
+/// Adds a table; copies the set only if the table is new.
 pub(super) fn add_table(tables: &mut DeletionTables, key: &[u8]) {
     if let Some(table) = table_of(key)
         && !tables.contains(&table)
@@ -57,7 +57,7 @@ pub(super) fn add_table(tables: &mut DeletionTables, key: &[u8]) {
     }
 }
 
-/// Takes out the tables that a removed range of deletion records covers wholly.
+/// Removes the tables whose deletion records a removed range covers completely.
 pub(super) fn remove_tables(tables: &mut DeletionTables, range: &KeyRange) {
     let is_covered = |table: &TableId| {
         let whole = super::key::table_range(*table);
@@ -78,18 +78,18 @@ pub(super) fn remove_tables(tables: &mut DeletionTables, range: &KeyRange) {
     }
 }
 
-/// Entries that a scan passes before it lets other tasks run.
+/// Entries that a scan visits before it yields to other tasks.
 pub(super) const SCAN_STRIDE_ENTRIES: usize = 4096;
 
 /// How a stride of a scan ended.
 pub(super) enum Stride {
-    /// Nothing is left, or the visitor has enough.
+    /// The range is finished, or the visitor stopped.
     Done,
-    /// The stride is full; the scan goes on past this key.
+    /// The stride is full; the scan continues after this key.
     After(Vec<u8>),
 }
 
-/// Walks one stride of a scan: calls `visit` for each entry, and stops where it says so, or at the stride's end.
+/// Runs one stride of a scan: calls `visit` for each entry until it breaks, or until the stride's end.
 pub(super) fn walk_stride<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     entries: impl Iterator<Item = Result<(K, V)>>,
     visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
@@ -106,7 +106,7 @@ pub(super) fn walk_stride<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     Ok(Stride::Done)
 }
 
-/// What is left of a range after a key was passed.
+/// The rest of a range after a key was visited.
 pub(super) fn rest_of_range(range: &KeyRange, order: Order, after: Vec<u8>) -> KeyRange {
     let passed = Bound::Excluded(after);
     match order {
@@ -121,7 +121,7 @@ pub(super) fn rest_of_range(range: &KeyRange, order: Order, after: Vec<u8>) -> K
     }
 }
 
-/// A range's bounds as slices, for maps that are asked by reference.
+/// A range's bounds as slices, for maps that take references.
 pub(super) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (
         range.start.as_ref().map(Vec::as_slice),

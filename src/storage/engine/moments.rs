@@ -1,26 +1,29 @@
-//! What stores that belong together know of each other's moments: so that files which were copied at different moments are noticed.
+//! Records, in each store of a server, of how far the other stores had got, so that files copied at different times are
+//! detected.
 //!
 //! ```text
 //! DIR/moments   slot 0 at byte 0, slot 1 at byte 16384; written in turn, so that a write cut short spoils only one
 //! slot          "HLMO" · version 01 · number u64, the newer slot has the higher one · count u16
 //!               · count × (store u32, 0 is the main one · last group u64) · CRC-32 of all before       all big-endian
 //! ```
-//! Each store's directory has the file, all with the same entries: of every store, the last group that was durable then. A start holds the
-//! stores against all these files before it changes anything ([`check`]). A store that ends before a group that another one has noted is of an
-//! earlier moment, and is refused.
+//! Each store's directory has the file, all with the same entries: for every store, its last durable group at that
+//! time. A start compares the stores with all these files before it changes anything ([`check`]). A store that ends
+//! before a group that another store's file records is from an earlier time, and is refused.
 //!
-//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log: all that a start needs is read before any
-//! of them is opened (slate/opening.rs).
+//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log. All that a start
+//! needs is read before any of the databases is opened (slate/opening.rs).
 //!
-//! **No false alarm.** A group is noted only after its store was synced ([`Durable`]), whatever the durability. So neither a kill nor a loss
-//! of power leaves a note of a group that is not there, and notes that are lost are missing, never wrong. Numbers of groups only grow, and a
-//! number of a store is given once, so an old note stays true; one of a store that is no more concerns none.
+//! **No false alarm.** A group is recorded only after its store was synced ([`Durable`]), whatever the durability. So
+//! neither a kill nor a loss of power leaves a record of a group that does not exist; records may be lost, but are
+//! never wrong. Numbers of groups only grow, and a store's number is never reused, so an old record stays true. The
+//! record of a removed store has no effect.
 //!
-//! **How late.** A thread notes the first group after a pause at once and more every [`TICK`], in the page cache, which a kill does not
-//! take; it syncs within a second. No commit waits for it. With one store there is neither thread nor file: `acknowledged` says it all.
+//! **How late.** A thread records the first group after a pause at once and later ones every [`TICK`], in the page
+//! cache, which survives a kill; it syncs within a second. No commit waits for it. A single store has neither thread
+//! nor file: `acknowledged` is enough.
 //!
-//! **A file that is missing** was not written yet: by an older program, or before a loss of power. One of which both slots are damaged is
-//! refused, like `acknowledged`.
+//! **A missing file** was not written yet: by an older program, or before a loss of power. A file with both slots
+//! damaged is refused, like `acknowledged`.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -44,26 +47,26 @@ const HEAD_BYTES: usize = MAGIC.len() + 8 + 2;
 const ENTRY_BYTES: usize = 4 + 8;
 const CRC_BYTES: usize = 4;
 
-/// Most stores that are noted; of more, those with the highest numbers are not.
+/// Most stores that are recorded; beyond it, those with the highest numbers are left out.
 const ENTRIES_MAX: usize = 1024;
 const _: () = assert!(HEAD_BYTES + ENTRIES_MAX * ENTRY_BYTES + CRC_BYTES <= SLOT_STRIDE_BYTES);
 
-/// Time between two notes.
+/// Time between two records.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Ticks until what was noted is synced: one second.
+/// Ticks until records are synced: one second.
 const SYNC_TICKS: u32 = 20;
 
 /// The last group of a store that is durable.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
     seq: AtomicU64,
-    /// `None`: nothing notes it.
+    /// `None` means no thread records it.
     noter: OnceLock<Arc<Wake>>,
 }
 
 impl Durable {
-    /// Everything up to this group is durable.
+    /// Reports that everything up to this group is durable.
     pub(super) fn raise(&self, seq: u64) {
         self.seq.store(seq, Ordering::Release);
         if let Some(noter) = self.noter.get() {
@@ -72,7 +75,7 @@ impl Durable {
     }
 }
 
-/// Wakes the thread that notes, once for all that is raised until it does.
+/// Wakes the recording thread, once for all that is raised until it runs.
 #[derive(Debug)]
 struct Wake {
     is_due: AtomicBool,
@@ -82,13 +85,14 @@ struct Wake {
 impl Wake {
     fn wake(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel) {
-            // Full: it is awake already. Without a receiver it has ended, and the store is about to.
+            // A full channel means it is awake already. Without a receiver the thread has ended, and the store is about
+            // to.
             self.wake.try_send(()).ok();
         }
     }
 }
 
-/// A store among those that belong together.
+/// A store among those of one server.
 #[derive(Clone, Debug)]
 pub(in crate::storage) struct Moment {
     pub(super) directory: PathBuf,
@@ -101,7 +105,7 @@ impl Moment {
     }
 }
 
-/// Notes the moments of stores in each other's directories, until it goes: then once more, durably.
+/// Records the progress of stores in each other's directories, until it is dropped: then once more, durably.
 #[derive(Debug)]
 pub struct Moments {
     stores: Arc<Mutex<Stores>>,
@@ -118,28 +122,28 @@ struct Stores {
     number: u64,
 }
 
-/// Holds stores that were just opened against what they have noted of each other. `is_forced`: what does not go together is told and let
-/// pass.
+/// Compares stores that were just opened with the records that they hold of each other. With `is_forced`, a mismatch is
+/// logged and accepted.
 ///
 /// # Errors
 /// [`Error::EarlierMoment`]; a file that is damaged or cannot be read.
 pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Result<()> {
     for (number, store) in stores {
-        let noted = match read(&store.directory.join(NAME)) {
-            Ok(noted) => noted,
+        let recorded = match read(&store.directory.join(NAME)) {
+            Ok(recorded) => recorded,
             Err(error @ Error::Corrupt { .. }) if is_forced => {
-                tracing::warn!(%error, "what was noted of other stores is not known; it is noted anew");
+                tracing::warn!(%error, "a record of other stores' progress is damaged; it is written again");
                 continue;
             }
             Err(error) => return Err(error),
         };
-        let Some(noted) = noted else {
+        let Some(recorded) = recorded else {
             if stores.len() > 1 {
-                tracing::info!(store = number, "nothing is noted of other stores");
+                tracing::info!(store = number, "no record of other stores' progress");
             }
             continue;
         };
-        for (of, seq) in noted.entries {
+        for (of, seq) in recorded.entries {
             let Some((_, other)) = stores.iter().find(|(number, _)| *number == of) else {
                 continue;
             };
@@ -156,14 +160,14 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
             if !is_forced {
                 return Err(error);
             }
-            tracing::warn!(%error, "the stores are taken as they are, as --create says");
+            tracing::warn!(%error, "the stores are from different times and are accepted because of --create");
         }
     }
     Ok(())
 }
 
 impl Moments {
-    /// Begins to note the moments of these stores.
+    /// Starts to record the progress of these stores.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -178,7 +182,7 @@ impl Moments {
         let (noting, due) = (Arc::clone(&all), Arc::clone(&wake));
         let thread = std::thread::Builder::new()
             .name("store-moments".to_owned())
-            .spawn(move || note_while_open(&noting, &due, &woken, &gone))
+            .spawn(move || record_while_open(&noting, &due, &woken, &gone))
             .map_err(io_error("starting a thread for", Path::new(NAME)))?;
         let this = Self {
             stores: all,
@@ -196,21 +200,21 @@ impl Moments {
         locked(&self.stores)
     }
 
-    /// A store belongs to them from now on.
+    /// Adds a store.
     pub(in crate::storage) fn add(&self, number: u32, store: Moment) {
-        // A store is of one server's stores all its life.
+        // A store belongs to one server's stores for its whole life.
         drop(store.durable.noter.set(Arc::clone(&self.wake)));
         let mut stores = self.stores();
-        // Above what a server before this one wrote.
-        if let Ok(Some(noted)) = read(&store.directory.join(NAME)) {
-            stores.number = stores.number.max(noted.number);
+        // Number the slots above those that an earlier server wrote.
+        if let Ok(Some(recorded)) = read(&store.directory.join(NAME)) {
+            stores.number = stores.number.max(recorded.number);
         }
         stores.all.insert(number, (store, None));
         drop(stores);
         self.wake.wake();
     }
 
-    /// A store is going to be removed.
+    /// Removes a store that is about to be deleted.
     pub fn remove(&self, number: u32) {
         self.stores().all.remove(&number);
         self.wake.wake();
@@ -219,14 +223,14 @@ impl Moments {
 
 impl Drop for Moments {
     fn drop(&mut self) {
-        // In this order: the thread notes what is due after it has seen that it is to end.
+        // In this order: the thread writes the pending record after it sees that it must end.
         self.wake.wake();
         self.going = None;
         self.wake.wake.try_send(()).ok();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that notes moments of stores panicked");
+            tracing::error!("the thread that records the stores' progress panicked");
         }
     }
 }
@@ -235,33 +239,33 @@ fn locked(stores: &Mutex<Stores>) -> MutexGuard<'_, Stores> {
     stores.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
+fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
     let mut is_failing = false;
-    let mut told = |noted: Result<()>| {
-        match &noted {
-            // Once, not for each tick of a full disk.
-            Err(error) if !is_failing => tracing::warn!(%error, "moments of stores cannot be noted"),
+    let mut report = |recorded: Result<()>| {
+        match &recorded {
+            // Log once, not at each tick of a full disk.
+            Err(error) if !is_failing => tracing::warn!(%error, "the stores' progress cannot be recorded"),
             _ => {}
         }
-        is_failing = noted.is_err();
+        is_failing = recorded.is_err();
     };
     while woken.recv().is_ok() {
         let mut files = Vec::new();
-        let mut note = || {
+        let mut record = || {
             if due.is_due.swap(false, Ordering::AcqRel) {
-                let noted = locked(stores).note();
-                told(noted.map(|written| files = written));
+                let recorded = locked(stores).record();
+                report(recorded.map(|written| files = written));
             }
         };
         for _ in 0..SYNC_TICKS {
-            note();
+            record();
             if gone.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
-                note();
+                record();
                 break;
             }
         }
         for (path, file) in &files {
-            told(file.sync_data().map_err(io_error("syncing", path)));
+            report(file.sync_data().map_err(io_error("syncing", path)));
         }
         if gone.try_recv() == Err(TryRecvError::Disconnected) {
             return;
@@ -270,8 +274,8 @@ fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gon
 }
 
 impl Stores {
-    /// Writes what all have now into each one's file; the files.
-    fn note(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
+    /// Writes the current entries into each store's file; returns the files.
+    fn record(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
         if self.all.len() < 2 {
             return Ok(Vec::new());
         }
@@ -315,23 +319,23 @@ fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Noted {
+struct Recorded {
     number: u64,
     entries: Vec<(u32, u64)>,
 }
 
-/// Reads a file; `None`: it is missing or empty.
-fn read(path: &Path) -> Result<Option<Noted>> {
+/// Reads a file. `None` means it is missing or empty.
+fn read(path: &Path) -> Result<Option<Recorded>> {
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error("reading", path)(error)),
     };
     let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(parse_slot));
-    match slots.into_iter().flatten().max_by_key(|noted| noted.number) {
-        Some(noted) => Ok(Some(noted)),
+    match slots.into_iter().flatten().max_by_key(|recorded| recorded.number) {
+        Some(recorded) => Ok(Some(recorded)),
         None if bytes.iter().all(|byte| *byte == 0) => Ok(None),
         None => Err(Error::Corrupt {
             path: path.to_owned(),
@@ -356,7 +360,7 @@ fn slot(number: u64, entries: &[(u32, u64)]) -> Vec<u8> {
     slot
 }
 
-fn parse_slot(bytes: &[u8]) -> Option<Noted> {
+fn parse_slot(bytes: &[u8]) -> Option<Recorded> {
     let (magic, rest) = bytes.split_first_chunk::<5>()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk::<2>()?;
@@ -370,7 +374,7 @@ fn parse_slot(bytes: &[u8]) -> Option<Noted> {
         let (store, seq) = bytes.split_first_chunk::<4>()?;
         Some((u32::from_be_bytes(*store), u64::from_be_bytes(seq.try_into().ok()?)))
     };
-    Some(Noted {
+    Some(Recorded {
         number: u64::from_be_bytes(*number),
         entries: entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<_>>()?,
     })
@@ -408,13 +412,13 @@ mod tests {
             );
             check(&earlier, true).unwrap();
         }
-        // Notes of a store that is no more concern none, and one that is alone is held against its own.
+        // Records of a removed store have no effect, and a single store is checked against its own.
         check(&stores(4, 9)[1..], false).unwrap();
         assert!(check(&stores(4, 9)[..1], false).is_err());
     }
 
     #[test]
-    fn what_is_raised_is_noted_until_it_goes_and_by_the_next() {
+    fn raised_groups_are_recorded_until_the_drop_and_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let stores = [1, 2].map(|number| (number, moment(&folder.path().join(number.to_string()), 1)));
         for round in 1..4 {
@@ -423,10 +427,10 @@ mod tests {
                 stores[1].1.durable.raise(round * 100 + seq);
             }
             drop(moments);
-            // A store notes in one server's life only; here it goes on as a new one.
+            // A store records in one server's life only; here it continues as a new one.
             for (_, store) in &stores {
-                let noted = read(&store.directory.join(NAME)).unwrap().unwrap();
-                assert_eq!(noted.entries, [(1, 1), (2, round * 100 + 99)]);
+                let recorded = read(&store.directory.join(NAME)).unwrap().unwrap();
+                assert_eq!(recorded.entries, [(1, 1), (2, round * 100 + 99)]);
             }
         }
     }
@@ -443,7 +447,7 @@ mod tests {
         bytes.extend_from_slice(&new);
         let number = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            read(&path).map(|noted| noted.map(|noted| noted.number))
+            read(&path).map(|recorded| recorded.map(|recorded| recorded.number))
         };
         assert_eq!(number(&bytes).unwrap(), Some(9));
         for at in 0..new.len() {

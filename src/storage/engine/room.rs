@@ -1,4 +1,4 @@
-//! Room in an engine's queue: bounded in bytes and in batches, by one semaphore.
+//! Space in an engine's queue: bounded in bytes and in batches, by one semaphore.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::storage::options::Options;
 use crate::storage::{Error, Result};
 
-/// Bytes that one permit stands for.
+/// Bytes per permit.
 const UNIT_BYTES: usize = 1024;
 
-/// The room. A batch takes no less than its share of the units among the most batches that may wait, so one semaphore holds both
-/// bounds; one that is larger than the whole room takes all of it.
+/// The queue's space. A batch takes at least its share of the units by the most batches that may wait, so one semaphore
+/// enforces both bounds. A batch larger than the whole space takes all of it.
 #[derive(Debug)]
 pub(super) struct Room {
     free: Arc<Semaphore>,
@@ -32,7 +32,7 @@ impl Room {
         }
     }
 
-    /// Refuses a batch of more bytes than one may have.
+    /// Refuses a batch with more bytes than one may have.
     pub(super) fn judge(&self, bytes: usize) -> Result<()> {
         if bytes <= self.batch_bytes_max {
             return Ok(());
@@ -43,7 +43,7 @@ impl Room {
         })
     }
 
-    /// Waits for room for a batch of so many bytes; it is given back when the permit is dropped.
+    /// Waits for space for a batch of this many bytes; dropping the permit returns it.
     ///
     /// # Errors
     /// When a batch may not be so large, and when the store is closed.
@@ -60,7 +60,7 @@ impl Room {
         }
     }
 
-    /// Gives none any more.
+    /// Grants no more space.
     pub(super) fn close(&self) {
         self.free.close();
     }

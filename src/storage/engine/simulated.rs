@@ -4,15 +4,17 @@
 //! commit() ─► queue ─► [work: a group] ─► durable and published ─► [work: one answer, any of those due] ─► answered
 //!                          └─ fails: in doubt, see MediumFaults
 //! ```
-//! Nothing happens by itself: the simulation calls [`Medium::work`] when it is the medium's turn. [`Medium::crash`] is the
-//! loss of power: what is durable stays, of the queue any beginning may have got there, the rest is gone, and handles of the time
-//! before are refused. The next [`super::super::Store::open`] with this medium begins with what stayed.
+//! Nothing happens by itself: the simulation calls [`Medium::work`] to let the medium act. [`Medium::crash`] is the
+//! loss of power. Durable writes stay, any prefix of the queue may have become durable, the rest is lost, and handles
+//! from before the crash are refused. The next [`super::super::Store::open`] with this medium starts from the durable
+//! state.
 //!
-//! Opened with a relaxed durability, it answers commits before they are durable, as the `file:` engine does then: a crash leaves any of the
-//! states since the last sync, in each of the stores that lie beside each other another one.
+//! Opened with a relaxed durability, it answers commits before they are durable, as the `file:` engine does. A crash
+//! then leaves any of the states since the last sync, and a different one in each of the stores of a server.
 //!
-//! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
-//! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when no caller waits any more.
+//! It keeps the contracts of the `file:` engine. Batches take effect in the order in which they were handed over, as a
+//! whole. A reader sees only durable writes. Late effects begin a new [`Opening`]. An error may be answered to a batch
+//! that takes effect. A commit completes even if its caller no longer waits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -31,14 +33,15 @@ use crate::storage::derivation::Derivations;
 use crate::storage::purge::Sweeps;
 use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
 
-/// What may go wrong, each as a chance in a thousand.
+/// Possible faults, each as a chance in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MediumFaults {
     /// A group's commits are answered with an error, and none took effect.
     pub failed_per_mille: u32,
-    /// They are answered with an error, and all took effect: at once, or to be seen with the next group, as on a disk that was full.
+    /// They are answered with an error, and all took effect: at once, or visible with the next group, as on a disk that
+    /// was full.
     pub done_but_failed_per_mille: u32,
-    /// As the last, but seen only after the next crash, until which every commit is refused.
+    /// As the last, but visible only after the next crash; until then every commit is refused.
     pub dead_per_mille: u32,
 }
 
@@ -49,32 +52,32 @@ pub struct Medium(Arc<Mutex<Inner>>);
 struct Inner {
     random: fastrand::Rng,
     faults: MediumFaults,
-    /// What is acknowledged; durable as well, unless it is relaxed.
+    /// The acknowledged state; durable as well, unless the durability is relaxed.
     durable: Arc<State>,
     /// Whether commits are answered before they are durable: a crash then leaves any of the states since the last sync.
     is_relaxed: bool,
     /// The states since the last sync, the synced one first; empty unless it is relaxed.
     unsynced: Vec<Unsynced>,
-    /// How often a cut of the power left a part of one write.
+    /// How often a power cut left a part of one write.
     torn: u64,
-    /// The state before the last commit, for a mutant.
+    /// The state before the last commit, for a seeded bug.
     before: Arc<State>,
     queue: VecDeque<Request>,
     /// Answers that are due.
     answers: Vec<(Answer, Result<Committed>)>,
     derivations: Derivations,
     sweeps: Arc<Sweeps>,
-    /// What the next group, or the next crash, brings to light.
+    /// The late effects that the next group, or the next crash, makes visible.
     late: Option<Arc<State>>,
-    /// Set when nothing is written any more until the next crash; then what is to be seen after it.
+    /// Set if nothing is written until the next crash: the state after that crash.
     dead: Option<Arc<State>>,
-    /// How often something came to light that was done late.
+    /// How often late effects became visible.
     openings: u64,
     /// How often the power was lost.
-    life: u64,
-    /// Where stores beside this one are: they lose power together.
-    beside: BTreeMap<u32, Medium>,
-    /// Who waits before something is tried again.
+    crashes: u64,
+    /// The side stores' media: they lose power together.
+    side_media: BTreeMap<u32, Medium>,
+    /// Tasks that wait before a retry.
     pauses: Vec<oneshot::Sender<()>>,
 }
 
@@ -82,11 +85,11 @@ type Answer = oneshot::Sender<Result<Committed>>;
 
 struct Request {
     only_in: Option<Opening>,
-    /// As of when it was handed over: no later timestamp is in it.
+    /// The time mark when it was handed over: it holds no later timestamp.
     time: Option<TimeMark>,
     changes: Vec<Change>,
     row_bytes_max: Option<usize>,
-    /// Whether what is acknowledged with it, and before, is durable then, however relaxed it is.
+    /// Whether it makes its own and all earlier acknowledged writes durable, however relaxed the durability is.
     syncs: bool,
     answer: Answer,
 }
@@ -101,14 +104,14 @@ impl std::fmt::Debug for Medium {
 #[derive(Clone, Debug)]
 pub struct Store {
     medium: Medium,
-    life: u64,
-    /// For the time marks alone.
+    crashes: u64,
+    /// Used for the time marks only.
     options: Options,
     sweeps: Arc<Sweeps>,
 }
 
 impl Medium {
-    /// An empty medium whose every choice follows from the seed.
+    /// An empty medium; the seed determines all of its choices.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Inner {
@@ -126,15 +129,15 @@ impl Medium {
             late: None,
             dead: None,
             openings: 0,
-            life: 0,
-            beside: BTreeMap::new(),
+            crashes: 0,
+            side_media: BTreeMap::new(),
             pauses: Vec::new(),
         })))
     }
 
-    /// The media of the stores beside this one.
-    fn beside(&self) -> Vec<Self> {
-        self.inner().beside.values().cloned().collect()
+    /// The media of the side stores.
+    fn side_media(&self) -> Vec<Self> {
+        self.inner().side_media.values().cloned().collect()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -149,16 +152,16 @@ impl Medium {
         inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
         Store {
             medium: self.clone(),
-            life: inner.life,
+            crashes: inner.crashes,
             options: options.clone(),
             sweeps: Arc::clone(&inner.sweeps),
         }
     }
 
-    /// What may go wrong from now on.
+    /// Sets the faults from now on.
     pub fn set_faults(&self, faults: MediumFaults) {
         self.inner().faults = faults;
-        for medium in self.beside() {
+        for medium in self.side_media() {
             medium.set_faults(faults);
         }
     }
@@ -166,7 +169,7 @@ impl Medium {
     /// Whether [`Medium::work`] would do something.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.has_own_work() || self.beside().iter().any(Self::has_own_work)
+        self.has_own_work() || self.side_media().iter().any(Self::has_own_work)
     }
 
     fn has_own_work(&self) -> bool {
@@ -177,12 +180,12 @@ impl Medium {
     /// Whether it takes no writes until the next crash.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        self.inner().dead.is_some() || self.beside().iter().any(Self::is_dead)
+        self.inner().dead.is_some() || self.side_media().iter().any(Self::is_dead)
     }
 
-    /// Takes one turn: gives one answer that is due, or writes a group of what has queued. What it did, for a log.
+    /// Acts once: sends one answer that is due, or writes a group of what queued. Returns a line for a log.
     pub fn work(&self) -> String {
-        let mut at_work = self.beside();
+        let mut at_work = self.side_media();
         at_work.retain(Self::has_own_work);
         let mut inner = self.inner();
         if !at_work.is_empty() {
@@ -199,7 +202,7 @@ impl Medium {
             let place = inner.random.usize(..due);
             let (answer, result) = inner.answers.swap_remove(place);
             let text = format!("answer {}", result.as_ref().map_or(0, |committed| committed.seq.0));
-            // The caller may be gone.
+            // The caller may have dropped its future.
             drop(answer.send(result));
             return text;
         }
@@ -212,10 +215,10 @@ impl Medium {
         inner.write(group)
     }
 
-    /// Loss of power: what is not durable is gone, but for a beginning of what was being written.
+    /// Loss of power: loses all that is not durable, except for a prefix of the write in progress.
     pub fn crash(&self) {
         let mut inner = self.inner();
-        inner.life += 1;
+        inner.crashes += 1;
         inner.answers.clear();
         inner.pauses.clear();
         let late = inner.late.take();
@@ -239,27 +242,27 @@ impl Medium {
         inner.before = Arc::clone(&state);
         inner.durable = state;
         drop(inner);
-        for medium in self.beside() {
+        for medium in self.side_media() {
             medium.crash();
         }
     }
 
-    /// How often a cut of the power left a part of one write, here or in a store beside.
+    /// How often a power cut left a part of one write, here or in a side store.
     #[must_use]
     pub fn torn(&self) -> u64 {
-        let of_beside = self.beside().iter().map(Self::torn).sum::<u64>();
-        self.inner().torn + of_beside
+        let of_sides = self.side_media().iter().map(Self::torn).sum::<u64>();
+        self.inner().torn + of_sides
     }
 
-    /// The numbers of the stores beside this one that are there.
+    /// The numbers of the existing side stores.
     #[must_use]
     pub fn side_numbers(&self) -> BTreeSet<u32> {
-        self.inner().beside.keys().copied().collect()
+        self.inner().side_media.keys().copied().collect()
     }
 
-    /// Brings to light what was done late in the stores beside this one, as their next commits would.
+    /// Makes late effects in the side stores visible, as their next commits would.
     pub fn show_late_sides(&self) {
-        for medium in self.beside() {
+        for medium in self.side_media() {
             let mut inner = medium.inner();
             if let Some(late) = inner.late.take() {
                 inner.openings += 1;
@@ -268,22 +271,26 @@ impl Medium {
         }
     }
 
-    /// Lets everybody go on who waits before something that failed is tried again; how many.
+    /// Wakes all tasks that wait before a retry; returns how many.
     pub fn end_pauses(&self) -> usize {
         let pauses = std::mem::take(&mut self.inner().pauses);
-        // Those of callers that are gone are not counted.
+        // Callers that dropped their futures are not counted.
         pauses.into_iter().filter_map(|pause| pause.send(()).ok()).count()
     }
 
     /// A checksum of everything that is durable.
     #[must_use]
     pub fn digest(&self) -> u32 {
-        let of_beside = self.beside().iter().map(Self::digest).fold(0_u32, u32::wrapping_add);
-        self.inner().durable.digest().wrapping_add(of_beside)
+        let of_sides = self
+            .side_media()
+            .iter()
+            .map(Self::digest)
+            .fold(0_u32, u32::wrapping_add);
+        self.inner().durable.digest().wrapping_add(of_sides)
     }
 }
 
-/// What a cut of the power may leave of a log that was not synced.
+/// A state that a power cut may leave of a log that was not synced.
 #[derive(Debug)]
 struct Unsynced {
     state: Arc<State>,
@@ -292,7 +299,7 @@ struct Unsynced {
 }
 
 impl Inner {
-    /// What a request's changes, which it then has no more, make of a state.
+    /// Applies a request's changes, which it takes out of the request, to a state.
     fn applied(&self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
         let changes = std::mem::take(&mut request.changes);
         if let Some(watch) = self.sweeps.watch() {
@@ -323,7 +330,7 @@ impl Inner {
             }
             return format!("refuse {count}");
         }
-        // The build of an index tries again after a pause in real time, which a simulation has none of.
+        // An index build retries after a pause in real time, which a simulation does not have.
         let builds = group.iter().any(|request| {
             let reindexes = |change: &Change| matches!(change, Change::Reindex { .. });
             request.changes.is_empty() || request.changes.iter().any(reindexes)
@@ -364,7 +371,7 @@ impl Inner {
             self.answers.push((request.answer, result));
         }
         if dies {
-            // The log has the first requests of the group, or all.
+            // The log keeps the first requests of the group, or all.
             let kept = self.random.usize(..=parts.len());
             let torn = parts.get(kept).cloned();
             self.torn += u64::from(kept > 0 && torn.is_some());
@@ -410,10 +417,10 @@ impl Store {
     pub(in crate::storage) fn open_side(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
         let medium = {
             let mut inner = self.medium.inner();
-            if inner.life != self.life {
+            if inner.crashes != self.crashes {
                 return Err(Error::Closed);
             }
-            if !is_new && !inner.beside.contains_key(&number) {
+            if !is_new && !inner.side_media.contains_key(&number) {
                 return Err(Error::Corrupt {
                     path: PathBuf::from("the simulated medium"),
                     what: format!("store {number} is missing"),
@@ -421,7 +428,7 @@ impl Store {
             }
             let seed = inner.random.u64(..);
             let faults = inner.faults;
-            let medium = inner.beside.entry(number).or_insert_with(|| Medium::new(seed));
+            let medium = inner.side_media.entry(number).or_insert_with(|| Medium::new(seed));
             medium.inner().faults = faults;
             medium.clone()
         };
@@ -430,8 +437,8 @@ impl Store {
 
     pub(in crate::storage) fn remove_side(&self, number: u32) {
         let mut inner = self.medium.inner();
-        if inner.life == self.life {
-            inner.beside.remove(&number);
+        if inner.crashes == self.crashes {
+            inner.side_media.remove(&number);
         }
     }
 
@@ -453,12 +460,12 @@ impl Store {
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         let mut inner = self.medium.inner();
-        if inner.life == self.life {
+        if inner.crashes == self.crashes {
             inner.derivations = derivations;
         }
     }
 
-    /// Lets others go first, a few times or not at all.
+    /// Yields to other tasks, a few times or not at all.
     pub(in crate::storage) async fn wait(&self) {
         let times = {
             let mut inner = self.medium.inner();
@@ -477,22 +484,22 @@ impl Store {
         }
     }
 
-    /// Waits until [`Medium::end_pauses`]; not at all when power was lost since.
+    /// Waits until [`Medium::end_pauses`]; not at all after a loss of power.
     pub(in crate::storage) async fn pause(&self) {
         let (end, ended) = oneshot::channel();
         let is_alive = {
             let mut inner = self.medium.inner();
-            if inner.life == self.life {
+            if inner.crashes == self.crashes {
                 inner.pauses.push(end);
             }
-            inner.life == self.life
+            inner.crashes == self.crashes
         };
         if is_alive {
             drop(ended.await);
         }
     }
 
-    /// Makes what was acknowledged durable, also on a relaxed medium.
+    /// Makes the acknowledged writes durable, also on a relaxed medium.
     pub(in crate::storage) async fn sync(&self) -> Result<()> {
         self.queue(Batch::new(), true).await.map(drop)
     }
@@ -506,7 +513,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         {
             let mut inner = self.medium.inner();
-            if inner.life != self.life {
+            if inner.crashes != self.crashes {
                 return Err(Error::Closed);
             }
             let only_in = batch.opening();

@@ -1,5 +1,5 @@
-//! What stands in for the engine of `slate+file:` and `slate+memory:` in a build without the feature `slate`: opening one is refused,
-//! so no value of these types exists.
+//! Replaces the engine of `slate+file:` and `slate+memory:` in a build without the feature `slate`. Opening such a
+//! store is refused, so no value of these types exists.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::storage::cache::RowCache;
 use crate::storage::purge::Sweeps;
 use crate::storage::{Batch, CommitSeq, Derivations, Error, Estimate, KeyRange, Opening, Options, Result, Space, Url};
 
-/// What the format file of such a store says.
+/// The content of such a store's format file.
 pub(super) const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
 #[derive(Clone, Debug)]

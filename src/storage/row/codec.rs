@@ -26,7 +26,7 @@ fn damaged(what: &'static str) -> Error {
     Error::Damaged(Damaged::row(what))
 }
 
-// Varints are little-endian base 128, as everywhere; signed numbers are folded so that small ones stay short.
+// Varints are little-endian base 128; signed numbers are zigzag-encoded so that small ones stay short.
 
 /// Appends an unsigned varint: 7 bits a byte, low bits first.
 pub(in crate::storage) fn put_varint(out: &mut impl BufMut, mut value: u64) {
@@ -46,7 +46,7 @@ fn put_bytes(out: &mut impl BufMut, bytes: &[u8]) {
     out.put_slice(bytes);
 }
 
-/// Reads an unsigned varint off the front of `bytes`; `None` when it is cut or has more than 64 bits.
+/// Reads an unsigned varint off the front of `bytes`; `None` means it is cut short or longer than 64 bits.
 pub(in crate::storage) fn get_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -147,7 +147,7 @@ pub(super) fn encode_parts<'a>(
     flags |= if deletion.is_some() { HAS_DELETION } else { 0 };
     flags |= if complex.is_empty() { 0 } else { HAS_COMPLEX };
     out.put_u8(flags);
-    // Most rows are written at one timestamp, so it is said once; the marker's is the base when there is one.
+    // Most rows are written at one timestamp, so it is stored once: the marker's if there is one.
     let base = marker
         .map(|marker| marker.timestamp)
         .or_else(|| cells.clone().next().map(|cell| cell.timestamp))
@@ -330,7 +330,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The newest timestamp of anything in the row, whether it is seen or not; `None`: the row is empty.
+    /// The newest timestamp in the row, whether visible or not; `None` means the row is empty.
     ///
     /// # Errors
     /// [`Error::Damaged`] when something in it is damaged.
@@ -346,7 +346,8 @@ impl<'a> RowView<'a> {
         Ok(newest)
     }
 
-    /// Whether a reader sees the row at `now_seconds`, everything up to `shadowed_to` (µs) hidden by a deletion from outside.
+    /// Whether a reader sees the row at `now_seconds`; cells up to `shadowed_to` (µs) are hidden by a partition or
+    /// range deletion.
     ///
     /// # Errors
     /// [`Error::Damaged`] when a cell is damaged.
@@ -367,7 +368,7 @@ impl<'a> RowView<'a> {
         Ok(false)
     }
 
-    /// The row with values of its own.
+    /// The row with values that it owns.
     ///
     /// # Errors
     /// [`Error::Damaged`] when a cell is damaged.
@@ -431,7 +432,7 @@ impl Iterator for ComplexDeletions<'_> {
 pub struct CellRef<'a> {
     /// The column.
     pub column: ColumnId,
-    /// The element of a collection; `None` for a plain column.
+    /// The element of a collection. `None` means a plain column.
     pub path: Option<&'a [u8]>,
     /// Microseconds, the write's timestamp.
     pub timestamp: i64,
@@ -439,17 +440,17 @@ pub struct CellRef<'a> {
     pub state: CellStateRef<'a>,
 }
 
-/// What a cell in a row's bytes says.
+/// The content of a cell in a row's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStateRef<'a> {
-    /// There is a value, perhaps for a while.
+    /// A value, possibly with an expiry.
     Live {
         /// The value's bytes.
         value: &'a [u8],
-        /// `None`: stays.
+        /// `None` means it does not expire.
         expiry: Option<Expiry>,
     },
-    /// There is none.
+    /// A deleted value.
     Tombstone {
         /// Seconds since 1970 UTC when it was written.
         at_seconds: i64,

@@ -1,11 +1,11 @@
-//! What two fragments of a row say together: Cassandra's rules, in one place.
+//! Merging of two partial rows: Cassandra's rules, in one place.
 //!
 //! The higher timestamp wins. On a tie, in this order (`db.rows.Cells#resolveRegular` of Cassandra 5.0.9):
 //!
-//! 1. what is a tombstone or expires wins over what stays;
-//! 2. a tombstone wins over what expires;
+//! 1. a tombstone or an expiring cell wins over one that does not expire;
+//! 2. a tombstone wins over an expiring cell;
 //! 3. the later local time (of deletion, of expiry) wins;
-//! 4. of two that expire at the same second the shorter time to live wins, for it was written later;
+//! 4. of two that expire in the same second the shorter time to live wins, because it was written later;
 //! 5. the greater value wins, by unsigned bytes.
 
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ use super::codec::{CellRef, CellStateRef, RowView, encode_parts};
 use super::{Cell, ColumnId, Deletion, Expiry, Marker, Row};
 use crate::storage::Result;
 
-/// Sorts, keeps one cell a place, removes what the row's own deletions shadow.
+/// Sorts, keeps one cell per position, and removes what the row's own deletions shadow.
 pub(super) fn canonical(mut row: Row) -> Row {
     if !is_strictly_sorted(&row.complex, |(column, _)| *column) {
         row.complex.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
@@ -25,11 +25,11 @@ pub(super) fn canonical(mut row: Row) -> Row {
     if !row
         .cells
         .windows(2)
-        .all(|pair| matches!(pair, [a, b] if place(a) < place(b)))
+        .all(|pair| matches!(pair, [a, b] if position(a) < position(b)))
     {
         row.cells
-            .sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| compare_cells(b, a)));
-        row.cells.dedup_by(|later, kept| place(later) == place(kept));
+            .sort_by(|a, b| position(a).cmp(&position(b)).then_with(|| compare_cells(b, a)));
+        row.cells.dedup_by(|later, kept| position(later) == position(kept));
     }
     hide_shadowed(&mut row);
     row
@@ -42,7 +42,7 @@ pub(super) fn is_canonical(row: &Row) -> bool {
         && row
             .cells
             .windows(2)
-            .all(|pair| matches!(pair, [a, b] if place(a) < place(b)))
+            .all(|pair| matches!(pair, [a, b] if position(a) < position(b)))
         && !row.marker.is_some_and(|marker| hides(marker.timestamp))
         && !row
             .complex
@@ -69,15 +69,17 @@ pub(super) fn merge(a: Row, b: Row) -> Row {
         cells: merge_sorted(
             a.cells,
             b.cells,
-            |x, y| place(x).cmp(&place(y)),
+            |x, y| position(x).cmp(&position(y)),
             |x, y| if compare_cells(&x, &y) == Ordering::Less { y } else { x },
         ),
     };
+    // A deletion of one row may shadow cells of the other.
     hide_shadowed(&mut row);
     row
 }
 
-/// Merges two encoded rows that delete nothing, which most are, without copying their values in between. `None`: they do.
+/// Merges two encoded rows without copying their values in between. `None` means that one of them contains a deletion;
+/// most have none.
 pub(super) fn merge_without_deletions(a: &RowView<'_>, b: &RowView<'_>) -> Result<Option<Bytes>> {
     let deletes = |row: &RowView<'_>| row.deletion().is_some() || row.complex().next().is_some();
     if deletes(a) || deletes(b) {
@@ -142,12 +144,12 @@ fn newer_of<T>(a: Option<T>, b: Option<T>, newer: impl FnOnce(T, T) -> T) -> Opt
     }
 }
 
-/// Where a cell belongs; `None` sorts before every path.
-fn place(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
+/// The position of a cell; `None` as path sorts before every path.
+fn position(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
     (cell.column, cell.path.as_deref())
 }
 
-/// Of two cells at one place the greater is kept.
+/// Of two cells at one position the greater is kept.
 fn compare_cells(a: &Cell, b: &Cell) -> Ordering {
     compare_refs(&CellRef::of(a), &CellRef::of(b))
 }
@@ -185,7 +187,7 @@ fn compare_states(a: CellStateRef<'_>, b: CellStateRef<'_>) -> Ordering {
 fn hide_shadowed(row: &mut Row) {
     if let Some(deletion) = row.deletion {
         row.marker = row.marker.filter(|marker| marker.timestamp > deletion.timestamp);
-        // A collection's deletion that does not supersede the row's says nothing more.
+        // A collection's deletion that does not supersede the row's has no effect.
         row.complex.retain(|(_, complex)| *complex > deletion);
         row.cells.retain(|cell| cell.timestamp > deletion.timestamp);
     }

@@ -1,11 +1,11 @@
-//! Rows as storage knows them: a marker, deletions and cells, each with the timestamp of the write that made it.
+//! Rows as storage sees them: a marker, deletions and cells, each with the timestamp of the write that made it.
 //!
-//! A value in the store is a [`Row`], or a fragment of one: what one write says about it. Merging fragments is commutative,
-//! associative and idempotent, so it does not matter when an engine merges them, or in which order. Columns are numbers that are
-//! never reused; what a value means is not known here.
+//! A value in the store is a [`Row`], or a partial row: the changes of one write. Merging partial rows is commutative,
+//! associative and idempotent, so an engine may merge them at any time and in any order. Columns are numbers that are
+//! never reused; storage does not know the types of their values.
 //!
-//! A row is *canonical* when nothing in it is shadowed by a deletion in it, and its parts are sorted and unique. Encoding makes a
-//! row canonical; merging and decoding give canonical rows.
+//! A row is *canonical* when none of its cells is shadowed by one of its own deletions, and its parts are sorted and
+//! unique. Encoding makes a row canonical; merging and decoding return canonical rows.
 //!
 //! Sources: Cassandra 5.0 `db.rows.Cells#reconcile`, `db.rows.Row.Merger`, `db.LivenessInfo#supersedes`, `db.DeletionTime`.
 
@@ -26,34 +26,34 @@ use super::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u32);
 
-/// When something written with a time to live stops being there.
+/// When something written with a time to live expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Expiry {
-    /// Seconds since 1970 UTC; at this second it is gone.
+    /// Seconds since 1970 UTC; expired from this second on.
     pub at_seconds: i64,
-    /// The time to live it was written with, in seconds; what `ttl()` counts down from.
+    /// The time to live it was written with, in seconds; `ttl()` counts down from it.
     pub ttl_seconds: u32,
 }
 
 impl Expiry {
-    /// Whether it is gone at `now_seconds`.
+    /// Whether it has expired at `now_seconds`.
     #[must_use]
     pub fn is_expired(&self, now_seconds: i64) -> bool {
         now_seconds >= self.at_seconds
     }
 }
 
-/// What an INSERT leaves besides cells: the row is there even if every column is null.
+/// What an INSERT writes in addition to cells: the row exists even if every column is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Marker {
     /// Microseconds, the write's timestamp.
     pub timestamp: i64,
-    /// `None`: stays.
+    /// `None` means it does not expire.
     pub expiry: Option<Expiry>,
 }
 
 impl Marker {
-    /// Whether the marker keeps its row there at `now_seconds`.
+    /// Whether the marker alone makes its row visible at `now_seconds`.
     #[must_use]
     pub fn is_live(&self, now_seconds: i64) -> bool {
         self.expiry.is_none_or(|expiry| !expiry.is_expired(now_seconds))
@@ -74,7 +74,7 @@ pub struct Deletion {
 pub struct Cell {
     /// The column.
     pub column: ColumnId,
-    /// The element of a collection (map key, set element, list position); `None` for a plain column.
+    /// The element of a collection (map key, set element, list position). `None` means a plain column.
     pub path: Option<Bytes>,
     /// Microseconds, the write's timestamp.
     pub timestamp: i64,
@@ -82,17 +82,17 @@ pub struct Cell {
     pub state: CellState,
 }
 
-/// What a cell says.
+/// The content of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CellState {
-    /// There is a value, perhaps for a while.
+    /// A value, possibly with an expiry.
     Live {
-        /// The value's bytes as the wire has them; may be empty.
+        /// The value's bytes in wire encoding; may be empty.
         value: Bytes,
-        /// `None`: stays.
+        /// `None` means it does not expire.
         expiry: Option<Expiry>,
     },
-    /// There is none.
+    /// A deleted value.
     Tombstone {
         /// Seconds since 1970 UTC when it was written; grace counts from here.
         at_seconds: i64,
@@ -110,10 +110,10 @@ impl Cell {
     }
 }
 
-/// A row, or what one write says about it.
+/// A row, or the changes that one write makes to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Row {
-    /// `None`: the row is there only while a cell is.
+    /// `None` means the row exists only while one of its cells does.
     pub marker: Option<Marker>,
     /// A deletion of the whole row.
     pub deletion: Option<Deletion>,
@@ -124,20 +124,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether it says nothing at all.
+    /// Whether it holds no marker, deletion or cell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marker.is_none() && self.deletion.is_none() && self.complex.is_empty() && self.cells.is_empty()
     }
 
-    /// Whether a reader sees the row at `now_seconds`: a live marker or a live cell. External deletions are the caller's to apply.
+    /// Whether a reader sees the row at `now_seconds`: a live marker or a live cell. The caller applies partition and
+    /// range deletions.
     #[must_use]
     pub fn is_live(&self, now_seconds: i64) -> bool {
         self.marker.is_some_and(|marker| marker.is_live(now_seconds))
             || self.cells.iter().any(|cell| cell.is_live(now_seconds))
     }
 
-    /// Applies a deletion that covers the row from outside (of the partition, or a range): removes all it shadows.
+    /// Applies a partition or range deletion that covers the row: removes all that it shadows.
     pub fn shadow(&mut self, deletion_timestamp: i64) {
         self.marker = self.marker.filter(|marker| marker.timestamp > deletion_timestamp);
         self.deletion = self.deletion.filter(|deletion| deletion.timestamp > deletion_timestamp);
@@ -146,12 +147,12 @@ impl Row {
         self.cells.retain(|cell| cell.timestamp > deletion_timestamp);
     }
 
-    /// Forgets what no longer matters: a cell that expired becomes a tombstone as old as its write, and tombstones and deletions written
-    /// before `gc_before_seconds` go, as do markers that expired before it. Only for a whole row: a fragment's tombstones may still
-    /// shadow something elsewhere.
+    /// Removes what no longer matters. A cell that expired becomes a tombstone as old as its write. Tombstones and
+    /// deletions written before `gc_before_seconds` are removed, and markers that expired before it. Only for a merged
+    /// row: the tombstones of a partial row may still shadow cells stored elsewhere.
     ///
-    /// A marker that expired stays itself until then: it hides markers of older writes, and readers tell a row that expired from one
-    /// that never had a marker.
+    /// An expired marker stays until then: it hides markers of older writes, and readers distinguish a row that expired
+    /// from one that never had a marker.
     ///
     /// Sources: Cassandra 5.0 `db.rows.DeletionPurger#shouldPurge(LivenessInfo, …)`, `db.rows.AbstractCell#purge`; measured by
     /// compactions of 5.0.9.
@@ -181,7 +182,7 @@ impl Row {
         });
     }
 
-    /// The row in its canonical form: sorted, one cell a place, nothing shadowed by what is in it.
+    /// The row in its canonical form: sorted, one cell per position, nothing shadowed by its own deletions.
     #[must_use]
     pub fn canonical(self) -> Self {
         merge::canonical(self)
@@ -193,7 +194,7 @@ impl Row {
         codec::encode(self)
     }
 
-    /// Reads what [`Row::encode`] wrote. Values share the bytes where they came from.
+    /// Reads what [`Row::encode`] wrote. Values share the memory of `bytes` where it is shared already.
     ///
     /// # Errors
     /// [`super::Error::Damaged`] when the bytes are cut, out of order, or of a format that this version does not know.
@@ -201,7 +202,7 @@ impl Row {
         RowView::parse(bytes)?.to_row()
     }
 
-    /// What two fragments say together. Commutative, associative, idempotent.
+    /// Merges two partial rows. Commutative, associative, idempotent.
     #[must_use]
     pub fn merge(a: Self, b: Self) -> Self {
         merge::merge(a, b)
@@ -220,7 +221,7 @@ pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
     }
 }
 
-/// Whether an encoded fragment only takes away: no marker and no value.
+/// Whether an encoded partial row only deletes: no marker and no value.
 ///
 /// # Errors
 /// [`super::Error::Damaged`] when it is damaged.

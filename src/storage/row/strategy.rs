@@ -1,4 +1,4 @@
-//! Rows by chance, for property tests: few columns, paths, times and values, so that they meet.
+//! Random rows for property tests: few columns, paths, times and values, so that collisions are frequent.
 
 use bytes::Bytes;
 use proptest::prelude::*;

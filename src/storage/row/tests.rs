@@ -92,15 +92,17 @@ proptest! {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in a small row")]
         let cut = (bytes.len() as f64 * keep) as usize;
         if let Ok(cut) = Row::decode(&bytes[..cut]) {
-            // A cut between two cells cannot be told from here; the engines' checksums do. It never invents a cell.
+            // A cut between two cells is undetectable here; the engines' checksums detect it. Decoding never invents a
+            // cell.
             let row = row.canonical();
             prop_assert!(cut.cells.iter().all(|cell| row.cells.contains(cell)));
         }
     }
 }
 
-/// What Cassandra 5.0.9 keeps when it compacts a row of which everything expires at second 100, having been written at second 60, where
-/// tombstones stay 30 seconds: cells go at once, since their tombstones are as old as their write; the marker stays until second 130.
+/// What Cassandra 5.0.9 keeps when it compacts a row written at second 60 whose cells all expire at second 100, with a
+/// grace of 30 seconds: the cells are removed at once, because their tombstones are as old as their write; the marker
+/// stays until second 130.
 #[test]
 fn what_expired_is_forgotten_as_cassandra_forgets_it() {
     let expiry = Expiry {
@@ -125,7 +127,7 @@ fn what_expired_is_forgotten_as_cassandra_forgets_it() {
     assert_eq!(purged(100, 30), (true, vec![]));
     assert_eq!(purged(130, 30), (true, vec![]));
     assert_eq!(purged(131, 30), (false, vec![]));
-    // With a longer grace a tombstone takes the cell's place.
+    // With a longer grace a tombstone replaces the cell.
     assert_eq!(purged(100, 41), (true, vec![tombstone(5, 60)]));
     assert_eq!(purged(100, 0), (true, vec![]));
     assert_eq!(purged(101, 0), (false, vec![]));
@@ -164,7 +166,7 @@ fn tombstone(timestamp: i64, at_seconds: i64) -> Cell {
     }
 }
 
-/// The winner stands first; from the byte code of `Cells#resolveRegular` in Cassandra 5.0.9.
+/// The winner comes first; from the byte code of `Cells#resolveRegular` in Cassandra 5.0.9.
 #[test]
 fn cells_reconcile_as_in_cassandra() {
     for (winner, loser) in [
@@ -190,7 +192,7 @@ fn cells_reconcile_as_in_cassandra() {
 }
 
 #[test]
-fn a_plain_cell_costs_two_bytes_beside_its_value() {
+fn a_plain_cell_costs_two_bytes_in_addition_to_its_value() {
     let row = Row {
         marker: Some(Marker {
             timestamp: 1_700_000_000_000_000,

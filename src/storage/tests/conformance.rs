@@ -1,4 +1,4 @@
-//! What every engine does.
+//! Behaviour common to every engine.
 
 use std::ops::Bound;
 
@@ -37,14 +37,14 @@ on_each_engine!(
     scans_of_many_entries_go_on,
     a_batch_is_one_moment,
     snapshots_do_not_change,
-    fragments_merge,
+    partial_rows_merge,
     changes_of_a_batch_follow_each_other,
     partition_deletions_and_range_tombstones,
     ranges_are_deleted,
     sizes_are_kept,
-    what_nobody_sees_is_swept,
+    invisible_data_is_swept,
     a_sweep_spares_what_was_written_meanwhile,
-    a_sweep_beside_updates_brings_nothing_back,
+    a_sweep_during_updates_restores_nothing,
     a_deletion_stays_while_older_writes_come,
     a_deletion_that_is_written_anew_stays,
     one_sweep_at_a_time_removes_deletions,
@@ -53,16 +53,15 @@ on_each_engine!(
     longer_keys_are_found_nowhere,
     many_writers_lose_nothing,
     reads_follow_writes,
-    a_new_index_fills_behind_the_writers,
+    a_new_index_fills_while_writers_go_on,
     an_index_that_goes_leaves_the_others,
     a_damaged_row_refuses_its_batch_only,
 );
 
-use super::derived::{a_new_index_fills_behind_the_writers, an_index_that_goes_leaves_the_others};
+use super::derived::{a_new_index_fills_while_writers_go_on, an_index_that_goes_leaves_the_others};
 use super::sweeps::{
     a_deletion_stays_while_older_writes_come, a_deletion_that_is_written_anew_stays,
-    a_sweep_beside_updates_brings_nothing_back, a_sweep_goes_on_stride_by_stride,
-    one_sweep_at_a_time_removes_deletions,
+    a_sweep_during_updates_restores_nothing, a_sweep_goes_on_stride_by_stride, one_sweep_at_a_time_removes_deletions,
 };
 
 async fn puts_and_deletes(store: &Store) {
@@ -223,7 +222,7 @@ async fn snapshots_do_not_change(store: &Store) {
         seqs.push(seq);
     }
     assert!(seqs.is_sorted_by(|a, b| a < b));
-    // Through the cache and around it: the newest is read first, so that it is there to be served wrongly.
+    // With and without the cache: the newest value is read first, so that a stale cache could return it.
     assert!(store.get(Space::Rows, &key, &store.snapshot()).await.unwrap().is_some());
     assert_eq!(store.get(Space::Rows, &key, &before).await.unwrap(), None);
     assert!(
@@ -255,7 +254,7 @@ async fn upsert(store: &Store, key: &[u8], row: Row) {
     store.commit(batch).await.unwrap();
 }
 
-async fn fragments_merge(store: &Store) {
+async fn partial_rows_merge(store: &Store) {
     let key = key_of(1, "k", "c");
     assert_eq!(read_row(store, &key).await, None);
     upsert(store, &key, row_of(&[cell(1, 5, "a"), cell(2, 5, "b")])).await;
@@ -408,7 +407,8 @@ async fn ranges_are_deleted(store: &Store) {
 
 async fn sizes_are_kept(store: &Store) {
     if !store.bytes_in(&KeyRange::all()).is_exact {
-        // An engine that does not read what it overwrites cannot count; it knows how much there is when it is written as tables.
+        // An engine that does not read what it overwrites cannot count exactly; it knows the sizes once tables are
+        // written.
         let mut batch = Batch::new();
         batch.put(Space::Rows, key_of(4, "k", ""), vec![7; 100_000]);
         store.commit(batch).await.unwrap();
@@ -439,7 +439,7 @@ async fn sizes_are_kept(store: &Store) {
     assert_eq!(store.bytes_in(&key::table_range(4)).bytes, 0);
 }
 
-async fn what_nobody_sees_is_swept(store: &Store) {
+async fn invisible_data_is_swept(store: &Store) {
     let prefix = key::partition_prefix(1, 5, b"k");
     let row_key = |clustering: &str| key::row_key(&prefix, clustering.as_bytes());
     let gone = |at_seconds| CellState::Live {
@@ -582,7 +582,7 @@ async fn refused_batches_change_nothing(store: &Store) {
     );
 }
 
-/// What is longer than any key is found nowhere, and is a bound like another.
+/// A key longer than any stored one is never found, and is valid as a bound.
 async fn longer_keys_are_found_nowhere(store: &Store) {
     let long = vec![7; KEY_BYTES_MAX];
     for key in [&[6][..], &long, &[8]] {
@@ -640,7 +640,7 @@ async fn many_writers_lose_nothing(store: &Store) {
     assert_eq!(feed.len(), 16 * 20);
 }
 
-/// Each writer reads its own row after each write, while others evict, read and replace: the cache may never be behind.
+/// Each writer reads its own row after each write, while others evict, read and replace: the cache must never be stale.
 async fn reads_follow_writes(store: &Store) {
     let tasks: Vec<_> = (0..8)
         .map(|n| {

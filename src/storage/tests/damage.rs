@@ -1,4 +1,4 @@
-//! What a start does with a directory of which something is gone or damaged: right answers, or a refusal that leaves every byte in place.
+//! Starts on a directory with missing or damaged files: right answers, or a refusal that leaves every byte in place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ pub(super) fn directory(place: &Place) -> PathBuf {
     }
 }
 
-/// Every file below a directory with what it holds, but for who holds the store.
+/// Every file below a directory with its content, except for the lock file's.
 pub(super) fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![directory.to_owned()];
@@ -42,7 +42,7 @@ pub(super) fn put_back(directory: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>) {
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         fs::write(path, &bytes[..end]).unwrap();
         let file = fs::File::options().write(true).open(path).unwrap();
-        // The room that the engine takes ahead is a hole.
+        // The engine's preallocation is a hole.
         file.set_len(bytes.len() as u64).unwrap();
     }
 }
@@ -73,7 +73,7 @@ pub(super) async fn rows(store: &Store) -> Result<Rows> {
 
 /// A store with tables and a log, closed or as a kill leaves it.
 pub(super) async fn used(place: &Place, is_closed: bool) -> Rows {
-    // Opened once more, the log's first file has no room taken ahead, which takes long to compare.
+    // After one more opening, the log's first file has no preallocated part, which takes long to compare.
     place.open().await.close().await.unwrap();
     used_from_new(place, is_closed).await
 }
@@ -95,7 +95,7 @@ async fn used_from_new(place: &Place, is_closed: bool) -> Rows {
     expected
 }
 
-/// Opens and reads. A refusal leaves what `damaged` is; anything else is as it was.
+/// Opens and reads. A refusal leaves the files as in `damaged`; any other outcome has the original rows.
 pub(super) async fn judge(
     place: &Place,
     damaged: &BTreeMap<PathBuf, Vec<u8>>,
@@ -131,7 +131,7 @@ pub(super) async fn judge(
     }
 }
 
-/// Damages of a file that come first: the file removed, and its bytes.
+/// The first damages of a file: the file removed, and its bytes.
 const REMOVED_AND_EMPTIED: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +165,8 @@ async fn any_one_file_may_be_removed_cut_or_flipped() {
                 if let Some(refusal) = judge(&place, &damaged, &expected, &what).await {
                     refused += 1;
                     let (text, name) = (refusal.to_string(), path.file_name().unwrap().to_str().unwrap());
-                    // A log that is missing has no name, since nothing else says which files there were; of a flip the engine tells no file.
+                    // A missing log file has no name, because no other file lists them; for a flipped byte the engine
+                    // names no file.
                     let is_named = text.contains(name) || (name.ends_with(".jnl") && text.contains("log"));
                     assert!(is_named || number >= REMOVED_AND_EMPTIED, "{what}: {text}");
                 }
@@ -178,8 +179,8 @@ async fn any_one_file_may_be_removed_cut_or_flipped() {
     }
 }
 
-/// What recovery takes for left over: a tree without `current`, an engine without `version`, also with nothing that says what was
-/// acknowledged.
+/// The files that recovery takes for leftovers: a tree without `current`, an engine without `version`, also without a
+/// record of what was acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_recovery_would_remove_is_refused_by_name() {
     let place = Place::new("file");
@@ -232,7 +233,8 @@ async fn a_used_store_is_not_begun_anew_without_a_word() {
     }
 }
 
-/// `--create` also takes the log for whole when nothing says what was acknowledged; a store of an older program needs no word.
+/// `--create` also accepts the log without a record of what was acknowledged; a store of an older program needs no
+/// option.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_may_be_begun_anew() {
     let mut place = Place::new("file");
@@ -295,7 +297,7 @@ async fn an_interrupted_opening_is_undone() {
     }
 }
 
-/// What a store begins with when its creation was interrupted is renamed, never removed.
+/// The remains of an interrupted creation are renamed, never removed.
 #[tokio::test]
 async fn what_an_interrupted_creation_left_is_renamed() {
     let place = Place::new("file");
@@ -307,7 +309,7 @@ async fn what_an_interrupted_creation_left_is_renamed() {
     assert!(directory.join("engine.unfinished-1/0.jnl").exists());
 }
 
-/// Its creation stopped with both trees made, before the engine's own one named the store's.
+/// The creation stopped with both trees made, before the engine's own one named the store's.
 #[tokio::test]
 async fn a_creation_that_stopped_before_the_tree_was_named_is_begun_again() {
     let (place, other) = (Place::new("file"), Place::new("file"));
@@ -322,7 +324,7 @@ async fn a_creation_that_stopped_before_the_tree_was_named_is_begun_again() {
     assert!(directory(&place).join("engine.unfinished-1/keyspaces/1").exists());
 }
 
-/// A background write that fails is no full disk: nothing is written again until the next start.
+/// A failed background write is no full disk: nothing is written again until the next start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_in_the_background_is_fatal() {
     let place = Place::new("file");
@@ -352,7 +354,8 @@ async fn a_failure_in_the_background_is_fatal() {
     fill(&store, 20..21).await;
 }
 
-/// A background write that found the disk full is no failure of the medium, though there is room again before anyone asks.
+/// A background write that met a full disk is no failure of the medium, even if there is space again before the next
+/// request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_in_the_background_recovers_though_there_is_room_again() {
     let short = Arc::new(AtomicBool::new(false));
@@ -377,7 +380,7 @@ async fn a_full_disk_in_the_background_recovers_though_there_is_room_again() {
         batch.put(Space::Catalog, b"a".to_vec(), vec![b'1'; bytes]);
         batch
     };
-    // Enough for a table, and then until the engine has failed. The probe finds room all the time.
+    // Enough for a table, and then until the engine has failed. The probe always finds space.
     let mut written = 0;
     let refused = loop {
         assert!(written < 60, "the engine writes no table");
@@ -385,7 +388,7 @@ async fn a_full_disk_in_the_background_recovers_though_there_is_room_again() {
         if let Err(error) = store.commit(put(1 << 20)).await {
             break error;
         }
-        // The committer has nothing to do meanwhile, and looks all the same.
+        // The committer is idle meanwhile, and checks nevertheless.
         std::thread::sleep(std::time::Duration::from_millis(5));
     };
     assert!(looked.load(Ordering::SeqCst) > 0, "nothing was looked at");
@@ -426,7 +429,7 @@ async fn a_failed_put_is_not_believed_again() {
     assert!(store.lost().is_none());
 }
 
-/// A store that can be opened again neither for writing nor for reading says so.
+/// A store that can be reopened neither for writing nor for reading reports it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_opened_again_is_lost() {
     let full = Arc::new(AtomicBool::new(false));
@@ -455,10 +458,10 @@ async fn a_store_that_cannot_be_opened_again_is_lost() {
     assert_eq!(rows(&place.open().await).await.unwrap().len(), 10);
 }
 
-/// A read that the medium fails is no damage of one table: the store says that it is lost, and its server ends.
+/// A read that the medium fails is no damage of one table: the store reports that it is lost, and its server ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_whose_medium_fails_a_read_is_lost() {
-    // EIO; EMFILE, which passes; none of the system's.
+    // EIO; EMFILE, which is temporary; none of the system's.
     for (code, is_lost) in [(Some(5), true), (Some(24), false), (None, false)] {
         let failing = Arc::new(AtomicBool::new(false));
         let mut place = Place::new("file");
@@ -481,7 +484,7 @@ async fn a_store_whose_medium_fails_a_read_is_lost() {
     }
 }
 
-/// What was opened and not accepted takes no writes, and is as it was found when it is closed; then it is opened as ever.
+/// An opened store that is not accepted refuses writes, and is unchanged when it is closed; then it opens as usual.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_not_accepted_stays_as_it_was_found() {
     for is_closed in [true, false] {
@@ -520,7 +523,8 @@ async fn a_store_that_is_not_accepted_stays_as_it_was_found() {
     }
 }
 
-/// After a kill the files whose sync may have failed are written before anything is served; after a closing they are not.
+/// After a kill the files whose sync may have failed are rewritten before anything is served; after a clean close they
+/// are not.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_log_is_written_anew_after_a_kill() {
     for is_closed in [true, false] {
@@ -560,7 +564,7 @@ async fn the_end_of_the_log_is_written_anew_after_a_kill() {
     }
 }
 
-/// A look at a store recovers links to it, not itself, and makes none where there is none.
+/// A `Look` at a store recovers links to it, not the store itself, and makes none if there is no store.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_changes_nothing() {
     for scheme in [
@@ -588,7 +592,7 @@ async fn a_look_changes_nothing() {
     }
 }
 
-/// What is not readable as a file is refused by name, and a look that fails leaves no links.
+/// A path that is no regular file is refused by name, and a failed `Look` leaves no links.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_file_is_refused_and_a_look_leaves_nothing() {
     let place = Place::new("file");

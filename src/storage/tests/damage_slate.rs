@@ -18,11 +18,11 @@ fn objects<'f>(files: &'f Files, folder: &str) -> Vec<&'f PathBuf> {
         .collect()
 }
 
-/// What is done to a file, with a word for it.
+/// The damages of a file, each with a name.
 fn damages(bytes: &[u8]) -> Vec<(String, Option<Vec<u8>>)> {
     let mut damages = vec![("removed".to_owned(), None)];
     let steps = (0..3).map(|step| bytes.len() * step / 3);
-    // In the version, the place of the parts, a checksum.
+    // In the version, the offset of the parts, a checksum.
     let ends = [1, 5, 12].into_iter().filter_map(|back| bytes.len().checked_sub(back));
     for (number, at) in steps.chain(ends).enumerate() {
         if number % 2 == 0 {
@@ -94,7 +94,7 @@ async fn a_refusal_names_the_damaged_object() {
         let middle = flipped.len() / 2;
         let last = flipped.len() - 14;
         for (what, at) in [("flipped in the middle", middle), ("flipped at the end", last)] {
-            // The values of a table are looked at when they are read.
+            // A table's values are checked only when they are read.
             if folder == "compacted" && at == middle {
                 continue;
             }
@@ -116,7 +116,7 @@ async fn a_refusal_names_the_damaged_object() {
     }
 }
 
-/// A log object without a byte looks like the mark of a writer that took over; one that is gone like the end of the log.
+/// A log object without bytes looks like the mark of a writer that took over; a missing one like the end of the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_object_that_lost_its_bytes_is_not_taken_for_a_mark() {
     for is_closed in [true, false] {
@@ -142,7 +142,7 @@ async fn a_log_object_that_lost_its_bytes_is_not_taken_for_a_mark() {
     }
 }
 
-/// A start of another day in between: the whole database of before, beside the record of now.
+/// A start on another day in between: the whole earlier database, with the present record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_an_earlier_moment_is_refused() {
     let place = Place::new("slate+file");
@@ -170,7 +170,7 @@ async fn a_database_of_an_earlier_moment_is_refused() {
     assert!(judge(&place, &whole, &expected, "whole").await.is_none());
 }
 
-/// What an older program wrote: no record, no seal.
+/// The files of an older program: no record, no seal.
 fn as_of_an_older_program(directory: &Path) {
     for (path, bytes) in files(directory) {
         if path.file_name().unwrap().to_str().unwrap().starts_with("acknowledged") {
@@ -205,7 +205,7 @@ async fn a_store_of_an_older_program_opens_as_before() {
     }
 }
 
-/// What a put that was cut short left has another name.
+/// The remains of an interrupted put have another name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_that_was_cut_short_is_no_object() {
     let place = Place::new("slate+file");
@@ -219,7 +219,7 @@ async fn a_put_that_was_cut_short_is_no_object() {
     assert_eq!(rows(&store).await.unwrap(), expected);
 }
 
-/// A record that says nothing is begun anew; one that cannot be read is refused, until `--create`.
+/// An empty record is started afresh; an unreadable one is refused, until `--create`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_refused() {
     let mut place = Place::new("slate+file");
@@ -241,7 +241,7 @@ async fn a_record_that_cannot_be_read_is_refused() {
     assert!(place.open().await.lost().is_none());
 }
 
-/// A store beside the main one is judged with it: a refusal leaves both as they are. One that is removed is not missed.
+/// A side store is checked together with the main one: a refusal leaves both unchanged. A removed one is not missed.
 #[tokio::test(flavor = "multi_thread")]
 async fn stores_beside_are_judged_before_the_main_one_is_opened() {
     let place = Place::new("slate+file");
@@ -277,7 +277,7 @@ async fn stores_beside_are_judged_before_the_main_one_is_opened() {
     assert!(judge(&place, &files(&directory), &expected, "removed").await.is_none());
 }
 
-/// SlateDB takes an object of the log that is as short as its footer for one that holds nothing.
+/// SlateDB takes a log object that is as short as its footer for an empty one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_object_of_slatedb_cut_to_a_few_bytes_is_refused() {
     let place = Place::new("slate+file");

@@ -1,4 +1,4 @@
-//! What follows from rows: index entries are what the rows derive, whatever happens.
+//! Derived entries: index entries are exactly what the rows derive, whatever happens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ pub(super) fn of_tables(tables: impl IntoIterator<Item = TableId>) -> Derivation
     tables.into_iter().map(of).collect()
 }
 
-/// Every entry there is follows from a row, and every one that follows is there.
+/// Every entry follows from a row, and every derived entry exists.
 pub(super) async fn check(store: &Store, tables: &[TableId], at: &Snapshot) {
     let derivations = of_tables(tables.iter().copied());
     let mut expected = Entries::default();
@@ -70,8 +70,8 @@ pub(super) async fn check(store: &Store, tables: &[TableId], at: &Snapshot) {
     }
 }
 
-/// Writers overwrite and delete while derivations are registered and the rows that are there are put into the indexes.
-pub(super) async fn a_new_index_fills_behind_the_writers(store: &Store) {
+/// Writers overwrite and delete while derivations are registered and the existing rows are indexed.
+pub(super) async fn a_new_index_fills_while_writers_go_on(store: &Store) {
     const KEYS: u32 = 40;
     let key = |n: u32| key_of(1, &(n % KEYS).to_string(), "c");
     let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! What becomes of the files: locks, formats, damage, full disks.
+//! Files of a store: locks, formats, damage, full disks.
 
 use std::fs;
 use std::io;
@@ -148,7 +148,7 @@ async fn a_damaged_log_is_refused() {
     let log = logs(&place).pop().unwrap();
     let mut whole = fs::read(&log).unwrap();
     let end = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    // The rest is room that the engine took ahead.
+    // The rest is preallocated by the engine.
     whole.truncate(end + 4096);
     let acknowledged = fs::read(directory(&place).join("acknowledged")).unwrap();
     for step in 0..40 {
@@ -180,7 +180,7 @@ async fn a_damaged_log_is_refused() {
     );
 }
 
-/// A log that ends early without any acknowledgement noted for the rest is what a kill leaves: it opens.
+/// A log that ends early opens if no acknowledgement of the rest was recorded: a kill leaves such a log.
 #[tokio::test]
 async fn a_log_cut_after_the_last_acknowledged_group_opens() {
     let place = Place::new("file");
@@ -260,7 +260,7 @@ async fn a_damaged_table_is_named_and_never_served() {
     assert!(refused > 20, "only {refused} of 40 were noticed");
 }
 
-/// A disk that is full for a while: errors then, no claims, and writes again after, without a restart.
+/// A disk that is full for a while: errors meanwhile, no false answers, and writes again afterwards, without a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_recovers() {
     for scheme in [
@@ -289,7 +289,7 @@ async fn full_disk(mut place: Place) {
         assert!(matches!(store.commit(batch).await, Err(Error::DiskFull { .. })));
         assert_eq!(get(&store, Space::Catalog, "lost").await, None);
     }
-    // Reads go on meanwhile.
+    // Reads continue meanwhile.
     assert_eq!(
         entries(&store, Space::Rows, &KeyRange::all(), Order::Forward, &store.snapshot())
             .await
@@ -297,7 +297,7 @@ async fn full_disk(mut place: Place) {
         10
     );
     full.store(false, Ordering::SeqCst);
-    // What was judged before may have come out otherwise after: it is refused, and judged again it is not.
+    // A batch derived before the reopening may be wrong afterwards: it is refused, and accepted when derived again.
     for expected in [Err(()), Ok(())] {
         let mut batch = Batch::new();
         batch.put(Space::Catalog, b"judged".to_vec(), "1");
@@ -327,7 +327,8 @@ async fn full_disk(mut place: Place) {
     );
 }
 
-/// Who waits for a commit may hold a snapshot until it is answered: the store is opened again all the same, without waiting for them long.
+/// A task that waits for a commit may hold a snapshot until the answer: the store reopens nevertheless, and waits for
+/// it only briefly.
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_that_hold_snapshots_do_not_keep_a_full_disk_from_recovering() {
     let mut place = Place::new("file");
@@ -357,7 +358,7 @@ async fn commits_that_hold_snapshots_do_not_keep_a_full_disk_from_recovering() {
     };
     let began = Clock::system();
     assert!(holding(true).await.is_err());
-    // It is refused after a while, and lets go of its snapshot with that.
+    // It is refused after a while, and then drops its snapshot.
     assert!(holding(false).await.is_err());
     fill(&store, 10..11).await;
     assert!(
@@ -457,7 +458,7 @@ async fn an_unfinished_range_deletion_is_finished_on_opening() {
     assert_eq!(store.bytes_in(&KeyRange::all()).rows, 0);
 }
 
-/// A store of which an invariant does not hold takes no more writes and says so; what was written before is there when it is opened again.
+/// A store with a broken invariant refuses writes and reports it; earlier writes are there when it is opened again.
 #[tokio::test]
 async fn a_store_of_which_an_invariant_is_broken_stops() {
     for broken in [Invariant::GroupIsInOrder, Invariant::PublishedRises] {

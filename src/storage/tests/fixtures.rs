@@ -1,4 +1,5 @@
-//! Every format on disk that was ever written still opens. `UPDATE_GOLDENFILES=1` writes the fixtures of the newest version anew.
+//! Every format on disk that was ever written still opens. `UPDATE_GOLDENFILES=1` rewrites the fixtures of the newest
+//! version.
 //!
 //! A store's directory is kept as text: `directory PATH`, or `file PATH` and its bytes in hex, 64 a line.
 
@@ -181,7 +182,7 @@ fn unpack(text: &str, into: &Path) {
     }
 }
 
-/// What the directories hold: some of it as tables, some of it in the log.
+/// The directories' content: some of it as tables, some of it in the log.
 async fn write_all(store: &Store) {
     for (n, (_, row)) in rows().into_iter().enumerate() {
         let mut batch = Batch::new();
@@ -263,7 +264,7 @@ async fn directory_opens(scheme: &str, name: &str) {
         let store = place.open().await;
         write_all(&store).await;
         store.close().await.unwrap();
-        // Opening cuts the log to what is in it.
+        // Opening cuts the log to its content.
         place.open().await.close().await.unwrap();
         let mut text = String::new();
         pack(directory, directory, &mut text);

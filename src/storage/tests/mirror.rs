@@ -1,4 +1,4 @@
-//! The same changes on every engine and on a naive model; what they hold must agree.
+//! The same changes on every engine and on a naive model; the contents must agree.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::storage::row::strategy::{deletion, row};
 
-/// One change, with keys from a small world so that they meet.
+/// One change, with keys from a small range so that they meet.
 #[derive(Clone, Debug)]
 enum Step {
     Upsert(u8, Row),
@@ -21,7 +21,7 @@ enum Step {
     Commit,
     /// Ends the batch; durable stores are closed and opened.
     Reopen,
-    /// Ends the batch; what the log has is written as tables.
+    /// Ends the batch; flushes the log's contents to tables.
     Flush,
 }
 
@@ -53,7 +53,7 @@ fn row_key(n: u8) -> Vec<u8> {
 /// Table, token, partition key, clustering range or all, deletion.
 type Deleted = (TableId, i64, Vec<u8>, Option<(u8, u8)>, Deletion);
 
-/// The naive model: every fragment that was ever written to a key, merged when asked, last to first.
+/// The naive model: every partial row ever written to a key, merged on each read, last to first.
 #[derive(Clone, Debug, Default)]
 struct Model {
     rows: BTreeMap<Vec<u8>, Vec<Row>>,
@@ -177,13 +177,14 @@ async fn check(store: &Store, model: &Model, counts: bool) {
 async fn run(scheme: &str, row_cache_bytes_max: usize, steps: &[Step]) {
     let mut place = Place::new(scheme);
     place.options.row_cache_bytes_max = row_cache_bytes_max;
-    // With and without, and with one that is soon used up.
+    // Without a filter, with one that is soon used up, and with one that is large enough.
     place.options.key_filter_bytes_max = [0, 64, 1 << 20][steps.len() % 3];
     let mut store = place.open().await;
     store.set_derivations(super::derived::of_tables([0, 1]));
     let (mut batch, mut model) = (Batch::new(), Model::default());
     for step in steps {
-        // The engine removes a range after the rest of its batch; the model does all in order, so a drop is a batch of its own.
+        // The engine removes a range after the rest of its batch; the model applies all in order, so a drop is a
+        // separate batch.
         if matches!(step, Step::Drop(_)) {
             store.commit(std::mem::take(&mut batch)).await.unwrap();
         }

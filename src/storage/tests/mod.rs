@@ -1,4 +1,4 @@
-//! One suite for every engine, and properties that hold the engines against each other and a naive model.
+//! One suite for every engine, and properties that compare the engines with each other and with a naive model.
 
 mod conformance;
 mod damage;
@@ -90,7 +90,7 @@ pub(super) fn row_of(cells: &[Cell]) -> Row {
 }
 
 pub(super) fn key_of(table: TableId, pk: &str, clustering: &str) -> Vec<u8> {
-    // The token only has to differ; what it means is not storage's business.
+    // The token only has to differ; storage does not know its meaning.
     let token = pk.bytes().fold(0_i64, |token, byte| token * 31 + i64::from(byte));
     key::row_key(
         &key::partition_prefix(table, token, pk.as_bytes()),

@@ -1,4 +1,5 @@
-//! What is read of a damaged store: never a value that was not written, never a byte changed, and nothing missing or old without a word.
+//! Reading a damaged store: never a value that was not written, never a byte changed, and every missing or old value is
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,10 +18,11 @@ fn key(n: u32) -> Vec<u8> {
     key_of(1 + n % 3, &format!("{n:04}"), "some clustering key of some length")
 }
 
-/// Rows that are written, written again and deleted, in two tables of the engine and its log; as a kill leaves it, or closed.
+/// Rows that are written, overwritten and deleted, in two tables of the engine and its log; closed, or as a kill leaves
+/// them.
 async fn written(place: &Place, is_closed: bool) -> Written {
     let mut ever: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> = BTreeMap::new();
-    // Opened once more, the log's first file has no room taken ahead.
+    // After one more opening, the log's first file has no preallocated part.
     place.open().await.close().await.unwrap();
     let store = place.open().await;
     for phase in 0..3_u32 {
@@ -54,7 +56,7 @@ async fn written(place: &Place, is_closed: bool) -> Written {
     Written { last, ever }
 }
 
-/// What is read, and how many things are told to be missing.
+/// The rows read, and the number of reported losses.
 async fn salvaged(place: &Place) -> Result<(Rows, usize)> {
     let salvage = Box::pin(Salvage::open(&place.url, 0, Clock::system())).await?;
     let mut found = Vec::new();
@@ -105,7 +107,7 @@ async fn any_one_file(scheme: &str, is_closed: bool) {
             assert!(files(&directory) == damaged, "{what}: a byte was changed");
             for (key, value) in &found {
                 let known = written.ever.get(key).is_some_and(|values| values.contains(value));
-                // Of two fragments one may be left, in SlateDB.
+                // In SlateDB one of two partial rows may remain.
                 let is_part = scheme != "file" && written.ever.contains_key(key);
                 assert!(known || is_part, "{what}: a row that never was");
             }
@@ -127,7 +129,7 @@ async fn any_one_file(scheme: &str, is_closed: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_read_of_damaged_files_is_read_and_the_rest_is_told() {
+async fn intact_parts_of_damaged_files_are_read_and_the_rest_is_reported() {
     for is_closed in [true, false] {
         any_one_file("file", is_closed).await;
     }
@@ -135,7 +137,7 @@ async fn what_can_be_read_of_damaged_files_is_read_and_the_rest_is_told() {
 
 #[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_read_of_damaged_objects_is_read_and_the_rest_is_told() {
+async fn intact_parts_of_damaged_objects_are_read_and_the_rest_is_reported() {
     for is_closed in [true, false] {
         any_one_file("slate+file", is_closed).await;
     }
@@ -156,7 +158,7 @@ async fn rows_around_a_damaged_block_are_read() {
     drop(store);
     let directory = directory(&place);
     let whole = files(&directory);
-    // The log still has everything: only the tables are looked at.
+    // The log still has all rows: only the tables are read.
     for path in whole
         .keys()
         .filter(|path| path.extension().is_some_and(|end| end == "jnl"))

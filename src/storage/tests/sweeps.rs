@@ -1,4 +1,4 @@
-//! Sweeps beside writers: what was deleted stays deleted, whatever comes between what a sweep reads and what it commits.
+//! Sweeps concurrent with writers: deleted data stays deleted, whatever comes between a sweep's read and its commit.
 
 use std::ops::Bound;
 
@@ -9,7 +9,7 @@ const TOKEN: i64 = 5;
 const NOW_SECONDS: i64 = 100;
 const GC_BEFORE_SECONDS: i64 = 50;
 
-/// When what is deleted was deleted: its grace is over.
+/// A deletion whose grace is over.
 const DELETED: Deletion = Deletion {
     timestamp: 10,
     at_seconds: 10,
@@ -58,9 +58,9 @@ async fn records(store: &Store) -> usize {
         .len()
 }
 
-/// Two columns of every row, the static one and a range under deletions; one column is written again while a sweep is at work. It is
-/// in the committer's queue before what the sweep asks for, and after what the sweep has read.
-pub(super) async fn a_sweep_beside_updates_brings_nothing_back(store: &Store) {
+/// Two columns of every row, the static one and a range under deletions; one column is rewritten during a sweep. The
+/// write is in the committer's queue before the sweep's changes, and after the sweep's read.
+pub(super) async fn a_sweep_during_updates_restores_nothing(store: &Store) {
     const ROWS: u32 = 500;
     store.set_derivations(super::derived::of_tables([TABLE]));
     let all: Vec<Vec<u8>> = (0..ROWS)
@@ -89,7 +89,7 @@ pub(super) async fn a_sweep_beside_updates_brings_nothing_back(store: &Store) {
         }
     };
     let ((), swept) = tokio::join!(update, finish(store, sweep()));
-    // Whether the records are gone or not: no old cell is there without one.
+    // Whether the records are removed or not: no old cell is visible without one.
     for (key, mut row) in rows(store).await {
         let parsed = key::parse(&key).unwrap();
         let at = store.snapshot();
@@ -109,12 +109,12 @@ pub(super) async fn a_sweep_beside_updates_brings_nothing_back(store: &Store) {
     super::derived::check(store, &[TABLE], &store.snapshot()).await;
 }
 
-/// Writes with timestamps that the deletion covers come when the sweep has read what lies under it.
+/// Writes with timestamps that the deletion covers arrive after the sweep has read the rows under it.
 pub(super) async fn a_deletion_stays_while_older_writes_come(store: &Store) {
     delete_partition(store, "a", DELETED).await;
     delete_partition(store, "b", DELETED).await;
     let mut begun = sweep();
-    // The rows, then the records: they are watched now.
+    // The rows, then the records: they are watched from here on.
     for _ in 0..2 {
         assert!(store.sweep_stride(&mut begun).await.unwrap().is_continue());
     }
@@ -133,7 +133,7 @@ pub(super) async fn a_deletion_stays_while_older_writes_come(store: &Store) {
     assert_eq!(left, [(row_key("b", 1), row_of(&[cell(1, 11, "newer")]))]);
 }
 
-/// The record that a sweep has carried out is merged with a newer one before it would go.
+/// The record that a sweep has carried out is merged with a newer one before its removal.
 pub(super) async fn a_deletion_that_is_written_anew_stays(store: &Store) {
     let anew = Deletion {
         timestamp: 30,
@@ -151,7 +151,7 @@ pub(super) async fn a_deletion_that_is_written_anew_stays(store: &Store) {
     assert_eq!(a.partition, Some(anew));
 }
 
-/// A second sweep leaves the records to the first, and a sweep that is given up leaves nothing behind.
+/// A second sweep leaves the records to the first, and a sweep that is dropped leaves no state.
 pub(super) async fn one_sweep_at_a_time_removes_deletions(store: &Store) {
     delete_partition(store, "a", DELETED).await;
     upsert(store, row_key("a", 1), row_of(&[cell(1, 5, "old")])).await;

@@ -1,4 +1,4 @@
-//! What a wall clock that is set back over a restart does to a store.
+//! The effect on a store of a wall clock that is set back over a restart.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ fn row(n: u32) -> Batch {
     batch
 }
 
-/// Opens the store at each of these times, an hour each before the one before, and writes: into the log, as tables, and into a store
-/// beside.
+/// Opens the store at each of these times, each an hour before the last, and writes: into the log, as tables, and into
+/// a side store.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_set_back_keeps_no_store_from_writing() {
     for (scheme, is_flushed) in [("file", true), ("slate+file", true), ("slate+file", false)] {
@@ -31,13 +31,13 @@ async fn a_clock_set_back_keeps_no_store_from_writing() {
             );
             let store = opened.await.expect("no wait for the clock").unwrap();
             let is_new = hours == 0;
-            let beside = store
+            let side = store
                 .open_side(&place.url, 1, is_new, &place.options, clock.clone())
                 .await
                 .unwrap();
             for _ in 0..2 {
                 n += 1;
-                for store in [&store, &beside] {
+                for store in [&store, &side] {
                     let committed = tokio::time::timeout(Duration::from_secs(5), store.commit(row(n)));
                     committed.await.expect("no wait for the clock").unwrap();
                 }
@@ -46,7 +46,7 @@ async fn a_clock_set_back_keeps_no_store_from_writing() {
                     store.flush().await.unwrap();
                 }
             }
-            for store in [store, beside] {
+            for store in [store, side] {
                 let mut found = 0;
                 let visit = |_: &[u8], _: &[u8]| {
                     found += 1;

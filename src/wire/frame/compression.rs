@@ -1,7 +1,7 @@
 //! Compressed bodies of versions 3 and 4, and lz4 payloads of version 5.
 //!
-//! An lz4 body has its uncompressed length before it, 4 bytes big-endian; a snappy body has it inside. Both are compared with
-//! the limit, and with what so many compressed bytes can possibly hold, before anything is allocated.
+//! An lz4 body is preceded by its uncompressed length, 4 bytes big-endian; a snappy body contains it. Both lengths are
+//! compared with the limit, and with the most that this many compressed bytes can hold, before anything is allocated.
 
 use super::super::Compression;
 use super::super::cursor::Malformed;
@@ -29,7 +29,7 @@ pub(super) fn lz4_block(block: &[u8], length: usize, bytes_max: usize) -> Result
     }
 }
 
-/// The body that `bytes` were before compression.
+/// Decompresses a body.
 pub(super) fn decompress(algorithm: Compression, bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, Malformed> {
     match algorithm {
         Compression::Lz4 => {
@@ -87,7 +87,7 @@ pub(super) fn compress(algorithm: Compression, body: &[u8], out: &mut Vec<u8>) -
     false
 }
 
-/// Appends `bytes` as an lz4 block, without any length; `false` if it could not be done.
+/// Appends `bytes` as an lz4 block, without any length; `false` means it failed.
 pub(super) fn lz4_append(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     out.resize(start + lz4_flex::block::get_maximum_output_size(bytes.len()), 0);

@@ -1,12 +1,12 @@
-//! From bytes as they were read to whole envelopes.
+//! From bytes read to whole envelopes.
 //!
 //! ```text
 //! bare        buffer ── envelope
 //! segmented   buffer ── segment ── payload: self-contained ── envelope, envelope …
 //!                                           part of one ────→ assembled ── envelope
 //! ```
-//! Memory follows the bytes received: an announced length reserves nothing, and an envelope over the limit is thrown away as
-//! it arrives.
+//! Memory follows the bytes received: an announced length reserves nothing, and an envelope over the limit is discarded
+//! as it arrives.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -15,43 +15,43 @@ use super::super::{Compression, Version, flags};
 use super::segment::{Form, SegmentHeader, TRAILER_BYTES};
 use super::{BODY_BYTES_MAX, HEADER_BYTES, Header, compression, segment};
 
-/// What came in.
+/// A decoded item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inbound {
     /// A whole envelope, its body no longer compressed.
     Envelope(Header, Bytes),
-    /// An envelope whose body cannot be had: to be answered on its stream.
+    /// An envelope whose body cannot be decoded: answered on its stream.
     Unreadable(Header, Malformed),
-    /// An envelope over the limit, which has been or will be skipped: to be answered on its stream.
+    /// An envelope over the limit, which has been or will be skipped: answered on its stream.
     TooBig(Header),
 }
 
 /// Why no more envelopes can be read from this connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fatal {
-    /// The first byte is no request of a version spoken here.
+    /// The first byte is no request of a supported version.
     Version(u8),
-    /// The version byte is not that of the envelopes before.
+    /// The version differs from that of earlier envelopes.
     VersionChanged {
-        /// What it was.
+        /// The earlier version.
         from: Version,
-        /// What it is.
+        /// The new version.
         to: Version,
         /// Of the envelope.
         stream: i16,
     },
-    /// A negative length, or one that no message may have.
+    /// A negative length, or one above the limit of the protocol.
     Length {
         /// As announced.
         length: i32,
-        /// In which to answer.
+        /// The version of the answer.
         version: Version,
         /// Of the envelope.
         stream: i16,
     },
     /// A segment whose header or payload does not match its checksum, or cannot be decompressed: nothing can be answered.
     Checksum,
-    /// Segments that do not hold envelopes as they must.
+    /// Segments that do not contain envelopes as the protocol requires.
     Segments(&'static str),
 }
 
@@ -59,7 +59,7 @@ pub enum Fatal {
 #[derive(Debug)]
 struct Skip(usize);
 
-/// Takes bytes, gives envelopes. Knows no socket: the caller puts bytes at the end of [`Decoder::buffer`].
+/// Takes bytes, returns envelopes. Knows no socket: the caller appends bytes to [`Decoder::buffer`].
 #[derive(Debug)]
 pub struct Decoder {
     buffer: BytesMut,
@@ -69,7 +69,7 @@ pub struct Decoder {
     segments: Option<Form>,
     /// The rest of a self-contained segment's payload.
     payload: Bytes,
-    /// An envelope that spans segments, as far as it has come.
+    /// The received part of an envelope that spans segments.
     assembled: BytesMut,
     skip: Option<Skip>,
 }
@@ -90,18 +90,18 @@ impl Decoder {
         }
     }
 
-    /// Where what was read is put, at the end.
+    /// The buffer to whose end the caller appends what it reads.
     pub const fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// Memory that it takes, in bytes.
+    /// Memory in use, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity() + self.payload.len() + self.assembled.capacity()
     }
 
-    /// Lets go of memory that it does not need now.
+    /// Releases memory that it does not need now.
     pub fn shrink(&mut self) {
         if !self.has_more() {
             self.buffer = BytesMut::new();
@@ -109,7 +109,8 @@ impl Decoder {
         }
     }
 
-    /// The bytes of the envelope of which only a part has come, header included; `None` until its header has.
+    /// The size in bytes of the envelope that has arrived in part, header included. `None` means its header is not
+    /// complete.
     #[must_use]
     pub fn awaited_bytes(&self) -> Option<usize> {
         let begun = if self.segments.is_some() {
@@ -122,7 +123,7 @@ impl Decoder {
         Some(HEADER_BYTES + length).filter(|whole| *whole > begun.len())
     }
 
-    /// Reads the rest of that envelope into nothing; gives its header.
+    /// Discards the rest of that envelope; returns its header.
     pub fn give_up_awaited(&mut self) -> Option<Header> {
         let whole = self.awaited_bytes()?;
         let begun = if self.segments.is_some() {
@@ -136,13 +137,13 @@ impl Decoder {
         Some(header)
     }
 
-    /// Whether bytes have come that belong to no envelope given out yet.
+    /// Whether there are bytes of an envelope that was not returned yet.
     #[must_use]
     pub fn has_more(&self) -> bool {
         !(self.buffer.is_empty() && self.payload.is_empty() && self.assembled.is_empty())
     }
 
-    /// Bytes kept here that belong to no envelope given out yet.
+    /// Bytes held of envelopes that were not returned yet.
     #[cfg(test)]
     pub(super) fn buffered(&self) -> usize {
         self.buffer.len() + self.payload.len() + self.assembled.len()
@@ -159,7 +160,8 @@ impl Decoder {
         self.body_bytes_max
     }
 
-    /// STARTUP has been answered: bytes after it are segments in version 5, and bodies may be compressed in the others.
+    /// Switches after the answer to STARTUP: later bytes are segments in version 5, and bodies may be compressed in the
+    /// others.
     pub fn negotiated(&mut self, version: Version, compression: Option<Compression>) {
         self.compression = compression;
         if version >= Version::V5 {
@@ -167,7 +169,7 @@ impl Decoder {
         }
     }
 
-    /// The next envelope among the bytes that have come; `None` if it needs more of them.
+    /// The next envelope among the bytes received. `None` means it is not complete.
     ///
     /// # Errors
     /// Nothing more can be read from this connection.
@@ -236,7 +238,7 @@ impl Decoder {
         }
     }
 
-    /// Cuts the next envelope out of a self-contained payload.
+    /// Cuts the next envelope from a self-contained payload.
     fn next_in_payload(&mut self) -> Result<Inbound, Fatal> {
         let whole = "a self-contained segment that holds no whole message";
         let header = header(&self.payload, &mut self.version)?.ok_or(Fatal::Segments(whole))?;
@@ -251,7 +253,7 @@ impl Decoder {
         Ok(Inbound::Envelope(header, body))
     }
 
-    /// Adds a part of an envelope that spans segments; gives the envelope when it is whole.
+    /// Adds a part of an envelope that spans segments; returns the envelope when it is complete.
     fn assemble(&mut self, part: &[u8]) -> Result<Option<Inbound>, Fatal> {
         if let Some(Skip(left)) = &mut self.skip {
             *left = left
@@ -306,10 +308,10 @@ impl Decoder {
     }
 }
 
-/// The header at the beginning of `bytes`; `None` if it is not there yet.
+/// The header at the beginning of `bytes`. `None` means it is not complete.
 fn header(bytes: &[u8], expected: &mut Option<Version>) -> Result<Option<Header>, Fatal> {
     let Some(first) = bytes.first() else { return Ok(None) };
-    // Judged by the first byte alone, since versions 1 and 2 have shorter headers and other protocols none.
+    // Decided by the first byte alone, because versions 1 and 2 have shorter headers and other protocols none.
     let version = Version::from_byte(*first).ok_or(Fatal::Version(*first))?;
     let Some([_, flags, stream @ .., opcode_byte, l0, l1, l2, l3]) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Ok(None);

@@ -183,7 +183,8 @@ proptest! {
         let _ = Request::parse(&header, &body);
     }
 
-    // The encoder's answers look like requests once their version byte loses the response bit, so the decoder reads them back.
+    // The encoder's responses become requests when the response bit of their version byte is cleared, so the decoder
+    // can read them.
     #[test]
     fn decoder_reads_what_encoder_writes(
         sizes in proptest::collection::vec(0_usize..300_000, 1..6),

@@ -1,8 +1,9 @@
-//! From answers to the bytes of the socket.
+//! From responses to the bytes of the socket.
 //!
-//! Answers are appended to one buffer, in which the open segment (version 5) grows in place: its header's room is reserved, its
-//! checksums are put in when it is closed, by [`Encoder::flush`] or because it is full. So answers that are ready together
-//! leave in one segment and one write, and no answer is copied unless it is compressed or larger than a segment.
+//! Responses are appended to one buffer, in which the open segment (version 5) grows in place: space for its header is
+//! reserved, and its checksums are written when it is closed, by [`Encoder::flush`] or because it is full. So responses
+//! that are ready together leave in one segment and one write, and no response is copied unless it is compressed or
+//! larger than a segment.
 
 use super::super::response::{ErrorBody, Response};
 use super::super::{Compression, Version, flags};
@@ -12,13 +13,13 @@ use super::{BODY_BYTES_MAX, HEADER_BYTES, RESPONSE_BIT, compression, patch_lengt
 /// Bodies and payloads below this are not worth compressing. Cassandra has no such bound; drivers accept plain ones at any time.
 const COMPRESS_BYTES_MIN: usize = 512;
 
-/// Sent bytes are moved out of the buffer's front when they pass this.
+/// Sent bytes are removed from the buffer's front when they exceed this.
 const SENT_BYTES_MAX: usize = 1 << 20;
 
-/// A buffer that once had to hold a large answer is given back above this.
+/// A buffer that grew above this for a large response is released.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// Answers as the bytes that go out next.
+/// Responses as the bytes to send next.
 #[derive(Debug, Default)]
 pub struct Encoder {
     out: Vec<u8>,
@@ -26,7 +27,7 @@ pub struct Encoder {
     sent: usize,
     compression: Option<Compression>,
     segments: Option<Form>,
-    /// Where the open segment begins.
+    /// The start of the open segment.
     open: Option<usize>,
     scratch: Vec<u8>,
 }
@@ -38,7 +39,7 @@ impl Encoder {
         Self::default()
     }
 
-    /// STARTUP has been answered, its answer is written: what follows is in segments (version 5) or may be compressed.
+    /// Switches after the answer to STARTUP is written: what follows is in segments (version 5) or may be compressed.
     pub fn negotiated(&mut self, version: Version, compression: Option<Compression>) {
         self.compression = compression;
         if version >= Version::V5 {
@@ -52,13 +53,13 @@ impl Encoder {
         self.out.len() - self.sent
     }
 
-    /// Memory that it takes, in bytes.
+    /// Memory in use, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.out.capacity() + self.scratch.capacity()
     }
 
-    /// Lets go of memory that it does not need now.
+    /// Releases memory that it does not need now.
     pub fn shrink(&mut self) {
         if self.queued() == 0 && self.open.is_none() {
             self.out = Vec::new();
@@ -67,13 +68,13 @@ impl Encoder {
         }
     }
 
-    /// Closes what is open and gives the bytes to send.
+    /// Closes the open segment and returns the bytes to send.
     pub fn flush(&mut self) -> &[u8] {
         self.close();
         self.out.get(self.sent..).unwrap_or_default()
     }
 
-    /// So many of the bytes that [`Encoder::flush`] gave are sent.
+    /// Marks the first bytes that [`Encoder::flush`] returned as sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent = (self.sent + bytes).min(self.out.len());
         if self.sent == self.out.len() {
@@ -86,13 +87,13 @@ impl Encoder {
         }
     }
 
-    /// Appends bytes as they are: the refusal of a version that has other headers.
+    /// Appends raw bytes: the refusal of a version that has other headers.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.close();
         self.out.extend_from_slice(bytes);
     }
 
-    /// Appends an answer.
+    /// Appends a response.
     pub fn write(&mut self, version: Version, stream: i16, response: &Response) {
         if self.segments.is_some() && self.open.is_none() {
             self.open_segment();
@@ -105,7 +106,7 @@ impl Encoder {
         self.out.extend_from_slice(&[response.body.opcode().byte(), 0, 0, 0, 0]);
         response.write(&mut self.out, version);
         if self.out.len() - start - HEADER_BYTES > BODY_BYTES_MAX {
-            // Clients close the connection over such a frame; an error loses only this answer.
+            // Clients close the connection on such a frame; an error loses only this response.
             self.out.truncate(start);
             let error = ErrorBody::server("The answer is larger than any frame may be: ask for smaller pages");
             return self.write(version, stream, &error.into());
@@ -142,7 +143,7 @@ impl Encoder {
         self.out.resize(self.out.len() + form.header_bytes(), 0);
     }
 
-    /// The envelope at `start` has been written into the open segment; if it does not fit, it gets a segment of its own.
+    /// The envelope at `start` was written into the open segment; if it does not fit, it gets a segment of its own.
     fn keep_segment_small(&mut self, start: usize) {
         let (Some(form), Some(open)) = (self.segments, self.open) else {
             return;
@@ -165,7 +166,7 @@ impl Encoder {
         }
     }
 
-    /// Finishes the open segment.
+    /// Closes the open segment.
     fn close(&mut self) {
         let (Some(form), Some(open)) = (self.segments, self.open.take()) else {
             return;
@@ -195,7 +196,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a whole segment, compressed where that helps.
+    /// Appends a whole segment, compressed if that makes it smaller.
     fn append_segment(&mut self, form: Form, part: &[u8], self_contained: bool) {
         let at = self.out.len();
         let payload_at = at + form.header_bytes();

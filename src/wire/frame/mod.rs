@@ -1,11 +1,11 @@
 //! Frames: where messages begin and end in a stream of bytes.
 //!
-//! A connection starts with bare envelopes. In version 5 it goes over to segments after the answer to STARTUP
+//! A connection starts with bare envelopes. In version 5 it switches to segments after the answer to STARTUP
 //! ([`Decoder::negotiated`], [`Encoder::negotiated`]); bytes already read by then are segments.
 //!
-//! The three kinds of bad input differ in what follows: a `Malformed` body is answered on its stream; an envelope over the
-//! limit is skipped as its bytes come and answered on its stream ([`Inbound::TooBig`]); a [`Fatal`] has lost the stream of
-//! bytes, so the connection is closed, most after an answer.
+//! The three kinds of bad input have different consequences. A `Malformed` body is answered on its stream. An envelope
+//! over the limit is skipped as its bytes arrive and answered on its stream ([`Inbound::TooBig`]). After a [`Fatal`]
+//! the envelopes can no longer be found, so the connection is closed, in most cases after an answer.
 
 mod compression;
 mod decoder;
@@ -20,13 +20,13 @@ pub use encoder::Encoder;
 /// Bytes of a frame header, versions 3 and above.
 pub const HEADER_BYTES: usize = 9;
 
-/// Bit of the version byte that says «response».
+/// Bit of the version byte that marks a response.
 pub const RESPONSE_BIT: u8 = 0x80;
 
-/// Most bytes any body may have, whatever is configured: native_protocol_v5.spec §2.5; clients hold the same limit.
+/// Most bytes of any body, whatever is configured: native_protocol_v5.spec §2.5; clients have the same limit.
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What stands before a body.
+/// The header of an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The version of the protocol.
@@ -42,7 +42,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// What the message is; `None` for an unknown opcode.
+    /// The opcode of the message. `None` means an unknown one.
     #[must_use]
     pub const fn opcode(&self) -> Option<Opcode> {
         Opcode::from_byte(self.opcode_byte)

@@ -5,15 +5,15 @@
 //! lz4    compressed length:17 | length:17 | self-contained:1 | 0:5         5 bytes ┘ little-endian
 //! then   CRC24 3 bytes · payload ≤ 131,071 bytes · CRC32 4 bytes, little-endian, of the payload as sent
 //! ```
-//! In the lz4 form a length of 0 says that the payload is not compressed.
+//! In the lz4 form a length of 0 means that the payload is not compressed.
 
 /// Most bytes of a payload: 17 bits.
 pub const PAYLOAD_BYTES_MAX: usize = (1 << 17) - 1;
 
-/// Bytes of the CRC behind a header.
+/// Bytes of the CRC after a header.
 const HEADER_CRC_BYTES: usize = 3;
 
-/// Bytes of the CRC behind a payload.
+/// Bytes of the CRC after a payload.
 pub const TRAILER_BYTES: usize = 4;
 
 /// Which of the two header forms a connection uses.
@@ -36,12 +36,12 @@ impl Form {
     }
 }
 
-/// What a segment's header says.
+/// The fields of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// Bytes of the payload as sent.
     pub length: usize,
-    /// Bytes of the payload before compression; `None`: it is not compressed.
+    /// Bytes of the payload before compression. `None` means it is not compressed.
     pub uncompressed: Option<usize>,
     /// The payload holds whole envelopes; otherwise it is part of one.
     pub self_contained: bool,
@@ -63,7 +63,7 @@ pub fn crc24(bytes: &[u8]) -> u32 {
     crc
 }
 
-/// What CRC-32 has come to after `FA 2D 55 CA`, which is fed to it before each payload.
+/// The state of CRC-32 after `FA 2D 55 CA`, which precedes each payload in the checksum.
 const CRC32_SEED: u32 = {
     // The bytewise definition of CRC-32 (IEEE, reflected), evaluated by the compiler.
     let bytes = [0xFA_u8, 0x2D, 0x55, 0xCA];
@@ -87,7 +87,7 @@ const CRC32_SEED: u32 = {
     !crc
 };
 
-/// CRC-32 of a payload as segments have it.
+/// CRC-32 of a payload, as segments contain it.
 #[must_use]
 pub fn crc32(payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(CRC32_SEED);
@@ -116,7 +116,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl SegmentHeader {
-    /// Reads a header of [`Form::header_bytes`] bytes; `None` if `bytes` are fewer.
+    /// Reads a header of [`Form::header_bytes`] bytes. `None` means `bytes` are fewer.
     ///
     /// # Errors
     /// The CRC does not match.

@@ -16,26 +16,26 @@ use super::query::{
 /// Several statements as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// What holds them together.
+    /// Its atomicity.
     pub batch_type: BatchType,
     /// In the order sent.
     pub statements: Vec<BatchStatement<'a>>,
-    /// How many replicas must take part.
+    /// The consistency level.
     pub consistency: Consistency,
-    /// `None`: the client sent none, which means SERIAL.
+    /// `None` means the client sent none, which means SERIAL.
     pub serial_consistency: Option<Consistency>,
-    /// The timestamp of writes that name none, µs since the epoch; `None`: the server's.
+    /// The timestamp of writes that name none, µs since the epoch. `None` means the server's.
     pub default_timestamp_micros: Option<i64>,
-    /// The keyspace of unqualified names, version 5; `None`: the connection's.
+    /// The keyspace of unqualified names, version 5. `None` means the connection's.
     pub keyspace: Option<&'a str>,
-    /// The moment against which expiry is judged, seconds since the epoch, version 5; `None`: now.
+    /// The time at which expiry is evaluated, seconds since the epoch, version 5. `None` means now.
     pub now_in_seconds: Option<i32>,
 }
 
 /// One statement of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchStatement<'a> {
-    /// Which statement.
+    /// The text or id.
     pub subject: Subject<'a>,
     /// The values of its markers, in order.
     pub values: Vec<Value>,
@@ -46,7 +46,7 @@ pub struct BatchStatement<'a> {
 pub enum Subject<'a> {
     /// CQL.
     Text(&'a str),
-    /// What PREPARED gave.
+    /// The id from PREPARED.
     Prepared(&'a [u8]),
 }
 
@@ -81,7 +81,8 @@ impl<'a> Batch<'a> {
         let flags = read_flags(reader, version)?;
         let has = |flag: i32| flags & flag != 0;
         if has(NAMES) {
-            // The names stand after the statement whose values they would name, where they cannot be read (CASSANDRA-10246).
+            // The names come after the statement whose values they would name, so they cannot be read
+            // (CASSANDRA-10246).
             return Err(Malformed::Unsupported {
                 what: "Named values are not supported in a batch",
             });

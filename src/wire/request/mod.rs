@@ -1,8 +1,7 @@
-//! Requests: what a client's body says, read without copying.
+//! Requests: parsing of a client's body, without copying.
 //!
-//! Text and ids are borrowed from the body, values are slices that share its memory. Trailing bytes are ignored, as Cassandra
-//! does. A custom payload (flag 04) stands before the message; it is read past,
-//! and by itself with [`payload`].
+//! Text and ids are borrowed from the body, values are slices that share its memory. Trailing bytes are ignored, as in
+//! Cassandra. A custom payload (flag 04) precedes the message; parsing skips it, and [`payload`] reads it separately.
 
 mod batch;
 mod query;
@@ -32,10 +31,10 @@ pub enum Request<'a> {
     Register(Register),
 }
 
-/// The custom payload of a request: names and values, null ones empty. Empty where its header does not announce one.
+/// The custom payload of a request: names and values, null ones empty. Empty if its header does not announce one.
 ///
 /// # Errors
-/// A body that does not hold what it says.
+/// A body that is malformed.
 pub fn payload(header: &Header, body: &Bytes) -> Read<Vec<(String, Bytes)>> {
     if header.flags & flags::CUSTOM_PAYLOAD == 0 || header.version < Version::V4 {
         return Ok(Vec::new());
@@ -48,7 +47,7 @@ impl<'a> Request<'a> {
     /// Reads the body of the request that `header` announces.
     ///
     /// # Errors
-    /// An opcode that is no request's, or a body that does not hold what its message says.
+    /// An opcode that is no request's, or a malformed body.
     pub fn parse(header: &Header, body: &'a Bytes) -> Read<Self> {
         let version = header.version;
         let mut reader = Reader::new(body);
@@ -88,7 +87,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What the message is.
+    /// The opcode of the message.
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         match self {
@@ -103,7 +102,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Writes the body, as a client does. What the version cannot say (a per-request keyspace before version 5) is left out.
+    /// Writes the body, as a client does. Fields that the version does not have (a per-request keyspace before version
+    /// 5) are left out.
     pub fn write(&self, out: &mut Vec<u8>, version: Version) {
         match self {
             Self::Startup(message) => message.write(out),

@@ -56,23 +56,23 @@ impl Values<'_> {
 /// The parameters of a QUERY or EXECUTE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params<'a> {
-    /// How many replicas must take part.
+    /// The consistency level.
     pub consistency: Consistency,
     /// The values of the markers.
     pub values: Values<'a>,
-    /// The client knows the result's metadata and asks not to be sent it.
+    /// The client knows the result's metadata and requests none.
     pub skip_metadata: bool,
-    /// Rows in a page; `None`, also when the client sent 0 or less: not paged.
+    /// Rows in a page. `None`, also when the client sent 0 or less, means not paged.
     pub page_size_rows: Option<u32>,
-    /// Where the page before ended; not to be trusted.
+    /// Where the page before ended; untrusted input.
     pub paging_state: Option<Bytes>,
-    /// `None`: the client sent none, which means SERIAL.
+    /// `None` means the client sent none, which means SERIAL.
     pub serial_consistency: Option<Consistency>,
-    /// The timestamp of writes that name none, µs since the epoch; `None`: the server's.
+    /// The timestamp of writes that name none, µs since the epoch. `None` means the server's.
     pub default_timestamp_micros: Option<i64>,
-    /// The keyspace of unqualified names, version 5; `None`: the connection's.
+    /// The keyspace of unqualified names, version 5. `None` means the connection's.
     pub keyspace: Option<&'a str>,
-    /// The moment against which expiry is judged, seconds since the epoch, version 5; `None`: now.
+    /// The time at which expiry is evaluated, seconds since the epoch, version 5. `None` means now.
     pub now_in_seconds: Option<i32>,
 }
 
@@ -104,14 +104,14 @@ pub(super) fn write_flags(out: &mut Vec<u8>, version: Version, flags: i32) {
     if version >= Version::V5 {
         write::int(out, flags);
     } else {
-        // Bits above the byte are version 5's own; callers mask them out.
+        // Bits above the byte exist in version 5 only; callers mask them out.
         out.extend(u8::try_from(flags & 0xFF));
     }
 }
 
 pub(super) fn read_positional(reader: &mut Reader<'_>, version: Version) -> Read<Vec<Value>> {
     let count = usize::from(reader.short("number of values")?);
-    // Each value takes four bytes at least, so the announced count cannot make us reserve more than was sent.
+    // Each value takes four bytes at least, so a false count cannot make us reserve more than was sent.
     let mut values = Vec::with_capacity(count.min(reader.remaining() / 4));
     for _ in 0..count {
         values.push(reader.value(version >= Version::V4, "value")?);
@@ -226,7 +226,7 @@ impl<'a> Params<'a> {
 
 pub(super) fn read_timestamp(reader: &mut Reader<'_>) -> Read<i64> {
     match reader.long("default timestamp")? {
-        // Cassandra keeps this value for «no timestamp» and refuses it (QueryOptions.Codec).
+        // Cassandra uses this value for «no timestamp» and refuses it (QueryOptions.Codec).
         i64::MIN => Err(Malformed::Unsupported {
             what: "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807] (got \
                    -9223372036854775808)",
@@ -275,7 +275,7 @@ pub(super) fn write_v5_tail(out: &mut Vec<u8>, keyspace: Option<&str>, now_in_se
 pub struct Query<'a> {
     /// CQL.
     pub text: &'a str,
-    /// What goes with it.
+    /// Its parameters.
     pub params: Params<'a>,
 }
 
@@ -293,12 +293,12 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A statement to keep under an id.
+/// A statement to prepare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepare<'a> {
     /// CQL.
     pub text: &'a str,
-    /// The keyspace of unqualified names, version 5; `None`: the connection's.
+    /// The keyspace of unqualified names, version 5. `None` means the connection's.
     pub keyspace: Option<&'a str>,
 }
 
@@ -331,11 +331,11 @@ impl<'a> Prepare<'a> {
 /// A prepared statement to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execute<'a> {
-    /// What PREPARED gave.
+    /// The id from PREPARED.
     pub id: &'a [u8],
     /// The id of the result's metadata that the client has; `None` before version 5.
     pub result_metadata_id: Option<&'a [u8]>,
-    /// What goes with it.
+    /// Its parameters.
     pub params: Params<'a>,
 }
 

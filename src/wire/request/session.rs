@@ -5,15 +5,15 @@ use bytes::Bytes;
 use super::super::cursor::{Malformed, Read, Reader};
 use super::super::write;
 
-/// A connection's first request that counts: its options.
+/// The request that opens a connection: its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup<'a> {
-    /// As sent; keys are compared whatever their case.
+    /// As sent; keys are compared without regard to case.
     pub options: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Startup<'a> {
-    /// The value of an option, whatever the key's case; the last one if there are several.
+    /// The value of an option, without regard to the key's case; the last one if there are several.
     #[must_use]
     pub fn option(&self, key: &str) -> Option<&'a str> {
         let same = |(name, _): &&(&str, &'a str)| name.eq_ignore_ascii_case(key);
@@ -36,7 +36,7 @@ impl<'a> Startup<'a> {
 /// The client's side of authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthResponse {
-    /// What the mechanism says; `None` if the client sent null.
+    /// The mechanism's token. `None` means the client sent null.
     pub token: Option<Bytes>,
 }
 
@@ -50,12 +50,12 @@ impl AuthResponse {
     }
 }
 
-/// What a connection can be told about.
+/// A kind of event for which a connection can register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// Nodes come and go.
+    /// Nodes join and leave.
     TopologyChange,
-    /// Nodes rise and fall.
+    /// Nodes go up and down.
     StatusChange,
     /// Keyspaces, tables, types, functions and aggregates change.
     SchemaChange,
@@ -76,10 +76,10 @@ impl EventKind {
     }
 }
 
-/// A wish to be told about events.
+/// A registration for events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Which ones.
+    /// The kinds.
     pub kinds: Vec<EventKind>,
 }
 

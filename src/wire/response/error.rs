@@ -1,4 +1,4 @@
-//! ERROR: every code there is, and the shape of its body in each version (native_protocol_v5.spec §9).
+//! ERROR: all codes, and the shape of the body in each version (native_protocol_v5.spec §9).
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::super::value::Consistency;
 use super::super::{Version, write};
 use crate::consistency::WriteKind;
 
-/// The codes of errors. The only place where they are written as numbers.
+/// The error codes. The only place where they are written as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 #[expect(missing_docs, reason = "the names are the protocol's own")]
@@ -40,7 +40,7 @@ impl ErrorCode {
         self as u16
     }
 
-    /// What this code is called in a version that does not know it.
+    /// The code to use in a version that does not know this one.
     const fn in_version(self, version: Version) -> Self {
         match (self, version) {
             (Self::ReadFailure, Version::V3) => Self::ReadTimeout,
@@ -52,7 +52,7 @@ impl ErrorCode {
     }
 }
 
-/// Why a replica failed; its code in version 5.
+/// Why a replica failed, with its code in version 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Cassandra's (RequestFailureReason)")]
 #[repr(u16)]
@@ -67,14 +67,14 @@ pub enum FailureReason {
     ReadTooManyIndexes = 7,
 }
 
-/// What an error says besides its message.
+/// The fields of an error in addition to its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the fields are the protocol's own, native_protocol_v5.spec §9"
 )]
 pub enum ErrorDetail {
-    /// Nothing.
+    /// No fields.
     None,
     Unavailable {
         consistency: Consistency,
@@ -129,7 +129,7 @@ pub enum ErrorDetail {
     },
 }
 
-/// An error as it is sent.
+/// An error as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorBody {
     code: ErrorCode,
@@ -138,7 +138,7 @@ pub struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// An error of a code that says nothing besides its message.
+    /// An error whose code has no fields in addition to the message.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl ErrorBody {
         }
     }
 
-    /// An error whose code follows from what it says.
+    /// An error whose code follows from its fields.
     #[must_use]
     pub fn detailed(message: impl Into<String>, detail: ErrorDetail) -> Self {
         let code = match &detail {
@@ -194,7 +194,7 @@ impl ErrorBody {
         Self::new(ErrorCode::Overloaded, message)
     }
 
-    /// 2500, in Cassandra's words.
+    /// 2500, with Cassandra's text.
     #[must_use]
     pub fn unprepared(id: &[u8]) -> Self {
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -313,7 +313,7 @@ impl ErrorBody {
     }
 }
 
-/// A number in version 4, a map by address in version 5, nothing in version 3 where the error is a timeout.
+/// A number in version 4, a map by address in version 5; nothing in version 3 if the error is a timeout.
 fn write_failures(out: &mut Vec<u8>, version: Version, failures: &[(IpAddr, FailureReason)]) {
     match version {
         Version::V3 => {}

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::super::request::EventKind;
 use super::super::{Version, write};
 
-/// What happened.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the protocol's own")]
 pub enum ChangeKind {
@@ -27,7 +27,7 @@ impl ChangeKind {
     }
 }
 
-/// What it happened to.
+/// The changed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeTarget {
     /// A keyspace.
@@ -45,11 +45,11 @@ pub enum ChangeTarget {
 /// A change of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange {
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// In which keyspace.
+    /// The keyspace.
     pub keyspace: String,
-    /// To what.
+    /// The changed object.
     pub target: ChangeTarget,
 }
 
@@ -59,7 +59,7 @@ impl SchemaChange {
             ChangeTarget::Keyspace => ("KEYSPACE", None, None),
             ChangeTarget::Table(name) => ("TABLE", Some(name), None),
             ChangeTarget::Type(name) => ("TYPE", Some(name), None),
-            // Version 3 has no such targets: the keyspace has changed (SchemaChange.serializeEvent).
+            // Version 3 has no such targets: it reports a change of the keyspace (SchemaChange.serializeEvent).
             ChangeTarget::Function(..) | ChangeTarget::Aggregate(..) if version < Version::V4 => {
                 write::string(out, ChangeKind::Updated.name());
                 write::string(out, "KEYSPACE");
@@ -97,7 +97,7 @@ pub enum StatusChange {
     Down,
 }
 
-/// What registered connections are told. Addresses are those that clients connect to.
+/// An event for registered connections. Addresses are those to which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The ring changed.
@@ -109,7 +109,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Under which kind it is registered for.
+    /// The kind under which clients register for it.
     #[must_use]
     pub const fn kind(&self) -> EventKind {
         match self {

@@ -1,4 +1,4 @@
-//! Column specifications: what a result's columns, or a statement's markers, are called and what type they have.
+//! Column specifications: names and types of a result's columns, or of a statement's markers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,20 +9,20 @@ use crate::types::CqlType;
 use super::super::{Version, write};
 use super::option::write_option;
 
-/// What a column or marker is.
+/// The specification of a column or marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
     /// Of the table.
     pub keyspace: Arc<str>,
     /// The table.
     pub table: Arc<str>,
-    /// As the client sees it.
+    /// The name that the client sees.
     pub name: String,
     /// Its type.
     pub ty: CqlType,
 }
 
-/// Specifications of columns, in order; encoded once for each version that asks.
+/// Specifications of columns, in order; encoded once for each version in use.
 #[derive(Debug)]
 pub struct Metadata {
     columns: Vec<ColumnSpec>,
@@ -55,13 +55,13 @@ impl Metadata {
         &self.columns
     }
 
-    /// Whether all columns are of one table, which then is written once. False without columns.
+    /// Whether all columns belong to one table, which is then written once. False without columns.
     #[must_use]
     pub const fn is_global(&self) -> bool {
         self.global
     }
 
-    /// A hash of the columns: the same wherever and whenever they are the same.
+    /// A hash of the columns: equal columns have equal ids, on every node and at any time.
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         *self
@@ -69,7 +69,7 @@ impl Metadata {
             .get_or_init(|| Md5::digest(self.specifications(Version::V5)).into())
     }
 
-    /// What stands behind the counts: the table if it is global, then each column.
+    /// The bytes after the counts: the table if it is global, then each column.
     #[must_use]
     pub fn specifications(&self, version: Version) -> &[u8] {
         let encode = || {
@@ -93,7 +93,7 @@ impl Metadata {
             .map_or(&[], |encoded| encoded.get_or_init(encode))
     }
 
-    /// Bytes that the specifications take in memory, roughly.
+    /// About how many bytes the specifications take in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let column = |column: &ColumnSpec| size_of::<ColumnSpec>() + 2 * column.name.len() + 64;

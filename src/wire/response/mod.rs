@@ -1,7 +1,7 @@
-//! Answers: what goes back to a client, written straight into the bytes of the socket.
+//! Responses to clients, written straight into the bytes of the socket.
 //!
-//! A [`Response`] is a body and what may stand before it: a tracing id, warnings, a custom payload. Rows come encoded
-//! ([`Rows::content`]); their metadata is encoded once and kept ([`Metadata`]).
+//! A [`Response`] is a body and the fields that may precede it: a tracing id, warnings, a custom payload. Rows arrive
+//! encoded ([`Rows::content`]); their metadata is encoded once and cached ([`Metadata`]).
 
 mod error;
 mod event;
@@ -19,24 +19,24 @@ pub use result::{MetadataMode, Prepared, Rows, result_metadata_id};
 
 use super::{Opcode, Version, flags, write};
 
-/// An answer to a request, or an event.
+/// A response to a request, or an event.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The message.
     pub body: Body,
     /// The id under which the request was traced, if it was.
     pub tracing_id: Option<[u8; 16]>,
-    /// What few answers have.
+    /// Fields that few responses have.
     pub extras: Option<Box<Extras>>,
 }
 
 /// Warnings and custom payload, version 4 and above; left out in version 3.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// For the user.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// For the client. Left out when there are warnings: the Java driver reads the two in the other order than the
-    /// specification and all other drivers do.
+    /// Custom payload for the client. Left out if there are warnings: the Java driver reads the two in the opposite
+    /// order to the specification and all other drivers.
     pub payload: Vec<(String, Bytes)>,
 }
 
@@ -48,12 +48,12 @@ pub enum Body {
     Ready,
     /// The class of the authenticator.
     Authenticate(&'static str),
-    /// Options and what each may be.
+    /// Options and their possible values.
     Supported(Vec<(&'static str, Vec<&'static str>)>),
     AuthChallenge(Bytes),
     AuthSuccess,
     Event(Event),
-    /// RESULT without anything.
+    /// RESULT without content.
     Void,
     /// RESULT with rows.
     Rows(Rows),
@@ -66,7 +66,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// What the message is.
+    /// The opcode of the message.
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         match self {
@@ -96,7 +96,7 @@ impl Body {
                 }
             }
             Self::AuthChallenge(token) => write::bytes(out, Some(token)),
-            // Null, not empty: Python decodes what is there as text.
+            // Null, not empty: Python's driver decodes a value as text.
             Self::AuthSuccess => write::bytes(out, None),
             Self::Event(event) => event.write(out, version),
             Self::Void => write::int(out, result::VOID),
@@ -131,7 +131,7 @@ impl From<ErrorBody> for Response {
 }
 
 impl Response {
-    /// The same answer with warnings and a custom payload.
+    /// The same response with warnings and a custom payload.
     #[must_use]
     pub fn with_extras(mut self, warnings: Vec<String>, payload: Vec<(String, Bytes)>) -> Self {
         if !warnings.is_empty() || !payload.is_empty() {
@@ -169,7 +169,7 @@ impl Response {
         bits
     }
 
-    /// Writes the body, with what stands before the message.
+    /// Writes the body, with the fields that precede the message.
     pub fn write(&self, out: &mut Vec<u8>, version: Version) {
         if let Some(id) = &self.tracing_id {
             out.extend_from_slice(id);
@@ -186,10 +186,10 @@ impl Response {
     }
 }
 
-/// The refusal of a version that is not spoken here, as whole bytes of the socket.
+/// The refusal of an unsupported version, as raw bytes of the socket.
 ///
-/// On stream 0, since gocql steps down only then; in the highest version spoken, which Node goes by. Versions 1 and 2 have a
-/// header of 8 bytes and are answered in it.
+/// On stream 0, because gocql downgrades only then; in the highest supported version, which Node's driver uses.
+/// Versions 1 and 2 have a header of 8 bytes and are answered with one.
 #[must_use]
 pub fn version_refusal(version_byte: u8) -> Vec<u8> {
     let number = version_byte & 0x7F;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_the_asked_versions_shape() {
+    fn refusals_have_the_requested_versions_shape() {
         let refusal = version_refusal(0x42);
         assert_eq!(&refusal[..5], &[0x85, 0, 0, 0, 0]);
         let text = String::from_utf8_lossy(&refusal[15..]).into_owned();

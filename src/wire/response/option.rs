@@ -1,7 +1,7 @@
-//! `[option]`: a type as metadata says it (native_protocol_v5.spec §4.2.5.2).
+//! `[option]`: the encoding of a type in metadata (native_protocol_v5.spec §4.2.5.2).
 //!
-//! Frozen and descending are invisible here. A type that a version has no id for is CUSTOM, with the class name that
-//! Cassandra has for it and that clients parse.
+//! Frozen and descending are invisible here. A type without an id in a version is CUSTOM, with Cassandra's class name,
+//! which clients parse.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::super::{Version, write};
 
 const CUSTOM: u16 = 0x0000;
 
-/// The id of a native type; `None` in versions that have none for it.
+/// The id of a native type. `None` means the version has no id for it.
 const fn native_id(native: Native, version: Version) -> Option<u16> {
     let v3 = matches!(version, Version::V3);
     Some(match native {
@@ -26,7 +26,7 @@ const fn native_id(native: Native, version: Version) -> Option<u16> {
         Native::Int => 0x0009,
         Native::Timestamp => 0x000B,
         Native::Uuid => 0x000C,
-        // 000A, «text», is dead since version 3.
+        // 000A, «text», is obsolete since version 3.
         Native::Text => 0x000D,
         Native::Varint => 0x000E,
         Native::Timeuuid => 0x000F,
@@ -93,7 +93,7 @@ fn write_custom(out: &mut Vec<u8>, ty: &CqlType) {
     write::string(out, &class_name(ty));
 }
 
-/// Where Cassandra's classes of types live.
+/// The package of Cassandra's type classes.
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 
 /// The type in Cassandra's marshal notation, as `AbstractType.toString` prints it.
@@ -130,7 +130,7 @@ const fn native_class(native: Native) -> &'static str {
     }
 }
 
-/// `in_frozen`: within a frozen type, where frozen is not said again.
+/// `in_frozen`: within a frozen type, where frozen is not printed again.
 fn print_class(out: &mut String, ty: &CqlType, in_frozen: bool) {
     let separated = |out: &mut String, class: &str, parts: &[&CqlType], frozen: bool| {
         out.push_str(PACKAGE);
@@ -161,12 +161,12 @@ fn print_class(out: &mut String, ty: &CqlType, in_frozen: bool) {
         CqlType::Vector(element, dimension) => {
             out.push_str(PACKAGE);
             out.push_str("VectorType(");
-            // Said to be frozen only where it was written so, though it always is.
+            // Printed as frozen only if it was written so, though it always is.
             print_class(out, element, in_frozen);
             // Never fails: a String grows.
             let _ = write!(out, " , {dimension})");
         }
-        // Natives, tuples and vectors print the same whether they are said to be frozen or not.
+        // Natives, tuples and vectors print the same, frozen or not.
         CqlType::Frozen(inner) if !in_frozen && is_multi_cell(inner) => {
             out.push_str(PACKAGE);
             out.push_str("FrozenType(");

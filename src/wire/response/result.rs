@@ -25,14 +25,14 @@ const HAS_MORE_PAGES: i32 = 2;
 const NO_METADATA: i32 = 4;
 const METADATA_CHANGED: i32 = 8;
 
-/// Which metadata goes with rows.
+/// The metadata to send with rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataMode {
     /// The specifications.
     Full,
     /// Only the number of columns: the client knows the rest.
     Skipped,
-    /// The specifications and their new id, since the client has another one. Version 5; Full before.
+    /// The specifications and their new id, because the client has another one. Version 5; Full before.
     Changed,
 }
 
@@ -41,11 +41,11 @@ pub enum MetadataMode {
 pub struct Rows {
     /// The columns.
     pub metadata: Arc<Metadata>,
-    /// What of them to send.
+    /// The metadata to send.
     pub mode: MetadataMode,
-    /// Where the next page begins; `None`: there is none.
+    /// Where the next page begins. `None` means there is none.
     pub paging_state: Option<Bytes>,
-    /// How many rows.
+    /// The number of rows.
     pub row_count: u32,
     /// `row_count` × columns cells, each a `[bytes]`.
     pub content: Bytes,
@@ -64,7 +64,7 @@ impl Rows {
         if self.mode == MetadataMode::Skipped {
             flags |= NO_METADATA;
         }
-        // Also without specifications, as Cassandra sets it.
+        // Set even without specifications, as in Cassandra.
         if self.metadata.is_global() {
             flags |= GLOBAL_TABLES_SPEC;
         }
@@ -89,21 +89,21 @@ impl Rows {
     }
 }
 
-/// A statement that is kept for EXECUTE.
+/// A prepared statement.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// What EXECUTE names it by.
+    /// The id for EXECUTE.
     pub id: [u8; 16],
     /// Its markers.
     pub markers: Arc<Metadata>,
-    /// For each column of the partition key the marker that gives it; empty unless every one has such a marker.
+    /// For each column of the partition key the marker that binds it; empty unless every column has one.
     pub partition_key_markers: Vec<u16>,
-    /// The columns of its rows; `None` for a statement without rows, or whose rows depend on what happens.
+    /// The columns of its rows. `None` means no rows, or columns that depend on the outcome.
     pub result: Option<Arc<Metadata>>,
 }
 
 impl Prepared {
-    /// The id of the result's metadata, a fixed one where there is no result.
+    /// The id of the result's metadata; a fixed one if there is no result.
     #[must_use]
     pub fn result_metadata_id(&self) -> [u8; 16] {
         result_metadata_id(self.result.as_deref())
@@ -137,7 +137,7 @@ impl Prepared {
     }
 }
 
-/// The id of a result's metadata: MD5 of the specifications; of nothing where there is no result.
+/// The id of a result's metadata: MD5 of the specifications; of an empty text if there is no result.
 #[must_use]
 pub fn result_metadata_id(result: Option<&Metadata>) -> [u8; 16] {
     use md5::{Digest, Md5};

@@ -1,8 +1,8 @@
-//! What must hold when nothing is in work.
+//! Checks while no operation is in progress.
 
 use super::*;
 
-/// Judges everything while nothing is in work; what was unknown is known afterwards, unless the medium is dead.
+/// Checks everything while no operation is in progress; afterwards open outcomes are known, unless the medium is dead.
 pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
     let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
     world.log.borrow_mut().note("at rest".to_owned());
@@ -13,7 +13,7 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
 }
 
 async fn check(world: &Rc<World>, server: &Server) {
-    // A commit brings to light what was done late.
+    // A commit makes late effects visible.
     server
         .database
         .upkeep()
@@ -26,7 +26,7 @@ async fn check(world: &Rc<World>, server: &Server) {
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await else {
         return world.fail("t", "cannot be read at rest".to_owned());
     };
-    let seen = judge_rows(world, &certain, &lines, |_, _| true);
+    let seen = check_row_read(world, &certain, &lines, |_, _| true);
     if is_settled {
         for (row, versions) in world.rows.borrow_mut().iter_mut() {
             let seen = seen.get(row).copied();
@@ -91,7 +91,7 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
         .map(crate::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        let seen = judge_pairs(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
+        let seen = check_pair_read(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
         if is_settled {
             for (versions, seen) in world.pairs.borrow_mut().iter_mut().zip(seen) {
                 versions.rest(seen);
@@ -106,7 +106,7 @@ async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
             world.fail("r", format!("register {register} cannot be read at rest"));
             continue;
         }
-        judge_register(world, register);
+        check_register(world, register);
         if is_settled {
             let register = &mut world.registers.borrow_mut()[register];
             register.initial = register.operations.last().and_then(|one| one.shown);

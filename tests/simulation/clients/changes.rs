@@ -1,4 +1,4 @@
-//! Clients that change where rows are, and what tables there are.
+//! Clients that change the placement of rows and the set of tables.
 
 use super::*;
 
@@ -50,7 +50,7 @@ pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server, table: &st
     move_part(world, server, table, id, lifts).await;
 }
 
-/// Lifts or lowers a physical partition; whether it was done.
+/// Moves a physical partition to a store of its own, or back; returns whether it was done.
 pub(super) async fn move_part(world: &Rc<World>, server: &Server, table: &str, id: u64, lifts: bool) -> bool {
     let action = if lifts { "lift" } else { "lower" };
     world.moved.borrow_mut().insert(table.to_owned());
@@ -95,7 +95,7 @@ pub(super) async fn repartition(world: &Rc<World>, server: &Server) {
     }
 }
 
-// Tables that come and go.
+// Tables that are created and dropped.
 
 pub(super) async fn create_or_drop(world: &Rc<World>, server: &Server) {
     let table = usize::try_from(world.below(2)).unwrap();

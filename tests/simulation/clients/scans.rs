@@ -46,12 +46,12 @@ fn new_scan(world: &World) -> Scan {
         seen: Vec::new(),
         floors: floors(world),
         epoch: world.epoch(),
-        life: world.life.get(),
+        run: world.run.get(),
         is_busy: false,
     }
 }
 
-/// A scan whose page is being asked for; free again whatever happens.
+/// A scan whose page is being requested; free again whatever happens.
 struct Busy<'a>(&'a World, u64);
 
 impl Drop for Busy<'_> {
@@ -106,7 +106,7 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
         if scan.epoch != world.epoch() {
             world.mark(Mark::PageOverSplit);
         }
-        if scan.life != world.life.get() {
+        if scan.run != world.run.get() {
             world.mark(Mark::PageOverCrash);
         }
     }
@@ -118,8 +118,8 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
         }
         scan.seen.push(here);
         let floor = floors.get(&(k, c)).copied().unwrap_or_default();
-        let judged = world.rows.borrow_mut().entry((k, c)).or_default().judge(floor, Some(v));
-        world.judge("t", judged.map_err(|what| format!("row ({k}, {c}) in pages: {what}")));
+        let checked = world.rows.borrow_mut().entry((k, c)).or_default().judge(floor, Some(v));
+        world.judge("t", checked.map_err(|what| format!("row ({k}, {c}) in pages: {what}")));
     }
     scan.state = state;
     if scan.state.is_some() {
@@ -129,16 +129,16 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
     let seen: BTreeSet<(i32, i32)> = scan.seen.iter().map(|(_, k, c)| (*k, *c)).collect();
     for (row, floor) in &scan.floors {
         if (scan.covers)(row.0) && !seen.contains(row) {
-            let judged = world.rows.borrow_mut().entry(*row).or_default().judge(*floor, None);
+            let checked = world.rows.borrow_mut().entry(*row).or_default().judge(*floor, None);
             world.judge(
                 "t",
-                judged.map_err(|what| format!("row {row:?} is not in the pages of a scan: {what}")),
+                checked.map_err(|what| format!("row {row:?} is not in the pages of a scan: {what}")),
             );
         }
     }
 }
 
-/// Takes what is left of all scans.
+/// Reads all scans to their ends.
 pub(crate) async fn finish_scans(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
     let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
     runner.spawn("scans".to_owned(), async move {

@@ -3,11 +3,13 @@
 //! ```text
 //! z: k · s static │ c · g, h · m map · e set · l list
 //! ```
-//! Every write has its number in all that it writes. `g` and `h` are written by batches over all rows of one or two logical partitions
-//! and deleted with the whole partition alone: so in each partition all are the same, whatever happens. An entry of a map shows
-//! which write it is of; an element of a set or list is the number that put it there, and is there once.
+//! Every write stores its number in everything that it writes. `g` and `h` are written only by batches over all rows of
+//! one or two logical partitions, and deleted only with the whole partition: so in each partition all are equal,
+//! whatever happens. An entry of a map shows its write; an element of a set or list is the number of the write that
+//! added it, and occurs once.
 //!
-//! A read at ONE may miss what is newest; what it shows was written, and the rows of a batch in one partition are together in it too.
+//! A read at ONE may miss the newest writes; what it shows was written, and the rows of a batch in one partition are
+//! atomic in it too.
 
 use super::*;
 
@@ -21,21 +23,21 @@ const ELEMENTS_MAX: usize = 6;
 
 const ALL: &str = "SELECT k, c, s, g, h, m[0], m[1], m[2], e, l FROM z";
 
-/// What a cell belongs to.
+/// The part of a row to which a cell belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Static,
-    /// `g` and `h`, which are one.
+    /// `g` and `h`, which always agree.
     Together,
     Entry,
     Element,
     Item,
 }
 
-/// A cell: key, row (0 of a static one), what of it, and the key of the entry or the element.
+/// A cell: key, row (0 for static), part, and the key of the entry or the element.
 pub(crate) type Cell = (i32, i32, Part, i64);
 
-/// What is seen of each cell.
+/// The values seen of each cell.
 type Shown = BTreeMap<Cell, i64>;
 
 pub(super) async fn ask_shapes(world: &Rc<World>, server: &Server) {
@@ -53,21 +55,21 @@ pub(super) async fn ask_shapes(world: &Rc<World>, server: &Server) {
     }
 }
 
-/// Writes, with all that it does to cells: `(cell, whether it deletes)`.
+/// Writes, with the effects on cells: `(cell, whether it deletes)`.
 async fn write(world: &Rc<World>, server: &Server, text: &str, number: i64, cells: &[(Cell, bool)]) {
     for (cell, deletes) in cells {
         let mut shapes = world.shapes.borrow_mut();
         shapes.entry(*cell).or_default().begin(number, *deletes);
     }
     let in_work = world.enter("write");
-    // A list is read before an item is removed: by a replica that lags, were it at ONE.
+    // The list is read before an item is removed; at ONE a replica that lags could serve that read.
     let params = QueryParams {
         consistency: Consistency::Quorum,
         ..at(number)
     };
     let outcome = server.ask(world, text, params).await;
     drop(in_work);
-    // What one store refuses of a batch is in the batch log of another.
+    // Rows of a batch that one store refuses are in the batch log of another.
     if let Outcome::Refused(refused) = &outcome
         && text.starts_with("BEGIN")
         && refused.contains("takes no writes since")
@@ -75,7 +77,7 @@ async fn write(world: &Rc<World>, server: &Server, text: &str, number: i64, cell
         return;
     }
     for (cell, _) in cells {
-        settle(world.shapes.borrow_mut().get_mut(cell), number, &outcome);
+        resolve(world.shapes.borrow_mut().get_mut(cell), number, &outcome);
     }
 }
 
@@ -90,7 +92,7 @@ async fn set_static(world: &Rc<World>, server: &Server, k: i32) {
     write(world, server, &text, number, &[(cell, false)]).await;
 }
 
-/// The elements of a set or list that may be there.
+/// The elements of a set or list that may exist.
 fn elements(world: &World, k: i32, c: i32, part: Part) -> Vec<i64> {
     let shapes = world.shapes.borrow();
     let of = shapes.range((k, c, part, i64::MIN)..=(k, c, part, i64::MAX));
@@ -98,7 +100,7 @@ fn elements(world: &World, k: i32, c: i32, part: Part) -> Vec<i64> {
     may_be_there.map(|(cell, _)| cell.3).collect()
 }
 
-/// Adds to a collection; one that has grown too much is emptied.
+/// Adds to a collection; a collection that has grown too large is emptied.
 async fn grow(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     let number = world.number();
     let place = format!("WHERE k = {k} AND c = {c}");
@@ -140,7 +142,7 @@ async fn shrink(world: &Rc<World>, server: &Server, k: i32, c: i32) {
         let text = format!("DELETE m[{entry}] FROM z {place}");
         return write(world, server, &text, number, &[((k, c, part, entry), true)]).await;
     }
-    // To remove an item a list is read first: only what was certain then is removed for certain.
+    // To remove an item the list is read first: only elements that were certain then are certainly removed.
     let certain: Vec<i64> = {
         let there = elements(world, k, c, part);
         let shapes = world.shapes.borrow();
@@ -167,7 +169,7 @@ async fn shrink(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     world.mark(Mark::CollectionShrunk);
 }
 
-/// Writes a map anew, or one entry of it.
+/// Overwrites a map, or one entry of it.
 async fn set_map(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     let number = world.number();
     let place = format!("WHERE k = {k} AND c = {c}");
@@ -249,11 +251,11 @@ async fn read(world: &Rc<World>, server: &Server, key: Option<i32>, consistency:
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, &text, params).await {
-        judge(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
+        check_read(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
     }
 }
 
-/// What the lines show, each cell once.
+/// The values in the lines, each cell once.
 fn shown(world: &World, lines: &[Line]) -> Shown {
     let mut shown = Shown::new();
     for line in lines {
@@ -295,8 +297,8 @@ fn shown(world: &World, lines: &[Line]) -> Shown {
     shown
 }
 
-/// Judges a read of these keys of `z` as a whole. What it showed.
-fn judge(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: impl Fn(i32) -> bool) -> Shown {
+/// Checks a read of these keys of `z`. Returns the values seen.
+fn check_read(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: impl Fn(i32) -> bool) -> Shown {
     let seen = shown(world, lines);
     for k in (0..SHAPE_KEYS).filter(|k| covers(*k)) {
         let of_row = |c| seen.get(&(k, c, Part::Together, 0));
@@ -317,14 +319,14 @@ fn judge(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: im
     for cell in known {
         let floor = floors.get(&cell).copied().unwrap_or_default();
         if let Some(versions) = shapes.get_mut(&cell) {
-            let judged = versions.judge(floor, seen.get(&cell).copied());
-            world.judge("z", judged.map_err(|what| format!("{cell:?}: {what}")));
+            let checked = versions.judge(floor, seen.get(&cell).copied());
+            world.judge("z", checked.map_err(|what| format!("{cell:?}: {what}")));
         }
     }
     seen
 }
 
-/// Judges `z` while nothing is in work.
+/// Checks `z` while no operation is in progress.
 pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_settled: bool) {
     let floors = shape_floors(world);
     let params = QueryParams {
@@ -334,7 +336,7 @@ pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_settled:
     let Outcome::Done(lines, _) = server.ask(world, ALL, params).await else {
         return world.fail("z", "cannot be read at rest".to_owned());
     };
-    let seen = judge(world, &floors, &lines, |_| true);
+    let seen = check_read(world, &floors, &lines, |_| true);
     if is_settled {
         for (cell, versions) in world.shapes.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());

@@ -1,7 +1,9 @@
-//! Table `y`: rows of two columns that are judged apart, deleted, written with a time to live and swept, with grace or without.
+//! Table `y`: rows of two columns that are checked separately, deleted, written with a time to live and swept, with
+//! grace or without.
 //!
-//! Without grace (`is_graceless`) a write that is in work while a sweep is may come to light after what hid it was removed, as in
-//! Cassandra; nothing that was answered before may. With grace a write always loses against what is newer, however late it comes.
+//! Without grace (`is_graceless`) a write in progress during a sweep may become visible after the deletion that hid it
+//! was removed, as in Cassandra; an answered write may not. With grace a write always loses against a newer one,
+//! however late it takes effect.
 
 use super::*;
 
@@ -9,12 +11,12 @@ use super::*;
 const WIDE_KEYS: i32 = 3;
 const WIDE_ROWS: i32 = 4;
 
-/// The columns of `y`, by their place.
+/// The columns of `y`, by position.
 const COLUMNS: [&str; 2] = ["a", "b"];
 
 type Cells = Vec<(i32, i32, usize)>;
 
-/// What a write does to the cells it names.
+/// The effect of a write on the cells it names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Sets,
@@ -70,7 +72,7 @@ async fn write(world: &Rc<World>, server: &Server, text: &str, number: i64, cell
     let outcome = server.ask(world, text, at(number)).await;
     drop(in_work);
     for cell in cells {
-        settle(world.wide.borrow_mut().get_mut(cell), number, &outcome);
+        resolve(world.wide.borrow_mut().get_mut(cell), number, &outcome);
     }
 }
 
@@ -79,7 +81,7 @@ async fn set_both(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     set_both_at(world, server, k, c, number).await;
 }
 
-/// `number` may be of before other writes.
+/// `number` may be lower than those of other writes.
 async fn set_both_at(world: &Rc<World>, server: &Server, k: i32, c: i32, number: i64) {
     let expires = world.chance(250);
     let (ttl, effect) = if expires {
@@ -158,7 +160,7 @@ async fn sweep(world: &Rc<World>, server: &Server) {
     }
 }
 
-/// With grace, what is deleted hides what was written before it and comes after a sweep.
+/// With grace, a deletion hides a write from before it that takes effect after a sweep.
 async fn come_late(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     let number = world.number();
     delete(world, server, k, c).await;
@@ -168,7 +170,7 @@ async fn come_late(world: &Rc<World>, server: &Server, k: i32, c: i32) {
     read(world, server, Some(k)).await;
 }
 
-/// Deletes what a partition holds, then sweeps it while one column is written.
+/// Deletes a partition's rows, then sweeps it while one column is written.
 async fn sweep_beside_updates(world: &Rc<World>, server: &Server, k: i32) {
     for c in 0..WIDE_ROWS {
         set_both(world, server, k, c).await;
@@ -208,12 +210,13 @@ async fn sweep_beside_a_move(world: &Rc<World>, server: &Server, k: i32) {
     read(world, server, Some(k)).await;
 }
 
-/// Lowers what lies beside and fails, or was killed in a life before; deletes what it copied, sweeps, and lowers again.
+/// Starts to move a partition back from its store and fails, or was killed in an earlier run; deletes the copied rows,
+/// sweeps, and moves it again.
 async fn lower_again(world: &Rc<World>, server: &Server, k: i32) {
     if !move_of(world, server, k, true).await {
         return;
     }
-    // What a kill has left is as good: nothing is copied over it before.
+    // The remains of a kill serve as well: nothing needs to be copied first.
     if world.chance(700) {
         for c in 0..WIDE_ROWS {
             set_both(world, server, k, c).await;
@@ -240,7 +243,7 @@ async fn lower_again(world: &Rc<World>, server: &Server, k: i32) {
     read(world, server, Some(k)).await;
 }
 
-/// Moves the physical partition of a key into a store of its own, or back. Whether it lies there now.
+/// Moves the physical partition of a key to a store of its own, or back. Returns whether it lies there now.
 async fn move_of(world: &Rc<World>, server: &Server, k: i32, lifts: bool) -> bool {
     let parts = server.database.figures().partitions().into_iter();
     let found = parts
@@ -263,12 +266,12 @@ async fn read(world: &Rc<World>, server: &Server, key: Option<i32>) {
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await {
-        judge_wide(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
+        check_wide_read(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
     }
 }
 
-/// Judges a read of these keys of `y` as a whole, cell by cell. What it showed.
-fn judge_wide(
+/// Checks a read of these keys of `y`, cell by cell. Returns the values seen.
+fn check_wide_read(
     world: &World,
     floors: &BTreeMap<(i32, i32, usize), i64>,
     lines: &[Line],
@@ -297,24 +300,24 @@ fn judge_wide(
         let floor = floors.get(&cell).copied().unwrap_or_default();
         let mut wide = world.wide.borrow_mut();
         let versions = wide.entry(cell).or_default();
-        let judged = versions.judge(floor, seen.get(&cell).copied());
+        let checked = versions.judge(floor, seen.get(&cell).copied());
         if !seen.contains_key(&cell) && versions.is_expiring(floor) {
             world.mark(Mark::Expired);
         }
         drop(wide);
         let name = COLUMNS[column];
-        world.judge("y", judged.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
+        world.judge("y", checked.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
     }
     seen
 }
 
-/// Judges `y` while nothing is in work.
+/// Checks `y` while no operation is in progress.
 pub(super) async fn check_wide(world: &Rc<World>, server: &Server, is_settled: bool) {
     let floors = wide_floors(world);
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, a, b FROM y", plain()).await else {
         return world.fail("y", "cannot be read at rest".to_owned());
     };
-    let seen = judge_wide(world, &floors, &lines, |_| true);
+    let seen = check_wide_read(world, &floors, &lines, |_| true);
     if is_settled {
         for (cell, versions) in world.wide.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());

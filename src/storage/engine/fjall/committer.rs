@@ -1,24 +1,26 @@
 //! The committer of the `file:` engine: the one thread that writes.
 //!
 //! ```text
-//! commit() ─► queue (bounded in entries and bytes) ─► take what is there ─► merge fragments with what is stored ─► one write batch,
+//! commit() ─► queue (bounded in entries and bytes) ─► take all that queued ─► merge with stored rows ─► one write batch,
 //!   one sync ─► acknowledged file ─► row cache ─► publish the snapshot ─► answer all
 //! ```
 //!
-//! A group waits for nothing: it is what queued while the one before was being written. fjall shows a batch to readers only after
-//! its sync, and readers take the published snapshot, so nothing is read that could still be lost.
+//! A group waits for nothing: it is all that queued while the group before it was being written. fjall shows a batch to
+//! readers only after its sync, and readers take the published snapshot, so no reader sees a write that could still be
+//! lost.
 //!
-//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes, so every batch of the group is
-//! answered with the error, and the engine is not written to again. Reads go on. When the disk was full, the next commit first probes
-//! the disk; when it takes writes, the engine is opened again, which writes the end of its log anew and replays it, and the commit goes
-//! on. After any other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed. An
-//! engine that failed in the background does not say why; it counts as full only if a probe, of the size of a table, says so, or the free
-//! space was seen to be too little while it worked (`room`). When the
-//! engine cannot be opened again, nothing can be read either, and the store says so ([`Shared::lost`]): the server ends.
+//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes. So every
+//! batch of the group is answered with the error, and the engine gets no more writes. Reads go on. When the disk was
+//! full, the next commit first probes the disk. Once the disk takes writes, the engine is reopened, which rewrites the
+//! end of its log and replays it, and the commit goes on. After any other failure nothing is written until the server
+//! restarts: after a failed sync the disk cannot be trusted. An engine that failed in the background does not report
+//! why. This counts as a full disk only if a probe of the size of a table fails, or if the free space was too little
+//! while it worked (`free_space`). If the engine cannot be reopened, nothing can be read either, and the store reports
+//! it ([`Shared::lost`]): the server ends.
 
+mod free_space;
 mod health;
 mod opening;
-mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use super::super::layout::{chain_key, chain_record, full_range, range_record, si
 use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
 use super::group::{Group, Placed, placed, runs};
 use super::opening::Provisional;
-use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
+use super::request::{Command, Request, Then, answer_all, has_ranges, refuse_of_other_openings, release_queue_space};
 use super::{Engine, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
 use crate::invariant::{Broken, Invariant};
@@ -48,15 +50,16 @@ use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
 use crate::storage::{CommitSeq, Committed, Error, Result};
 
-/// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
+/// Keys that one step of a range deletion removes: a few milliseconds, then other commits proceed.
 const RANGE_STEP_KEYS: usize = 4096;
 
-/// Memtables waiting to be written as tables, at which the committer waits: at four fjall waits itself, and does not notice failure.
+/// Memtables waiting to be flushed at which the committer waits: at four fjall itself waits, and does not notice a
+/// failure.
 const SEALED_MEMTABLES_MAX: usize = 3;
 
 const POLL: Duration = Duration::from_millis(1);
 
-/// How long the engine may stand still before it counts as failed.
+/// Most polls of a stalled engine before it counts as failed.
 const STALL_POLLS_MAX: u32 = 120_000;
 
 /// Ranges to delete, by the number of their record.
@@ -65,11 +68,11 @@ type Ranges = VecDeque<(u64, Space, KeyRange)>;
 /// Ranges whose keys are being removed, step by step.
 struct RangeJob {
     ranges: Ranges,
-    /// `None`: taken up again when the store was opened.
+    /// `None` means the deletion was resumed when the store was opened.
     request: Option<Request>,
 }
 
-/// What was found when the store was opened, to be accepted or restored.
+/// The original files of an opening, to be accepted or restored.
 struct Found {
     provisional: Provisional,
     /// Ranges whose deletion was not finished, by their record's number.
@@ -79,9 +82,9 @@ struct Found {
 /// Whether the engine takes writes.
 enum Health {
     Well,
-    /// It did not, and may again.
+    /// Writes failed; they may succeed again.
     Full,
-    /// It did not, and is not believed any more.
+    /// Writes failed permanently; none is attempted until the server restarts.
     Failed(Arc<Error>),
 }
 
@@ -91,29 +94,29 @@ pub(super) struct Committer {
     clock: Clock,
     commands: Receiver<Command>,
     shared: Arc<Shared>,
-    /// `None` only while the engine is opened again.
+    /// `None` only while the engine is reopened.
     acknowledged: Option<Acknowledged>,
-    /// `None` only while it is opened again.
+    /// `None` only while it is reopened.
     engine: Option<Arc<Engine>>,
-    /// What was found, until the engine is accepted: nothing is written before. `None`: it is.
+    /// The original files, until the engine is accepted: nothing is written before. `None` means it is accepted.
     provisional: Option<Found>,
     end: ChainEnd,
-    /// What the last group recorded of time; `None`: nothing.
+    /// The time mark of the last group. `None` means it had none.
     time: Option<TimeMark>,
     sizes: Sizes,
-    /// Rows that need not be looked for before they are written.
+    /// Rows known to be absent, which are not searched for before they are written.
     absence: Absence,
     deletion_tables: DeletionTables,
     jobs: VecDeque<RangeJob>,
     next_range: u64,
     health: Health,
-    room: room::Room,
+    free_space: free_space::FreeSpace,
     /// When the oldest group was written that is not yet synced.
     unsynced_since: Option<Duration>,
 }
 
 impl Committer {
-    /// Works until it is closed or every handle of the store is gone.
+    /// Runs until the store is closed or every handle of it is dropped.
     pub(super) fn run(mut self) {
         let closing = loop {
             let Some(command) = self.next_command() else { break None };
@@ -130,17 +133,17 @@ impl Committer {
                         Then::Close(answer) => break Some(answer),
                     }
                 }
-                // A failure is remembered: the next write returns it.
+                // The failure is recorded: the next write returns it.
                 Next::Sync => drop(self.sync()),
                 Next::Idle => {}
             }
             self.step_range_job();
             self.step_fill();
-            self.watch_room();
+            self.watch_free_space();
         };
         while self.step_range_job() {}
         let closed = self.close();
-        // The directory's lock goes with it: the caller that waits for the answer may open the store at once.
+        // Release the directory's lock before the answer: the caller may open the store at once.
         drop(self);
         if let Some(answer) = closing {
             drop(answer.send(closed));
@@ -149,7 +152,7 @@ impl Committer {
         }
     }
 
-    /// Waits for something to do and takes a group's worth of it. `None` when no handle is left.
+    /// Waits for a command and takes a group's worth of them. `None` means no handle is left.
     fn next_command(&self) -> Option<Next> {
         let first = match (self.options.durability, self.unsynced_since) {
             _ if !self.jobs.is_empty() || self.absence.fill().is_some() => match self.commands.try_recv() {
@@ -163,14 +166,14 @@ impl Committer {
                     return Some(Next::Sync);
                 }
                 let rest = every.saturating_sub(waited);
-                let patience = self.room.patience().map_or(rest, |patience| patience.min(rest));
+                let patience = self.free_space.patience().map_or(rest, |patience| patience.min(rest));
                 match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
                     Err(RecvTimeoutError::Timeout) => return Some(Next::Idle),
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            _ => match self.room.patience() {
+            _ => match self.free_space.patience() {
                 None => self.commands.recv().ok()?,
                 Some(patience) => match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
@@ -179,6 +182,8 @@ impl Committer {
                 },
             },
         };
+        // Take only what has queued already: waiting for more would delay the first commit, and the next group forms
+        // during the sync.
         let mut requests = Vec::new();
         let mut bytes = 0_usize;
         let mut command = Some(first);
@@ -217,7 +222,7 @@ impl Committer {
         }
         let (group, refusals) = self.stage(&requests);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
-        let mut told = std::mem::take(&mut group.told).into_iter();
+        let mut committed = std::mem::take(&mut group.committed).into_iter();
         let written = self.write(group);
         if written.is_ok() {
             metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
@@ -225,11 +230,11 @@ impl Committer {
         metrics::COMMIT_GROUPS.add_time(self.clock.monotonic().saturating_sub(began), 1);
         let mut requests = requests;
         if jobs.is_empty() {
-            give_room_back(&mut requests);
+            release_queue_space(&mut requests);
         }
         let mut jobs = jobs.into_iter();
         for (request, refusal) in requests.into_iter().zip(refusals) {
-            let told = told.next().unwrap_or_default();
+            let committed = committed.next().unwrap_or_default();
             let ranges = if has_ranges(&request) && refusal.is_none() {
                 jobs.next()
             } else {
@@ -238,7 +243,7 @@ impl Committer {
             match (&written, refusal, ranges) {
                 (_, Some(refusal), _) => request.answer(Err(refusal)),
                 (Err(error), None, _) => request.answer(Err(error.clone())),
-                (Ok(seq), None, None) => request.answer(Ok(told.at(*seq))),
+                (Ok(seq), None, None) => request.answer(Ok(committed.at(*seq))),
                 // Answered when the last of its ranges is empty.
                 (Ok(_), None, Some(ranges)) => self.jobs.push_back(RangeJob {
                     ranges,
@@ -248,10 +253,11 @@ impl Committer {
         }
     }
 
-    /// What the batches together make of each key. A batch that cannot be merged is refused alone.
+    /// Merges the batches' changes, key by key. A batch that cannot be merged is refused alone.
     fn stage<'a>(&mut self, requests: &'a [Request]) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
-        // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
+        // A refused batch may have left part of itself in the group. That is rare, so the group is built again without
+        // it.
         let derivations = self.shared.derivations.load_full();
         loop {
             match self.stage_changes(requests.len(), &placed(requests, &refusals), &derivations) {
@@ -272,7 +278,7 @@ impl Committer {
     ) -> Result<Group<'a>, (usize, Error)> {
         let mut group = Group::default();
         group.pending.reserve(placed.len());
-        group.told.resize(requests, Committed::default());
+        group.committed.resize(requests, Committed::default());
         for run in runs(placed) {
             let Some(first) = run.first() else { continue };
             let old = match first.space {
@@ -292,9 +298,9 @@ impl Committer {
         with_full_key(space, key, |full| engine.get_newest(full))
     }
 
-    /// The row as the engine has it, which is about to be written anew. Most new rows are known to be absent and not looked for.
+    /// The stored row that is about to be rewritten. Most new rows are known to be absent and not searched for.
     fn old_row(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
-        if self.absence.note(key) {
+        if self.absence.insert(key) {
             debug_assert!(
                 self.search(Space::Rows, key)?.is_none(),
                 "a row that is there was called absent: {key:?}"
@@ -306,12 +312,12 @@ impl Committer {
         }
         let found = self.search(Space::Rows, key)?;
         if found.is_none() {
-            self.absence.searched_in_vain(key, |table| self.sizes.get(table).rows);
+            self.absence.count_miss(key, |table| self.sizes.get(table).rows);
         }
         Ok(found)
     }
 
-    /// Goes one step on with noting which rows a table has.
+    /// Runs one step of the fill of the absence filter.
     fn step_fill(&mut self) {
         let Some(fill) = self.absence.fill() else { return };
         let stepped = self.fill_keys(&fill.rest).map(|keys| {
@@ -329,9 +335,9 @@ impl Committer {
                 let keys = keys.iter().map(|key| key.get(1..).unwrap_or_default());
                 self.absence.fill_step(keys, rest);
             }
-            // A read there returns the error; the table's rows are looked for as before.
+            // A reader of that range gets the error; the filter leaves the table uncovered.
             Err(error) => {
-                tracing::warn!(%error, "could not note which rows a table has");
+                tracing::warn!(%error, "could not add a table's rows to the absence filter");
                 self.absence.drop_fill();
             }
         }
@@ -351,7 +357,7 @@ impl Committer {
             .collect()
     }
 
-    /// Notes the ranges to delete, so that they are deleted even when the process ends meanwhile.
+    /// Records the ranges to delete in the group, so that a crash cannot leave the deletion unfinished.
     fn stage_ranges<'a>(
         &mut self,
         mut group: Group<'a>,
@@ -377,7 +383,7 @@ impl Committer {
         (group, jobs)
     }
 
-    /// Removes the keys of one step of the first range to delete. Whether there is more to do.
+    /// Removes the keys of one step of the first range to delete. Returns whether more remains.
     fn step_range_job(&mut self) -> bool {
         let Some(job) = self.jobs.front() else { return false };
         let Some((number, space, range)) = job.ranges.front().cloned() else {
@@ -393,7 +399,7 @@ impl Committer {
                     }
                 }
             }
-            // Its record stays, so it is taken up again when the engine is opened.
+            // Its record stays, so the deletion is resumed when the engine is opened again.
             Err(error) => self.finish_range_job(Err(error)),
         }
         true
@@ -405,7 +411,7 @@ impl Committer {
         }
     }
 
-    /// Removes some keys of a range; returns what is left of it, `None` when nothing is.
+    /// Removes some keys of a range; returns the rest of it. `None` means the range is empty.
     fn delete_step(&mut self, number: u64, space: Space, range: &KeyRange) -> Result<Option<KeyRange>> {
         self.recover()?;
         let mut group = Group::default();
@@ -434,7 +440,8 @@ impl Committer {
         if rest.is_none() {
             group.own.push((range_record(number, space, range).0, None));
             if space == Space::Deletions {
-                // Only tables that the whole range covered; a range that is resumed knows only its rest, and errs on the safe side.
+                // Only tables that the whole range covered: a resumed range knows only its rest, and keeping a table in
+                // the set is always safe.
                 remove_tables(&mut self.deletion_tables, range);
             }
         }
@@ -445,7 +452,7 @@ impl Committer {
         written.map(|_| rest)
     }
 
-    /// Writes a group, durable as the settings say, and publishes what it made.
+    /// Writes a group, durable as the settings say, and publishes the result.
     fn write(&mut self, mut group: Group<'_>) -> Result<CommitSeq> {
         if group.is_empty() {
             return Ok(CommitSeq(self.end.seq));
@@ -461,7 +468,7 @@ impl Committer {
         let engine = Arc::clone(self.engine()?);
         let mut sizes = self.sizes.clone();
         let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
-        // Keys come in order, so a table's come together.
+        // Keys are sorted, so all rows of a table come together.
         let mut counting: Option<(TableId, TableSize)> = None;
         let mode = match self.options.durability {
             Durability::Group if !mutant::is_on(Mutant::SkipSync) => PersistMode::SyncData,
@@ -510,6 +517,7 @@ impl Committer {
         let time = self.options.time_mark(self.time);
         let (key, value) = chain_record(end, time);
         batch.insert(&engine.data, key, value);
+        // Removing the previous record in the same batch is what makes a lost group visible; see fjall.rs.
         if self.end.seq > 0 {
             batch.remove(&engine.data, chain_key(self.end));
         }
@@ -526,6 +534,7 @@ impl Committer {
         self.sizes = sizes;
         self.deletion_tables = deletion_tables;
         let seq = CommitSeq(end.seq);
+        // The cache is updated before the snapshot is published, so that the two agree at every snapshot (cache.rs).
         for pending in group.pending.iter().filter(|pending| pending.space == Space::Rows) {
             self.shared.cache.apply(&pending.key, pending.value.as_deref(), seq);
         }
@@ -545,7 +554,7 @@ impl Committer {
         self.options.breaks.as_ref().is_some_and(|breaks| breaks(invariant))
     }
 
-    /// Checks that what is written next is later than what readers see: else they would go back in time.
+    /// Checks that the next group is later than the published snapshot: otherwise readers would go back in time.
     fn check_rises(&self) -> Result<(), Broken> {
         let published = self.shared.published.load();
         let Some(published) = published.as_ref().map(|published| published.seq.0) else {
@@ -571,7 +580,7 @@ impl Committer {
         guard(&engine.directory, || batch.commit())?.map_err(|error| engine.error("writing", error))
     }
 
-    /// Waits while the engine has too much to write as tables, as long as it still can.
+    /// Waits while the engine has too many memtables to flush, as long as it takes writes at all.
     fn wait_for_room(&self, engine: &Engine) -> Result<()> {
         for _ in 0..STALL_POLLS_MAX {
             if engine.data.sealed_memtable_count() < SEALED_MEMTABLES_MAX {
@@ -589,11 +598,11 @@ impl Committer {
     }
 
     fn acknowledge(&mut self) {
-        // What is in the log is safe without it; only the loss of the log's end would not be noticed.
+        // The groups in the log are safe without it; only a loss of the log's end would go unnoticed.
         if let Some(acknowledged) = &mut self.acknowledged
             && let Err(error) = acknowledged.write(self.end)
         {
-            tracing::warn!(%error, "could not note what was acknowledged");
+            tracing::warn!(%error, "could not record the last acknowledged group");
         }
         self.shared.durable.raise(self.end.seq);
     }
@@ -608,7 +617,7 @@ impl Committer {
         match &synced {
             Ok(()) => {
                 self.acknowledge();
-                // A test notes what a loss of power would leave.
+                // Lets a test record what a loss of power would leave.
                 if let Some(faults) = &self.options.faults {
                     drop(faults(FaultPoint::Synced));
                 }
@@ -639,6 +648,6 @@ enum Next {
     Group(Vec<Request>, Then),
     /// The period of unsynced writes is over.
     Sync,
-    /// Nothing is asked: ranges are being deleted, keys noted, or the engine is watched at its work.
+    /// No command: ranges are being deleted, the filter filled, or the engine watched.
     Idle,
 }

@@ -1,5 +1,5 @@
-//! What a group of commits makes of each key: the batches' changes put in the order of their keys, so that those of one key meet
-//! and the engine takes them in faster. Borrows from the requests; what is merged is its own.
+//! The effect of a group of commits on each key. The batches' changes are sorted by key, so that changes of one key
+//! meet and the engine inserts them faster. Changes are borrowed from the requests; merged values are owned.
 
 use std::borrow::Cow;
 
@@ -14,23 +14,23 @@ use crate::storage::purge::{self, Judged};
 use crate::storage::written::is_there;
 use crate::storage::{Committed, Error, Result, Written};
 
-/// Values up to this long are copied beside their keys; longer ones would cost more than they gain.
+/// Values up to this long are copied next to their keys; copying longer ones would cost more than it saves.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// A change and where it takes effect.
+/// A change and its position.
 #[derive(Clone, Copy)]
 pub(super) struct Placed<'a> {
     /// The space and the first bytes of the key as a number, which sorts as they do and decides most comparisons.
     start: u128,
     pub(super) space: Space,
     pub(super) key: &'a [u8],
-    /// Where it came among the group's changes.
+    /// Its position among the group's changes.
     order: usize,
-    /// Whose it is among the requests.
+    /// The index of its request.
     request: usize,
-    /// Its place in its batch.
+    /// Its position in its batch.
     number: usize,
-    /// What its batch allows a row.
+    /// The row limit of its batch, in bytes.
     row_bytes_max: usize,
     change: &'a Change,
 }
@@ -45,7 +45,7 @@ fn start_of(space: Space, key: &[u8]) -> u128 {
     u128::from_be_bytes(start)
 }
 
-/// The changes of requests that are not refused, by key and then as they came. Deletions of ranges are not among them.
+/// The changes of requests that are not refused, by key and then in order of arrival, without deletions of ranges.
 pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) -> Vec<Placed<'a>> {
     let mut placed = Vec::with_capacity(requests.len());
     for (request, (of, _)) in requests
@@ -72,18 +72,18 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
     placed
 }
 
-/// What a group makes of one key.
+/// The effect of a group on one key.
 pub(super) struct Pending<'a> {
     pub(super) space: Space,
     pub(super) key: Cow<'a, [u8]>,
-    /// `None`: it is gone.
+    /// `None` means the key is removed.
     pub(super) value: Option<Cow<'a, Bytes>>,
     /// Length of the value before the group, where values are counted.
     pub(super) before: Option<usize>,
 }
 
 impl Pending<'_> {
-    /// The value, where it is copied beside its key.
+    /// The value, if it is copied next to its key.
     fn copied(&self) -> &[u8] {
         let value = self.value.as_deref().map_or(&[][..], Bytes::as_ref);
         if value.len() <= COPIED_BYTES_MAX { value } else { &[] }
@@ -93,7 +93,7 @@ impl Pending<'_> {
         self.key.len() + 1
     }
 
-    /// Cuts the full key and the value out of what [`Group::together`] made.
+    /// Cuts the full key and the value out of the buffer made by [`Group::together`].
     pub(super) fn cut(&self, together: &mut Bytes) -> (Bytes, Option<Bytes>) {
         let full = together.split_to(self.full_len());
         let value = self.value.as_deref().map(|value| {
@@ -107,22 +107,22 @@ impl Pending<'_> {
     }
 }
 
-/// What a group writes.
+/// The writes of a group.
 #[derive(Default)]
 pub(super) struct Group<'a> {
-    /// What becomes of each key, in the order of full keys, each once; see [`Group::finish`].
+    /// The new value of each key, sorted by full key, each once; see [`Group::finish`].
     pub(super) pending: Vec<Pending<'a>>,
-    /// Entries of indexes that follow from rows in `pending`.
+    /// Index entries derived from rows in `pending`.
     derived: Vec<Pending<'a>>,
     /// Records of the store's own: value, or `None` to remove.
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// What each request is told of its rows, by its place.
-    pub(super) told: Vec<Committed>,
+    /// The answer to each request about its rows, by index.
+    pub(super) committed: Vec<Committed>,
 }
 
 impl<'a> Group<'a> {
-    /// Adds what the changes of one key, `run`, make of it; `old` is the value that is there. Gives the request whose change
-    /// cannot be carried out, and why.
+    /// Adds the effect of the changes of one key, `run`; `old` is the stored value. On failure returns the request
+    /// whose change cannot be carried out, and why.
     pub(super) fn add(
         &mut self,
         run: &[Placed<'a>],
@@ -136,6 +136,7 @@ impl<'a> Group<'a> {
         let mut new: Option<Option<Cow<'a, Bytes>>> = None;
         let mut reindexed: Vec<TableId> = Vec::new();
         for placed in run {
+            // Later changes of the key see the earlier ones of the group, as if each had been committed alone.
             let current = match &new {
                 Some(value) => value.as_deref(),
                 None => old.as_ref(),
@@ -168,10 +169,10 @@ impl<'a> Group<'a> {
                 Change::DeleteRange { .. } => continue,
             };
             if space == Space::Rows
-                && let Some(told) = self.told.get_mut(placed.request)
+                && let Some(committed) = self.committed.get_mut(placed.request)
             {
                 let there = current.filter(|row| is_there(row));
-                told.add(Written {
+                committed.add(Written {
                     change: placed.number,
                     before_bytes: there.map(|row| key.len() + row.len()),
                     after_bytes: next.as_deref().map(|row| key.len() + row.len()),
@@ -233,7 +234,8 @@ impl<'a> Group<'a> {
         });
     }
 
-    /// Takes the entries of indexes in: after this no key is in the group twice. What follows from rows goes before what was asked.
+    /// Adds the index entries: after this no key is in the group twice. Derived entries win over explicit changes of
+    /// the same key.
     pub(super) fn finish(&mut self) {
         if self.derived.is_empty() {
             return;
@@ -241,13 +243,14 @@ impl<'a> Group<'a> {
         let mut all = std::mem::take(&mut self.derived);
         all.reverse();
         all.append(&mut self.pending);
-        // Stable, and what was derived last comes first: the first of equal keys stays.
+        // The sort is stable: of equal keys the entry derived last comes first, and explicit changes come after it.
         all.sort_by(|a, b| (a.space, &a.key).cmp(&(b.space, &b.key)));
         all.dedup_by(|next, kept| (next.space, &next.key) == (kept.space, &kept.key));
         self.pending = all;
     }
 
-    /// Checks that its keys are in order, each once: of a key that came twice one change would be lost, and sizes would be wrong.
+    /// Checks that its keys are in order, each once: with a duplicate key one change would be lost, and sizes would be
+    /// wrong.
     pub(super) fn check(&self) -> Result<(), Broken> {
         let neighbours = self.pending.iter().zip(self.pending.iter().skip(1));
         let mut neighbours = neighbours.map(|(one, next)| ((one.space, &one.key), (next.space, &next.key)));
@@ -260,8 +263,8 @@ impl<'a> Group<'a> {
         self.pending.is_empty() && self.own.is_empty()
     }
 
-    /// All full keys and values in one piece of memory: neighbours lie side by side for scans, and nothing is allocated or counted
-    /// for each key. The memtable that keeps it lets go of all its keys at once.
+    /// All full keys and values in one buffer: neighbours are adjacent for scans, and there is no allocation or
+    /// reference count per key. The memtable that holds it releases all its keys at once.
     pub(super) fn together(&self) -> Bytes {
         let bytes = self
             .pending
@@ -276,7 +279,7 @@ impl<'a> Group<'a> {
         together.freeze()
     }
 
-    /// A checksum of what the group makes of its keys; `together` as made by [`Group::together`].
+    /// A checksum of the group's keys and values; `together` as made by [`Group::together`].
     pub(super) fn digest(&self, together: &[u8]) -> u32 {
         let mut digest = crc32fast::Hasher::new();
         digest.update(together);
@@ -297,7 +300,7 @@ pub(super) fn runs<'p, 'a>(placed: &'p [Placed<'a>]) -> impl Iterator<Item = &'p
 }
 
 impl Placed<'_> {
-    /// A value merged with the one that is there, unless that makes too long a row.
+    /// A value merged with the stored one, unless the row would become too long.
     fn merged(&self, current: &Bytes, value: &Bytes) -> Result<Bytes> {
         let merged = merge_values(self.space, current, value)?;
         self.judge(Some(current.len()), value, &merged)?;
@@ -311,7 +314,7 @@ impl Placed<'_> {
         judge_row(before, fragment, after.len(), self.row_bytes_max)
     }
 
-    /// Whose change it is among the requests.
+    /// The index of its request.
     pub(super) const fn request(&self) -> usize {
         self.request
     }

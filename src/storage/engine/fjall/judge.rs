@@ -1,4 +1,5 @@
-//! Judges the engine's directory by reading only, before the engine opens it: the engine's recovery removes what it takes for left over.
+//! Checks the engine's directory by reading only, before the engine opens it: the engine's recovery removes every file
+//! that it takes for a leftover.
 //!
 //! ```text
 //! engine/version                  "FJL" 03
@@ -9,12 +10,13 @@
 //!   vM                            the manifest: an `sfa` archive, whose section `tables` names the tables
 //!   tables/T                      a table
 //! ```
-//! Recovery takes a tree without `current` for one that is being made and removes it, and removes trees and tables that nothing names.
-//! So a tree without `current`, a manifest that does not match its checksum and a table that is named and not there are refused here, by
-//! name. A table that is there and not named is what a flush or a compaction leaves when it is interrupted; recovery removes it from its
-//! own links only ([`super::super::aside`]), and they are dropped when the chain of groups is whole.
+//! Recovery takes a tree without `current` for a half-created one and removes it; it also removes unreferenced trees
+//! and tables. So three faults are refused here, by name: a tree without `current`, a manifest that does not match its
+//! checksum, and a missing table that the manifest names. An unreferenced table is the remainder of an interrupted
+//! flush or compaction. Recovery removes it from its own links only ([`super::super::aside`]); the original is dropped
+//! after the chain of groups is verified.
 //!
-//! What an interrupted creation leaves has no group in its log, whole or torn, and no table in a tree of the store.
+//! An interrupted creation leaves no group in its log, intact or torn, and no table in a tree of the store.
 //!
 //! Sources: fjall 3.1.13 (`recovery.rs`, `db.rs`), lsm-tree 3.1.10 (`tree/mod.rs`, `version/recovery.rs`), sfa 1.0.0.
 
@@ -35,14 +37,14 @@ const CURRENT_BYTES: usize = 25;
 /// Bytes of a table in a manifest: number, kind of checksum, checksum, sequence number.
 const TABLE_BYTES: usize = 8 + 1 + 16 + 8;
 
-/// What is in the engine's directory.
+/// The state of the engine's directory.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Nothing.
     Nothing,
-    /// What an interrupted creation left: nothing was ever written to it.
+    /// The remains of an interrupted creation: nothing was ever written to it.
     HalfMade,
-    /// An engine of which everything is there that something names.
+    /// An engine with every referenced file present.
     Engine {
         log: Log,
         /// Each tree's `current` and the manifest that it names.
@@ -78,10 +80,10 @@ pub(super) fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Judges the engine in a directory.
+/// Checks the engine in a directory.
 ///
 /// # Errors
-/// What is missing or damaged, by name; the medium.
+/// Missing or damaged files, by name; the medium.
 pub(super) fn judge(engine: &Path) -> Result<Found> {
     if list(engine)?.is_empty() {
         return Ok(Found::Nothing);
@@ -146,7 +148,7 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Judges one tree: its manifest is whole, and every table that it names is there.
+/// Checks one tree: its manifest is intact, and every table that it names is present.
 fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     let manifest = read_manifest(tree)?;
     let folder = tree.join("tables");
@@ -168,7 +170,7 @@ fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     }
 }
 
-/// A manifest that is whole.
+/// An intact manifest.
 pub(super) struct Manifest {
     path: PathBuf,
     pub(super) tables: BTreeSet<u64>,
@@ -194,7 +196,7 @@ pub(super) fn read_manifest(tree: &Path) -> Result<Manifest> {
     Ok(Manifest { path, tables })
 }
 
-/// The tables that a manifest names; `None` when it cannot be read.
+/// The tables that a manifest names. `None` means it cannot be read.
 fn tables(manifest: &[u8]) -> Option<BTreeSet<u64>> {
     let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
     let section = archive.toc().section(b"tables")?;

@@ -1,20 +1,21 @@
-//! Reads the engine's log without changing it: how far it is whole, and with which group it ends.
+//! Reads the engine's log without changing it: how far it is intact, and with which group it ends.
 //!
 //! ```text
-//! N.jnl    batches, then zeros up to the room that the engine took ahead; the highest N is the active one, the others are sealed
+//! N.jnl    batches, then zeros up to the length that the engine preallocated; the highest N is the active one, the others are sealed
 //! batch    start · item … item · end
 //! start    01 · items u32 · sequence u64
 //! item     02 · kind u8 · compression u8 · keyspace u64 · key length u16 · value length u32 · stored length u32 · key · value
 //! end      03 · XXH3-64 of the items u64 · "FJL" 03
 //! clear    04 · keyspace u64; counts as an item                                              all little-endian
 //! ```
-//! Each group is one batch and carries one chain record (layout.rs), so numbers of groups follow each other without a gap through all
-//! files, and sequence numbers grow. A file may end in a batch that was being written when the process or the machine stopped, or the
-//! disk was full; that batch was never acknowledged. So a file that cannot be read to its end is sound when the next group that is there
-//! follows the last one before, and when the last group of all is not older than what was acknowledged, which the caller checks.
+//! Each group is one batch and carries one chain record (layout.rs), so numbers of groups follow each other without a
+//! gap through all files, and sequence numbers grow. A file may end in a batch that was being written when the process
+//! or the machine stopped, or the disk was full; that batch was never acknowledged. So a file that cannot be read to
+//! its end is sound if two things hold: the next group found follows the last one before the damage, and the last group
+//! of all is not older than the last acknowledged one, which the caller checks.
 //!
-//! Source: fjall 3.1.13 (`journal/entry.rs`, `journal/batch_reader.rs`, `journal/writer.rs`). The engine cuts what is not whole off in
-//! place; this module only says where it would.
+//! Source: fjall 3.1.13 (`journal/entry.rs`, `journal/batch_reader.rs`, `journal/writer.rs`). The engine truncates a
+//! damaged file in place; this module only reports where it would.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -37,9 +38,9 @@ const CHAIN_VALUE_BYTES_MAX: u32 = 256;
 pub(super) struct Log {
     /// By number; the last is the active one.
     pub(super) files: Vec<LogFile>,
-    /// The last group in the files; `None`: they have none, since tables have all.
+    /// The last group in the files. `None` means they have none, because the tables hold all groups.
     pub(super) end: Option<ChainEnd>,
-    /// Where a file cannot be read to its end: what was lost there, if anything was.
+    /// Set if a file cannot be read to its end: the loss there, if there was one.
     pub(super) torn: Option<Error>,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct LogFile {
     pub(super) is_torn: bool,
 }
 
-/// What has been read so far.
+/// State of reading the log.
 #[derive(Default)]
 struct Progress {
     end: Option<ChainEnd>,
@@ -78,7 +79,7 @@ impl Log {
     /// Reads the log of the engine in a directory.
     ///
     /// # Errors
-    /// A file that cannot have come about by a kill or a loss of power, by name; the medium.
+    /// Damage that no kill or loss of power can cause, by file name; the medium.
     pub(super) fn read(engine: &Path) -> Result<Self> {
         let mut numbered = Vec::new();
         let listing = || io_error("listing", engine);
@@ -107,7 +108,7 @@ impl Log {
         })
     }
 
-    /// Whether it holds anything, whole or not, or ever did.
+    /// Whether it holds any bytes but zeros, or ever did.
     pub(super) fn is_used(&self) -> bool {
         self.files
             .iter()
@@ -116,7 +117,7 @@ impl Log {
 }
 
 impl LogFile {
-    /// What is wrong with it from where on, for a message.
+    /// The position and kind of the damage, for a message.
     fn whereabouts(&self, end: Option<ChainEnd>) -> String {
         let after = end.map_or_else(String::new, |end| format!(", after group {}", end.seq));
         format!("the log cannot be read from byte {} on{after}", self.whole_bytes)
@@ -151,7 +152,7 @@ impl Progress {
         })
     }
 
-    /// Holds a batch against the one before it.
+    /// Checks that a batch continues the one before it.
     fn follow(&mut self, path: &Path, at: u64, batch: &Batch) -> Result<()> {
         let [end] = batch.ends.as_slice() else {
             let what = format!("the batch at byte {at} of the log is no group of the store");
@@ -218,7 +219,7 @@ impl Reader {
         Ok(Batch { sequence, ends })
     }
 
-    /// Passes an item; the end of the chain that it records.
+    /// Skips an item; returns the end of the chain if the item records it.
     fn item(&mut self, hasher: &mut Xxh3) -> io::Result<Option<ChainEnd>> {
         let [kind, compression] = self.exact()?;
         let keyspace = self.exact::<8>()?;
@@ -252,7 +253,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Passes so many bytes, whatever a damaged length says, in pieces.
+    /// Skips this many bytes in pieces, so that a damaged length cannot allocate memory.
     fn pass(&mut self, bytes: u64, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
         let mut left = bytes;
         let mut piece = [0; 16 * 1024];
@@ -277,7 +278,7 @@ impl Reader {
             if read == 0 {
                 return Ok(true);
             }
-            // Compared as a whole: byte by byte it takes a test's build a second for the room taken ahead.
+            // Compared as a whole: byte by byte a debug build takes a second for the preallocated zeros.
             if piece.get(..read) != ZEROS.get(..read) {
                 return Ok(false);
             }

@@ -1,15 +1,15 @@
 //! Opens the engine of a directory, or refuses and leaves every byte in place.
 //!
 //! ```text
-//! settle an interrupted opening ─► read `acknowledged` ─► judge by reading only ─► hold the log against what was acknowledged
-//!   ─► write anew, stage links ─► the engine opens those ─► check the chain of groups ─► what opens it accepts
+//! undo an interrupted opening ─► read `acknowledged` ─► check the files by reading only ─► compare the log with it
+//!   ─► rewrite, stage links ─► the engine opens those ─► check the chain of groups ─► the caller accepts
 //!                                           └────────── any failure, or no acceptance ─────► restore, refuse
 //! ```
-//! Several stores that belong together are opened first and accepted then, so that a refusal of one leaves all as they were
-//! ([`Provisional`]). Until then nothing is written.
+//! The stores of one server are opened first and accepted after that, so that a refusal of one leaves all as they were
+//! ([`Provisional`]). Nothing is written until then.
 //!
-//! A directory in which nothing was ever written is begun: what an interrupted creation left is renamed first. A store that was used and
-//! has nothing left is refused, unless [`Options::create`] is set.
+//! A directory in which nothing was ever written is started afresh: the remains of an interrupted creation are renamed
+//! first. A used store whose data is missing is refused, unless [`Options::create`] is set.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use fjall::LsmError;
 
-use super::super::acknowledged::{Acknowledged, ChainEnd, Noted};
+use super::super::acknowledged::{Acknowledged, ChainEnd, Recorded};
 use super::super::aside::{self, Cut, Kept};
 use super::super::directory::{self, Directory, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
@@ -33,14 +33,14 @@ use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
 use crate::storage::{Error, Result};
 
-/// The keyspace of the engine that has everything.
+/// The keyspace of the engine that holds all spaces.
 const KEYSPACE: &str = "data";
 
-/// What an engine holds of the store's own records when it opens.
+/// The store's own records found in an engine when it opens.
 pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) engine: Engine,
     pub(in crate::storage::engine) end: ChainEnd,
-    /// What the last group recorded of time; `None`: it was written before there were time marks.
+    /// The time mark of the last group. `None` means it was written before there were time marks.
     pub(in crate::storage::engine) time: Option<TimeMark>,
     pub(in crate::storage::engine) sizes: Sizes,
     pub(in crate::storage::engine) deletion_tables: DeletionTables,
@@ -48,19 +48,19 @@ pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) unfinished: Vec<(u64, Space, KeyRange)>,
 }
 
-/// What was found in a directory whose engine is open and not accepted yet.
+/// The original files of a directory whose engine is open and not accepted yet.
 pub(super) struct Provisional {
-    /// `None`: nothing was, or nothing that was ever used.
+    /// `None` means the directory was empty or never used.
     kept: Option<Kept>,
 }
 
 impl Provisional {
-    /// Whether the store was begun by this opening.
+    /// Whether this opening created the store.
     pub(super) const fn is_new(&self) -> bool {
         self.kept.is_none()
     }
 
-    /// Lets go of what was found: the engine, which ends with this group, may be written to from now on.
+    /// Releases the original files: the engine, which ends with this group, may be written to from now on.
     pub(super) fn accept(self, directory: &Directory, end: ChainEnd) -> Result<Acknowledged> {
         if let Some(kept) = self.kept {
             kept.accept()?;
@@ -70,16 +70,16 @@ impl Provisional {
         Ok(acknowledged)
     }
 
-    /// Puts back what was found. The engine must be closed.
+    /// Restores the original files. The engine must be closed.
     pub(super) fn restore(self) {
-        // A failure here is the same as a kill: the next opening puts things back.
+        // A failure here has the effect of a kill: the next opening restores the files.
         if let Some(Err(error)) = self.kept.map(Kept::restore) {
-            tracing::error!(%error, "the engine's files could not be put back; the next start tries again");
+            tracing::error!(%error, "the engine's files could not be restored; the next start tries again");
         }
     }
 }
 
-/// The store's own records of an engine that has just been opened.
+/// The store's own records in an engine that has just been opened.
 struct Records {
     end: ChainEnd,
     time: Option<TimeMark>,
@@ -97,37 +97,38 @@ impl Engine {
         lost: &Arc<ArcSwapOption<Error>>,
     ) -> Result<(Recovered, Provisional)> {
         let path = directory.engine_path();
-        aside::settle(&path)?;
-        let mut noted = read_noted(directory, options)?;
+        aside::undo_interrupted(&path)?;
+        let mut recorded = read_acknowledged(directory, options)?;
         let kept = match judge(&path)? {
             Found::Engine {
                 is_empty,
                 log,
                 manifests,
             } if !is_empty || directory.is_used() => {
-                check_log(directory.path(), &log, noted)?;
-                may_go_without_note(directory, options, noted, &log)?;
-                if !is_closed(&log, noted) {
+                check_log(directory.path(), &log, recorded)?;
+                may_open_without_record(directory, options, recorded, &log)?;
+                // A clean close synced everything; only without one may the page cache differ from the disk.
+                if !is_closed(&log, recorded) {
                     directory.make_durable()?;
                     write_anew(&path, &log, &manifests)?;
                 }
                 Some(keep(&path, &log)?)
             }
             Found::Nothing => {
-                noted = may_begin(directory, options, noted)?;
+                recorded = may_begin(directory, options, recorded)?;
                 directory.make_durable()?;
                 None
             }
             Found::HalfMade | Found::Engine { .. } => {
-                noted = may_begin(directory, options, noted)?;
+                recorded = may_begin(directory, options, recorded)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
-                tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
+                tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is created again");
                 directory.make_durable()?;
                 None
             }
         };
         let opened = Self::open_in(&path, options, kept.is_some(), lost).and_then(|engine| {
-            let records = engine.records(directory.path(), noted.end())?;
+            let records = engine.records(directory.path(), recorded.end())?;
             Ok((engine, records))
         });
         let provisional = Provisional { kept };
@@ -214,23 +215,24 @@ impl Engine {
     }
 }
 
-/// What was acknowledged, as far as the file says. One that is there and cannot be read is made anew where the settings say so.
-fn read_noted(directory: &Directory, options: &Options) -> Result<Noted> {
-    match Noted::read(directory.path()) {
+/// Reads the `acknowledged` file. A file that cannot be read is remade if the settings allow it.
+fn read_acknowledged(directory: &Directory, options: &Options) -> Result<Recorded> {
+    match Recorded::read(directory.path()) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = aside::rename_aside(&path, "damaged")?;
-            tracing::warn!(renamed = %renamed.display(), what, "what was acknowledged is not known; it is begun anew");
-            Ok(Noted::Nothing)
+            tracing::warn!(renamed = %renamed.display(), what, "the record of the last acknowledged group is unreadable; it is made again");
+            Ok(Recorded::Nothing)
         }
-        noted => noted,
+        recorded => recorded,
     }
 }
 
-/// Whether a directory without an engine may get one; what was acknowledged is then of an engine before, and is not asked for.
-fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<Noted> {
-    let is_used = options.must_exist || directory.is_used() || noted.end().is_some_and(|end| end.seq > 0);
+/// Whether a directory without an engine may get one. An `acknowledged` file then belongs to an earlier engine and is
+/// ignored.
+fn may_begin(directory: &Directory, options: &Options, recorded: Recorded) -> Result<Recorded> {
+    let is_used = options.must_exist || directory.is_used() || recorded.end().is_some_and(|end| end.seq > 0);
     if !is_used {
-        return Ok(noted);
+        return Ok(recorded);
     }
     if !options.create {
         return Err(Error::Gone {
@@ -239,16 +241,16 @@ fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<N
             creates: "begins it anew, empty",
         });
     }
-    tracing::warn!(directory = %directory.path().display(), "the store's data is gone; it is begun anew, as --create says");
-    if noted != Noted::Nothing {
+    tracing::warn!(directory = %directory.path().display(), "the store's data is missing; the store starts afresh because of --create");
+    if recorded != Recorded::Nothing {
         aside::rename_aside(&directory.path().join("acknowledged"), "before")?;
     }
-    Ok(Noted::Nothing)
+    Ok(Recorded::Nothing)
 }
 
-/// Whether an engine may be opened of which nothing says what was acknowledged; see acknowledged.rs.
-fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, log: &Log) -> Result<()> {
-    if noted != Noted::Nothing || !(log.is_used() || directory.is_used()) {
+/// Whether an engine may be opened without an `acknowledged` file; see acknowledged.rs.
+fn may_open_without_record(directory: &Directory, options: &Options, recorded: Recorded, log: &Log) -> Result<()> {
+    if recorded != Recorded::Nothing || !(log.is_used() || directory.is_used()) {
         return Ok(());
     }
     if directory.is_used() && !options.create {
@@ -260,18 +262,19 @@ fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, l
     }
     tracing::warn!(
         directory = %directory.path().display(),
-        "the store's file \"acknowledged\" is gone or empty; whether the log has lost its end cannot be told"
+        "the store's file \"acknowledged\" is missing or empty; a loss of the log's end cannot be detected"
     );
     Ok(())
 }
 
-/// Holds the log against what was acknowledged, before anything is changed. A log without groups is judged when its tables are open.
-fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
-    let (Some(end), Some(acknowledged)) = (log.end, noted.end()) else {
+/// Compares the log with the `acknowledged` file, before anything is changed. A log without groups is checked after its
+/// tables are open.
+fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
+    let (Some(end), Some(acknowledged)) = (log.end, recorded.end()) else {
         return Ok(());
     };
     match (check_chain(store, &[end], Some(acknowledged)), &log.torn) {
-        // With the file and the place.
+        // Add the file and the offset to the message.
         (Err(_), Some(torn)) => Err(lost(
             store,
             format!("group {} was acknowledged, and {torn}", acknowledged.seq),
@@ -280,12 +283,12 @@ fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
     }
 }
 
-/// Whether the store was closed, and nothing was written after it.
-fn is_closed(log: &Log, noted: Noted) -> bool {
-    matches!(noted, Noted::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
+/// Whether the store was closed cleanly, and nothing was written after it.
+fn is_closed(log: &Log, recorded: Recorded) -> bool {
+    matches!(recorded, Recorded::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
 }
 
-/// Writes anew what may not be on the disk.
+/// Rewrites the files that may be in the page cache only.
 fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
     if let Some(active) = log.files.last() {
         directory::write_anew(&active.path, active.whole_bytes)?;
@@ -297,10 +300,10 @@ fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Keeps what was found; the engine opens links to it.
+/// Keeps the original files; the engine opens links to them.
 fn keep(engine: &Path, log: &Log) -> Result<Kept> {
     if let Some(torn) = &log.torn {
-        tracing::warn!(%torn, "the end of the log was being written when the store stopped; it was not acknowledged and is left out");
+        tracing::warn!(%torn, "the store stopped during a write to the log; the incomplete group was not acknowledged and is dropped");
     }
     let cuts = log
         .files
@@ -309,7 +312,7 @@ fn keep(engine: &Path, log: &Log) -> Result<Kept> {
     Kept::stage(engine, cuts.collect::<Result<_>>()?)
 }
 
-/// What an error on opening means. Nothing is served, whatever it is.
+/// Translates an error on opening. The store is not served, whatever the error.
 fn opening_error(path: &Path, error: fjall::Error) -> Error {
     let corrupt = |path: PathBuf, what: String| Error::Corrupt { path, what };
     match error {
@@ -348,7 +351,7 @@ fn lost(store: &Path, what: String) -> Error {
     }
 }
 
-/// Whether the groups that are there are all that were acknowledged, and none is missing between; see fjall.rs.
+/// Whether all acknowledged groups are present and none between them is missing; see fjall.rs.
 fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
     let acknowledged = acknowledged.unwrap_or_default();
     let end = match ends {

@@ -1,11 +1,11 @@
 //! The files of a directory of `file:`, read one by one, whatever is damaged around them; see `../salvage/mod.rs`.
 //!
-//! **Tables** are those that the manifest names, or, where it cannot be read, all that are there. A damaged block ends a walk; where keys can
-//! be read again is found by trying keys further and further away, then nearer and nearer ([`next_readable`]). What lies between two
-//! damaged blocks that are close together may be passed over; it is in the gap.
+//! **Tables** are those that the manifest names, or, if it cannot be read, all that are present. A damaged block ends a
+//! scan; the search for the next readable key tries keys at growing and then shrinking distances ([`next_readable`]).
+//! Readable keys between two damaged blocks that are close together may be skipped; they count as part of the gap.
 //!
-//! **The log** is read batch by batch (log.rs draws them). Behind a damaged batch the next whole one is looked for, by the mark with which
-//! each ends.
+//! **The log** is read batch by batch (log.rs draws them). After a damaged batch the reader searches for the next
+//! intact one, by the mark at each batch's end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,41 +18,41 @@ use lsm_tree::{Cache, DescriptorTable, Slice, ValueType};
 use num_bigint::BigUint;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::acknowledged::Noted;
+use super::super::acknowledged::Recorded;
 use super::super::directory::io_error;
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::judge::{keyspaces, list, number, read_manifest};
 use super::{describe, guard};
 use crate::storage::{Error, Result};
 
-/// Bytes of a key that count in the search for where a table can be read again: space, table, token, and as much of the keys as tells
-/// rows apart.
+/// Bytes of a key that the search for the next readable position uses: space, table, token, and enough of the key to
+/// distinguish rows.
 const WIDTH_BYTES: usize = 128;
 
-/// Entries that are read of a table at a time, and those of the last one's key.
+/// Entries read from a table in one step; all versions of the last key are added.
 const STRETCH_ENTRIES: usize = 512;
 
-/// Bytes of decoded blocks that are kept, for all tables of a store.
+/// Bytes of decoded blocks that are cached, for all tables of a store.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// Tables that are open at a time.
+/// Most tables that are open at once.
 const OPEN_MAX: usize = 64;
 
-/// The end of a batch.
+/// The mark at the end of a batch.
 const END_MARK: &[u8] = b"FJL\x03";
 
-/// Reads what there is of a store's directory.
+/// Reads the files in a store's directory, as far as possible.
 ///
 /// # Errors
-/// The medium fails otherwise than by damage.
+/// The medium fails in another way than by damage.
 pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableFile>> {
     let mut opened = Vec::new();
     let mut damage = Vec::new();
-    // An opening that was interrupted has left the engine as it was found under this name (aside.rs).
+    // An interrupted opening leaves the original engine directory under this name (aside.rs).
     let kept = directory.join("engine.kept");
     let engine = if kept.is_dir() { kept } else { directory.join("engine") };
-    let acknowledged = match Noted::read(directory) {
-        Ok(noted) => noted.end().map_or(0, |end| end.seq),
+    let acknowledged = match Recorded::read(directory) {
+        Ok(recorded) => recorded.end().map_or(0, |end| end.seq),
         Err(error) => {
             let mut lost = lost(directory, &error);
             lost.what += ": whether the log has lost its end cannot be told";
@@ -110,7 +110,7 @@ fn lost(directory: &Path, error: &Error) -> Damage {
     }
 }
 
-/// A table that was opened.
+/// An opened table.
 pub(in crate::storage::engine) struct TableFile {
     path: PathBuf,
     table: lsm_tree::Table,
@@ -160,7 +160,7 @@ fn tables(tree: &Path, damage: &mut Vec<Damage>) -> Result<Vec<TableFile>> {
 }
 
 impl TableFile {
-    /// Reads from a place on.
+    /// Reads from a position on.
     pub(in crate::storage::engine) fn read(&self, place: &Place, end: &Bound<Vec<u8>>) -> Stretch {
         let (Place::Key(from), Bound::Included(last) | Bound::Excluded(last)) = (place, end) else {
             return self.read_to_end(place);
@@ -240,17 +240,19 @@ impl TableFile {
         !matches!(tried, Ok(Some(Err(_))) | Err(_))
     }
 
-    /// The least key found from which on the table can be read, where it cannot from this one on; `None`: nothing readable is left.
+    /// The least key found at which the table is readable again, after this unreadable one. `None` means the rest is
+    /// unreadable.
     fn next_readable(&self, from: &[u8], end: &Bound<Vec<u8>>) -> Option<Vec<u8>> {
         let base = place_of(from);
         let (mut unreadable, mut readable) = (base.clone(), BigUint::ZERO);
         let mut step = BigUint::from(1_u8);
+        // Doubling steps find some readable key; bisection then narrows the gap to its true end.
         while readable == BigUint::ZERO {
             let next = &base + &step;
             match key_of(&next).filter(|key| is_before(key, end)) {
                 Some(key) if !self.is_readable(&key, end) => unreadable = next,
                 Some(_) => readable = next,
-                // The end of the range counts as readable: what is readable before it may have been passed.
+                // The end of the range counts as readable: the search may have skipped readable keys before it.
                 None => {
                     readable = match end {
                         Bound::Included(last) | Bound::Excluded(last) => place_of(last),
@@ -293,14 +295,14 @@ fn place_of(key: &[u8]) -> BigUint {
     BigUint::from_bytes_be(&wide)
 }
 
-/// The least key of a number; `None`: it is above every key.
+/// The least key of a number. `None` means the number is above every key.
 fn key_of(number: &BigUint) -> Option<Vec<u8>> {
     let bytes = number.to_bytes_be();
     let zeros = WIDTH_BYTES.checked_sub(bytes.len())?;
     Some([vec![0; zeros], bytes].concat())
 }
 
-/// Adds what a file of the log holds, and gives how many bytes of it cannot be read, but for the zeros at its end.
+/// Adds the entries of a log file; returns how many bytes cannot be read, without the zeros at its end.
 fn read_log(bytes: &[u8], log: &mut Vec<Entry>) -> usize {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let (mut at, mut passed) = (0, 0);
@@ -320,7 +322,7 @@ fn read_log(bytes: &[u8], log: &mut Vec<Entry>) -> usize {
     passed
 }
 
-/// Reads a batch; how many bytes are left after it. `None`: there is none.
+/// Reads a batch; returns how many bytes are left after it. `None` means no intact batch begins here.
 fn batch(bytes: &[u8], read: &mut Vec<Entry>) -> Option<usize> {
     let (start, mut rest) = bytes.split_first()?;
     if *start != 1 {
@@ -348,7 +350,7 @@ fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
     Some(taken)
 }
 
-/// Reads an item; `Some(None)`: it is of the engine's own tree.
+/// Reads an item; `Some(None)` means it belongs to the engine's own tree.
 fn item(rest: &mut &[u8], seq: u64) -> Option<Option<Entry>> {
     let [kind, compression] = *take(rest)?;
     let tree = u64::from_le_bytes(*take(rest)?);

@@ -1,16 +1,17 @@
-//! Reading what can be read of a store whose files are damaged, file by file, without the engine and without writing anything.
+//! Reads the intact parts of a store with damaged files, file by file, without the engine and without writing anything.
 //!
 //! ```text
 //! log files ──► batches, also those that follow a damaged one ─┐
 //! tables ─────► blocks, around those that cannot be read ──────┴─► by key ─► the newest value, merged ─► rows, deletions, catalog
 //! ```
-//! An engine recovers before it serves, and refuses a directory of which one file is damaged. Here each file is read by itself: a table that
-//! is gone or cannot be opened is left out, a block that cannot be read is a [`Gap`], and the log goes on behind a damaged batch. Every value
-//! has passed its checksum, so nothing is made up. But a value may be an older one than the last: where a newer file is damaged, the change
-//! in it is gone, and so are the tombstones in it. [`Salvage::damage`] and the gaps of a scan say so.
+//! An engine recovers before it serves, and refuses a directory of which one file is damaged. Here each file is read by
+//! itself. A table that is missing or cannot be opened is left out, a block that cannot be read is a [`Gap`], and the
+//! log is read on after a damaged batch. Every value has passed its checksum, so nothing is invented. But a value may
+//! be older than the last one written: where a newer file is damaged, its changes and tombstones are lost.
+//! [`Salvage::damage`] and the gaps of a scan report this.
 //!
-//! The parts: piece.rs has what the engines' files are made of; `fjall/salvage.rs` and `slate/salvage.rs` read them; this module puts
-//! the pieces of one store together by key.
+//! The parts: piece.rs has the contents of the engines' files; `fjall/salvage.rs` and `slate/salvage.rs` read them;
+//! this module merges the pieces of one store by key.
 //!
 //! Memory: the log, and a block of each table of a scan.
 
@@ -39,7 +40,7 @@ use crate::storage::{Error, Result, Url};
 /// The number of the main store.
 const MAIN: u32 = 0;
 
-/// A table that was opened.
+/// An opened table.
 enum Table {
     Fjall(fjall::salvage::TableFile),
     #[cfg(feature = "slate")]
@@ -47,7 +48,7 @@ enum Table {
 }
 
 impl Table {
-    /// Reads from a place on.
+    /// Reads from a position on.
     async fn read(&self, place: Place, end: &Bound<Vec<u8>>) -> Stretch {
         match self {
             Self::Fjall(table) => table.read(&place, end),
@@ -57,24 +58,24 @@ impl Table {
     }
 }
 
-/// What can be read of one store.
+/// The readable part of one store.
 pub struct Salvage {
     files: Files<Table>,
     /// Ranges whose deletion was not finished.
     unfinished: Vec<(Space, KeyRange)>,
-    /// Rows that the store had counted, by table, where the engine counts them.
+    /// Rows that the store had counted, by table, if the engine counts them.
     counted: BTreeMap<TableId, u64>,
     given_micros: Option<i64>,
-    /// Kept locked while it is read; `None`: there is no lock file.
+    /// Held while the store is read. `None` means there is no lock file.
     _lock: Option<File>,
 }
 
-/// One of the files of a scan, and how far it was read.
+/// One file of a scan, and the position reached in it.
 struct Cursor<'s> {
     read: VecDeque<Entry>,
-    /// Where to go on; `None`: nothing is left.
+    /// The position of the next step. `None` means the table is read.
     next: Option<Place>,
-    /// `None`: the log.
+    /// `None` means the log.
     table: Option<&'s Table>,
 }
 
@@ -87,22 +88,22 @@ impl std::fmt::Debug for Salvage {
 }
 
 impl Salvage {
-    /// Looks at the files of a store: the main one, or that of a number beside it.
+    /// Inspects the files of a store: the main one, or the side store of a number.
     ///
     /// # Errors
-    /// There is no store, another process has it, or the medium fails otherwise than by damage.
+    /// There is no store, another process holds it, or the medium fails in another way than by damage.
     pub async fn open(url: &Url, number: u32, clock: Clock) -> Result<Self> {
         let main = url
             .directory()
             .ok_or_else(|| Error::NoDirectory { url: url.to_string() })?;
-        let beside = main.join("stores").join(number.to_string());
-        let directory = if number == MAIN { main } else { &beside };
+        let side = main.join("stores").join(number.to_string());
+        let directory = if number == MAIN { main } else { &side };
         if !directory.is_dir() {
             return Err(Error::NoStore {
                 directory: directory.to_owned(),
             });
         }
-        // All databases of a bucket have the lock of the main one.
+        // All databases of a bucket share the lock of the main one.
         let lock = match url {
             Url::SlateFile(_) if number != MAIN => None,
             _ => lock_to_read(directory)?,
@@ -133,7 +134,7 @@ impl Salvage {
         Ok(salvage)
     }
 
-    /// Reads the store's own records: what they say is missing, and what was going on.
+    /// Reads the store's own records: which groups are missing, and which deletions were unfinished.
     async fn read_own(&mut self, directory: &Path) {
         let (mut ends, mut own) = (Vec::new(), Vec::new());
         let range = (Bound::Included(vec![OWN]), Bound::Unbounded);
@@ -164,7 +165,8 @@ impl Salvage {
         }
         let log = self.files.log_of_groups.take();
         let Some(log) = log else { return };
-        // Each group removes the record of the one before it: two records say that a group between them is missing.
+        // Each group removes the record of the group before it, so two records mean that a group between them is
+        // missing.
         let missing = match ends.as_slice() {
             [first, .., last] => Some(format!("changes between group {first} and group {last} are missing")),
             [last] if *last < log.acknowledged => Some(format!(
@@ -178,32 +180,32 @@ impl Salvage {
             _ => None,
         };
         if let Some(what) = missing {
-            // A file that was cut short by a kill has lost nothing where no group is missing.
+            // A file cut short by a kill lost nothing if no group is missing.
             self.files.damage.extend(log.torn);
             self.files.damage.push(Damage { file: log.place, what });
         }
     }
 
-    /// Files that are gone or cannot be read at all, and changes that are missing from the log. Which keys they held is not known.
+    /// Files that are missing or unreadable, and changes missing from the log. Which keys they held is not known.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.files.damage
     }
 
-    /// Rows that the store had counted in a table; `None`: it counted none, or its engine does not count.
+    /// Rows that the store had counted in a table. `None` means it counted none, or its engine does not count.
     #[must_use]
     pub fn counted(&self, table: TableId) -> Option<u64> {
         self.counted.get(&table).copied()
     }
 
-    /// The highest timestamp that the store has recorded as given, µs; `None`: none is recorded.
+    /// The highest timestamp that the store recorded as issued, µs. `None` means none is recorded.
     #[must_use]
     pub const fn given_micros(&self) -> Option<i64> {
         self.given_micros
     }
 
-    /// Walks what can be read of a range, in order of keys, until `visit` breaks. The gaps that were met; they are not all of a range that
-    /// was not walked to its end, and one may be met again by a walk that goes on.
+    /// Reads a range in key order, as far as it is readable, until `visit` breaks; returns the gaps found. A scan that
+    /// stops early returns only the gaps before its end, and a resumed scan may return one of them again.
     pub async fn scan(
         &self,
         space: Space,
@@ -225,7 +227,7 @@ impl Salvage {
         .await
     }
 
-    /// Tables that have rows or deletions, by their numbers, as far as can be read.
+    /// Ids of the tables that have rows or deletions, as far as can be read.
     pub async fn tables(&self) -> Vec<TableId> {
         let mut found = Vec::new();
         for space in [Space::Rows, Space::Deletions] {
@@ -250,7 +252,7 @@ impl Salvage {
         found
     }
 
-    /// Walks the newest values of a range of the engine's keys.
+    /// Visits the newest values of a range of the engine's keys.
     async fn merged(
         &self,
         (start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>),
@@ -273,6 +275,8 @@ impl Salvage {
         }
         let mut versions: Vec<Entry> = Vec::new();
         while let Some(Reverse((key, number))) = heads.pop() {
+            // A k-way merge: each cursor's next key is in the heap, so the smallest comes first and all versions of a
+            // key meet.
             let Some(cursor) = cursors.get_mut(number) else { break };
             while cursor.head(&end, &mut gaps).await.as_ref() == Some(&key) {
                 versions.extend(cursor.read.pop_front());
@@ -292,7 +296,7 @@ impl Salvage {
 }
 
 impl Cursor<'_> {
-    /// The key of the next entry, which is read if need be.
+    /// The key of the next entry; reads the next part of the table if necessary.
     async fn head(&mut self, end: &Bound<Vec<u8>>, gaps: &mut Vec<Gap>) -> Option<Bytes> {
         while self.read.is_empty() {
             let (table, place) = (self.table?, self.next.take()?);
@@ -305,10 +309,10 @@ impl Cursor<'_> {
     }
 }
 
-/// The value of a key by all its versions; `None`: it was deleted.
+/// The value of a key from all its versions. `None` means it was deleted.
 fn newest(key: &[u8], mut versions: Vec<Entry>) -> Option<Bytes> {
     versions.sort_by_key(|version| Reverse(version.seq));
-    // The log and a table may both have one.
+    // The log and a table may both hold the same version.
     versions.dedup_by_key(|version| version.seq);
     let (mut merges, mut value) = (Vec::new(), None);
     for version in versions {
@@ -331,7 +335,8 @@ fn newest(key: &[u8], mut versions: Vec<Entry>) -> Option<Bytes> {
     value
 }
 
-/// Keeps a store from being opened while its files are read. Nothing is made and nothing written: the lock is one of the system.
+/// Keeps a store from being opened while its files are read. Creates and writes no file: the lock is one of the
+/// operating system.
 fn lock_to_read(directory: &Path) -> Result<Option<File>> {
     let Ok(lock) = File::open(directory.join("helenus.lock")) else {
         return Ok(None);
@@ -351,11 +356,11 @@ fn token_of(key: &[u8]) -> Option<i64> {
     Some((u64::from_be_bytes(*bytes) ^ (1 << 63)).cast_signed())
 }
 
-/// Where the token begins in an engine's key: after the space and the table.
+/// Offset of the token in an engine's key: after the space and the table.
 const TOKEN_AT: usize = 1 + 4;
 
 impl Gap {
-    /// Where it is, for people.
+    /// The gap's position, as text for operators.
     #[must_use]
     pub fn tokens(&self) -> String {
         let end = |key: &Option<Vec<u8>>, none: &str| {
@@ -369,7 +374,7 @@ impl Gap {
         )
     }
 
-    /// What tells it from others when a walk goes on.
+    /// Identifies the gap when a scan is resumed.
     #[must_use]
     pub fn id(&self) -> (PathBuf, Option<Vec<u8>>) {
         (self.file.clone(), self.until.clone())

@@ -1,4 +1,4 @@
-//! What the files of both engines are made of: versions of keys, in tables and in a log.
+//! The contents of both engines' files: versions of keys, in tables and in a log.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::storage::key::covers;
 
-/// What a version does.
+/// The effect of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::storage::engine) enum Change {
     Put(Bytes),
@@ -18,14 +18,14 @@ pub(in crate::storage::engine) enum Change {
 /// One version of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::storage::engine) struct Entry {
-    /// As the engine has it.
+    /// In the engine's format.
     pub(in crate::storage::engine) key: Bytes,
-    /// The higher one is the newer.
+    /// The higher one is newer.
     pub(in crate::storage::engine) seq: u64,
     pub(in crate::storage::engine) change: Change,
 }
 
-/// A file that is gone or cannot be read: which keys it held is not known.
+/// A file that is missing or unreadable: which keys it held is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
@@ -34,25 +34,25 @@ pub struct Damage {
     pub what: String,
 }
 
-/// A range of keys of which one file cannot be read.
+/// A range of keys that one file holds and that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The file.
     pub file: PathBuf,
-    /// The last key that was read before it, as the engine has it; `None`: it begins with the range that was walked.
+    /// The last key read before it, in the engine's format. `None` means it begins with the range that was scanned.
     pub after: Option<Vec<u8>>,
-    /// The first key from which on can be read again; `None`: it goes on to the end of the range.
+    /// The first key that can be read again. `None` means it reaches the end of the range.
     pub until: Option<Vec<u8>>,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// How far a table was read.
+/// A reading position in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::storage::engine) enum Place {
-    /// Keys from this one on.
+    /// From this key on.
     Key(Vec<u8>),
-    /// Blocks from this one on.
+    /// From this block on.
     #[cfg_attr(
         not(feature = "slate"),
         expect(dead_code, reason = "only SlateDB's tables are read by block")
@@ -76,40 +76,40 @@ pub(in crate::storage::engine) fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-/// A part of a table.
+/// A part of a table, as read in one step.
 #[derive(Debug)]
 pub(in crate::storage::engine) struct Stretch {
-    /// All versions of each key in it, or all that are left of one.
+    /// All versions of each key in it, or all that remain of one.
     pub(in crate::storage::engine) entries: Vec<Entry>,
-    /// Where to go on; `None`: nothing is left.
+    /// The position of the next step. `None` means the table is read.
     pub(in crate::storage::engine) next: Option<Place>,
-    /// What cannot be read between the entries and `next`.
+    /// The unreadable part between the entries and `next`.
     pub(in crate::storage::engine) gap: Option<Gap>,
 }
 
 /// A log whose groups are numbered, and record the number of the last one.
 #[derive(Debug)]
 pub(in crate::storage::engine) struct LogOfGroups {
-    /// The last group that was acknowledged; 0: nothing says of any.
+    /// The last group that was acknowledged; 0 means no record names one.
     pub(in crate::storage::engine) acknowledged: u64,
-    /// Where it lies.
+    /// Its path.
     pub(in crate::storage::engine) place: PathBuf,
-    /// Where a file of it cannot be read to its end. A kill leaves that, too.
+    /// Files of the log that cannot be read to their end. A kill leaves such files, too.
     pub(in crate::storage::engine) torn: Vec<Damage>,
 }
 
 /// What can be read of a store's files, with tables of an engine's own kind.
 pub(in crate::storage::engine) struct Files<T> {
-    /// By key.
+    /// Sorted by key.
     log: Vec<Entry>,
     pub(in crate::storage::engine) tables: Vec<T>,
     pub(in crate::storage::engine) damage: Vec<Damage>,
-    /// `None`: what is missing of the log is among the damage.
+    /// `None` means the loss is listed in `damage`.
     pub(in crate::storage::engine) log_of_groups: Option<LogOfGroups>,
 }
 
 impl<T> Files<T> {
-    /// These tables, what the log holds, in any order, and what is damaged.
+    /// Takes the tables, the log's entries in any order, and the damage found.
     pub(in crate::storage::engine) fn new(tables: Vec<T>, mut log: Vec<Entry>, damage: Vec<Damage>) -> Self {
         log.sort_by(|one, other| one.key.cmp(&other.key));
         Self {
@@ -120,7 +120,7 @@ impl<T> Files<T> {
         }
     }
 
-    /// With tables of another kind.
+    /// The same with the tables converted to another type.
     pub(super) fn map<U>(self, table: impl FnMut(T) -> U) -> Files<U> {
         Files {
             log: self.log,
@@ -130,7 +130,7 @@ impl<T> Files<T> {
         }
     }
 
-    /// What the log holds of a range.
+    /// The log's entries in a range.
     pub(super) fn of_log<'f>(
         &'f self,
         start: &'f Bound<Vec<u8>>,

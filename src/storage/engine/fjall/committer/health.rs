@@ -1,4 +1,4 @@
-//! What the committer does when a write failed, and when it ends; see the header of committer.rs.
+//! How the committer handles a failed write, and how it ends; see the header of committer.rs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -7,23 +7,26 @@ use fjall::PersistMode;
 
 use super::super::super::directory::full_or;
 use super::super::{Engine, TABLE_BYTES, guard};
-use super::room::{Room, was_full};
+use super::free_space::{FreeSpace, was_full};
 use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// How long readers of the old engine may take to leave before the store closes.
+/// Most polls for readers of the old engine to finish before the store closes.
 const LEAVING_POLLS_MAX: u32 = 10_000;
 
-/// The same before it is opened again. Short: who waits for a commit may hold a snapshot until it is answered, and would wait for itself. It
-/// is refused then, and the next commit tries again.
+/// The same before a reopening. Short, because a task that waits for a commit may hold a snapshot until it is answered,
+/// and would wait for itself. The commit is refused then, and the next commit tries again.
 const REOPENING_POLLS_MAX: u32 = 250;
 
 impl Committer {
-    /// An engine that failed in the background does not say why; whether the disk is full can be tried, and that it was may have been seen.
+    /// An engine that failed in the background does not report why. A full disk is recognised by a probe, or by the
+    /// free space seen while the engine worked.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
-            Error::Engine { .. } if self.room.was_short() || self.is_short_now() => was_full(self.directory.path()),
+            Error::Engine { .. } if self.free_space.was_short() || self.is_short_now() => {
+                was_full(self.directory.path())
+            }
             Error::Engine { .. } => self
                 .directory
                 .probe(TABLE_BYTES)
@@ -40,7 +43,7 @@ impl Committer {
             Health::Full
         } else {
             let cause = Arc::new(error.clone());
-            // A store whose own rules are broken is not to be read either: the server ends.
+            // A store that broke one of its own invariants must not be read either: the server ends.
             if self.engine.is_none() || matches!(error, Error::Broken(_)) {
                 self.shared.lost.store(Some(Arc::clone(&cause)));
             }
@@ -48,7 +51,7 @@ impl Committer {
         };
     }
 
-    /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
+    /// Makes sure that the engine takes writes: after a full disk, reopens it once the disk accepts some.
     pub(super) fn recover(&mut self) -> Result<()> {
         if self.provisional.is_some() {
             return Err(Error::NotAccepted {
@@ -82,12 +85,14 @@ impl Committer {
     }
 
     fn reopen(&mut self) -> Result<()> {
+        // New readers get an error instead of a snapshot that would keep the old engine open.
         let kept = self.shared.published.swap(None);
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop((engine, kept));
-            if let Some(engine) = wait_until_gone(&leaving, REOPENING_POLLS_MAX) {
-                // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
+            if let Some(engine) = wait_until_unused(&leaving, REOPENING_POLLS_MAX) {
+                // A reader has not finished: it and others go on reading the old engine, and the next commit tries
+                // again.
                 self.engine = Some(engine);
                 self.publish();
                 return Err(Error::DiskFull {
@@ -96,17 +101,18 @@ impl Committer {
             }
         }
         self.acknowledged = None;
-        self.room = Room::default();
+        self.free_space = FreeSpace::default();
         let (recovered, provisional) = Engine::open(&self.directory, &self.options, &self.shared.lost)?;
         self.jobs.retain(|job| job.request.is_some());
         self.take_over_again(recovered, provisional)?;
+        // In this order: a reader of the new snapshot must see the new opening, and no cached row of the old one.
         self.shared.cache.clear(CommitSeq(self.end.seq));
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish();
         Ok(())
     }
 
-    /// Closes the engine; puts back what was found if that was not accepted.
+    /// Closes the engine; restores the original files if they were not accepted.
     pub(super) fn close(&mut self) -> Result<()> {
         let found = self.provisional.take();
         let mut is_clean = false;
@@ -125,7 +131,7 @@ impl Committer {
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop(engine);
-            if wait_until_gone(&leaving, LEAVING_POLLS_MAX).is_some() {
+            if wait_until_unused(&leaving, LEAVING_POLLS_MAX).is_some() {
                 tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
                 is_clean = false;
             }
@@ -136,18 +142,18 @@ impl Committer {
             found.provisional.restore();
             is_clean = false;
         }
-        // The last word, after all that the engine wrote while it closed.
+        // Written last, after all that the engine wrote while it closed.
         if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
             && let Err(error) = acknowledged.close(self.end)
         {
-            tracing::warn!(%error, "could not note that the store is closed");
+            tracing::warn!(%error, "could not record that the store is closed");
         }
         synced
     }
 }
 
-/// Waits until no other task holds the engine; returns it when one still does.
-fn wait_until_gone(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
+/// Waits until no other task holds the engine; returns it if one still does.
+fn wait_until_unused(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
     for _ in 0..polls_max {
         if engine.strong_count() == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! How the committer opens its store, and releases what it found.
+//! How the committer opens its store, and releases the original files.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::super::super::directory::Directory;
 use super::super::opening::{Provisional, Recovered};
 use super::super::request::Command;
 use super::super::{Engine, FORMAT, Shared};
-use super::room::Room;
+use super::free_space::FreeSpace;
 use super::{Committer, Found, Health, RangeJob, Ranges};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
@@ -24,8 +24,8 @@ use crate::storage::sizes::Sizes;
 use crate::storage::{Error, Result};
 
 impl Committer {
-    /// Locks the directory, opens the engine, checks it, and publishes the first snapshot. Accepts what it has opened, unless the options
-    /// say that this comes later.
+    /// Locks the directory, opens the engine, checks it, and publishes the first snapshot. Accepts the engine at once,
+    /// unless the options say that this comes later.
     pub(in crate::storage::engine::fjall) fn open(
         path: &Path,
         options: Options,
@@ -64,7 +64,7 @@ impl Committer {
             jobs: VecDeque::new(),
             next_range: 0,
             health: Health::Well,
-            room: Room::default(),
+            free_space: FreeSpace::default(),
             unsynced_since: None,
         };
         let is_accepted_later = committer.options.is_accepted_later && !provisional.is_new();
@@ -80,16 +80,16 @@ impl Committer {
         Ok((committer, shared))
     }
 
-    /// Lets go of what was found, and finishes what was begun: from now on the engine may be written to.
+    /// Releases the original files, and completes unfinished range deletions: from now on the engine may be written to.
     pub(super) fn accept(&mut self) -> Result<()> {
         let Some(found) = self.provisional.take() else {
             return Ok(());
         };
         let accepted = found.provisional.accept(&self.directory, self.end);
-        // Not to be written to: what was found may have to be put back by the next opening.
+        // On failure refuse writes: the next opening may have to restore the original files.
         self.acknowledged = Some(accepted.inspect_err(|error| self.fail(error))?);
         self.resume(found.unfinished);
-        // Before anyone reads: what a deletion of a range left half done is not to be seen.
+        // Complete them before any read: no reader may see a half-deleted range.
         while self.step_range_job() {}
         match &self.health {
             Health::Well => Ok(()),
@@ -100,7 +100,7 @@ impl Committer {
         }
     }
 
-    /// Goes on with an engine that was opened again, and accepts it.
+    /// Continues with an engine that was reopened, and accepts it.
     pub(super) fn take_over_again(&mut self, recovered: Recovered, provisional: Provisional) -> Result<()> {
         let acknowledged = provisional.accept(&self.directory, recovered.end)?;
         self.acknowledged = Some(acknowledged);
@@ -109,7 +109,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Takes an engine for its own; the ranges whose deletion was not finished.
+    /// Takes ownership of an engine; returns the ranges whose deletion was not finished.
     fn take_over(&mut self, recovered: Recovered) -> Ranges {
         self.engine = Some(Arc::new(recovered.engine));
         self.end = recovered.end;
@@ -117,7 +117,7 @@ impl Committer {
         self.time = recovered.time;
         self.options.found_time(self.time);
         self.sizes = recovered.sizes;
-        // A group that failed may be there in spite of its answer, so what was known before is known no more.
+        // A group that failed may have taken effect nevertheless, so the filter starts over.
         self.absence.begin(self.sizes.tables_with_rows());
         self.deletion_tables = recovered.deletion_tables;
         let numbers = recovered.unfinished.iter().map(|(number, ..)| number + 1);

@@ -1,11 +1,11 @@
-//! Stores beside the main one: of one URL, each with a log and a writer of its own, told apart by a number.
+//! Side stores: stores next to the main one, at the same URL, each with its own log and writer, identified by a number.
 //!
 //! ```text
 //! memory:          each in this process
 //! file:DIR         DIR/stores/N                a directory like DIR itself
-//! slate+…:         stores/N in the same bucket  a database like "engine"; begun as a clone it goes on naming tables of "engine"
+//! slate+…:         stores/N in the same bucket  a database like "engine"; a clone keeps referring to tables of "engine"
 //! ```
-//! Who uses them keeps a record of each before it is made and until it is removed: what is here cannot be found without it.
+//! The caller records each side store before it is created and until it is removed: the store cannot list them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::engine::{fjall, io_error, memory, moments};
 use super::{Error, KeyRange, Moment, Moments, Options, Result, Store, Url};
 use crate::clock::Clock;
 
-/// The directory, and the part of a bucket, in which they lie.
+/// The directory, or the part of a bucket, that holds them.
 const STORES: &str = "stores";
 
 fn directory(of: &Path, number: u32) -> PathBuf {
@@ -29,10 +29,11 @@ fn missing(path: PathBuf) -> Error {
 }
 
 impl Store {
-    /// Opens the store of a number beside this one, which was opened at `url`. `is_new`: makes it if it is not there.
+    /// Opens the side store of a number; `url` is the URL of this store. With `is_new` it is created if it does not
+    /// exist.
     ///
     /// # Errors
-    /// As [`Store::open`]; [`Error::Corrupt`] when it is not there and not new.
+    /// As [`Store::open`]; [`Error::Corrupt`] if it does not exist and `is_new` is false.
     pub async fn open_side(
         &self,
         url: &Url,
@@ -67,11 +68,11 @@ impl Store {
         }
     }
 
-    /// Makes a store beside this one that shows a range of this one's rows as they are now, without copying them. Whether the engine can;
-    /// if not, nothing was done. Commits to this store wait meanwhile.
+    /// Makes a side store with the current rows of a range of this one, without copying them. Returns whether the
+    /// engine can; if not, nothing was done. Commits to this store wait meanwhile.
     ///
     /// # Errors
-    /// When the medium fails; then something of it may be there, for [`Store::remove_side`].
+    /// The medium fails; then a part of the clone may exist, for [`Store::remove_side`].
     pub async fn clone_side(&self, number: u32, rows: &KeyRange) -> Result<bool> {
         match self {
             Self::Slate(store) => {
@@ -82,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Waits before something that failed is tried again; on a simulated medium until the simulation says so.
+    /// Waits before a retry; on a simulated medium until the simulation ends the pause.
     pub async fn pause(&self, length: Duration) {
         #[cfg(feature = "simulation")]
         if let Self::Simulated(store) = self {
@@ -91,7 +92,8 @@ impl Store {
         tokio::time::sleep(length).await;
     }
 
-    /// What is known of its moment, to be noted beside it and held against what others noted; `None`: the engine has no need of it.
+    /// Its entry for the other stores' `moments` files, to compare with their records. `None` means the engine has no
+    /// such file.
     fn moment(&self) -> Option<Moment> {
         match self {
             Self::Fjall(store) => Some(store.moment()),
@@ -100,10 +102,10 @@ impl Store {
         }
     }
 
-    /// Removes all of a closed store beside this one; nothing if it is not there.
+    /// Removes all of a closed side store; does nothing if it does not exist.
     ///
     /// # Errors
-    /// When the medium fails; then part of it may be there still.
+    /// The medium fails; then a part of it may still exist.
     pub async fn remove_side(&self, url: &Url, number: u32) -> Result<()> {
         #[cfg(feature = "simulation")]
         if let Self::Simulated(store) = self {
@@ -129,23 +131,24 @@ impl Store {
 }
 
 impl Moments {
-    /// Holds stores that were opened together, by number, against what they have noted of each other. With `is_forced`, what does not go
-    /// together is told and let pass.
+    /// Compares stores that were opened together, by number, with the records that they hold of each other. With
+    /// `is_forced`, a mismatch is logged and accepted.
     ///
     /// # Errors
-    /// [`Error::EarlierMoment`]; when a note is damaged or cannot be read.
+    /// [`Error::EarlierMoment`]; a record is damaged or cannot be read.
     pub fn check(stores: &[(u32, Store)], is_forced: bool) -> Result<()> {
         moments::check(&moments_of(stores), is_forced)
     }
 
-    /// A store belongs to them from now on.
+    /// Adds a store.
     pub fn join(&self, number: u32, store: &Store) {
         if let Some(moment) = store.moment() {
             self.add(number, moment);
         }
     }
 
-    /// Begins to note the moments of stores, by number; `None`: the engine has no need of it, or there is one store only.
+    /// Starts to record the progress of stores, by number. `None` means the engine has no such file, or there is one
+    /// store only.
     ///
     /// # Errors
     /// When the thread cannot be started.

@@ -1,16 +1,16 @@
 //! Whether the disk was full while the engine wrote in the background.
 //!
-//! The engine writes tables on threads of its own and says only *that* one of them failed. When the committer learns of it, there may be
-//! room again: others have freed some, or the engine has removed what it could not finish. So the committer looks at the free space
-//! while such work goes on, and remembers that there was too little.
+//! The engine writes tables on threads of its own and reports only *that* one of them failed. When the committer learns
+//! of it, there may be free space again: others have freed some, or the engine has removed what it could not finish. So
+//! the committer checks the free space during such work, and remembers that there was too little.
 //!
 //! ```text
 //! nothing to do ──the engine works──► watched: the free space every few milliseconds, and whether the engine still takes writes
 //!       ▲                                  │
 //!       └── it was idle for a while ───────┘ (what was seen is forgotten: it excuses no later failure)
 //! ```
-//! A disk that has no room *and* fails a sync counts as full. The store is opened again then, which writes anew whatever a failed sync may
-//! have lost, as a start of the server does.
+//! A disk that has no free space *and* fails a sync counts as full. The store is then reopened, which rewrites whatever
+//! a failed sync may have lost, as a start of the server does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,65 +23,70 @@ use super::Committer;
 use crate::storage::Error;
 use crate::storage::options::{FaultPoint, Faults};
 
-/// Time between two looks. Room that comes and goes within it is not seen; longer ones would miss more, shorter ones cost every group.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Time between two checks. A shortage shorter than this goes unnoticed; a longer time would miss more, a shorter one
+/// would burden every group.
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// How long the engine must have been idle before it is watched no more: a table that was written may be merged a moment later.
+/// How long the engine must have been idle before it is no longer watched: a table that was written may be merged a
+/// moment later.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// What was seen since the engine began to work in the background.
+/// State seen since the engine began to work in the background.
 #[derive(Debug, Default)]
-pub(super) struct Room {
-    /// When the engine was at work last; `None`: it is idle.
+pub(super) struct FreeSpace {
+    /// When the engine was last at work. `None` means it is idle.
     at_work: Option<Duration>,
-    looked: Duration,
+    checked: Duration,
     was_short: bool,
 }
 
-impl Room {
-    /// Whether there was too little room for a table at some moment of the work.
+impl FreeSpace {
+    /// Whether the space was too little for a table at some moment of the work.
     pub(super) const fn was_short(&self) -> bool {
         self.was_short
     }
 
-    /// How long the committer may wait for commands; `None`: as long as it likes.
+    /// How long the committer may wait for commands. `None` means no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
-        self.at_work.map(|_| LOOK_EVERY)
+        self.at_work.map(|_| CHECK_EVERY)
     }
 }
 
 impl Committer {
-    /// Looks after the engine's work in the background: whether there is room for it, and whether it has failed.
-    pub(super) fn watch_room(&mut self) {
+    /// Watches the engine's background work: whether the disk has space for it, and whether it has failed.
+    pub(super) fn watch_free_space(&mut self) {
         let Some(engine) = self.engine.clone() else { return };
         let is_busy = engine.data.sealed_memtable_count() > 0 || engine.database.active_compactions() > 0;
-        if !is_busy && self.room.at_work.is_none() {
+        if !is_busy && self.free_space.at_work.is_none() {
             return;
         }
         let now = self.clock.monotonic();
         if is_busy {
-            self.room.at_work = Some(now);
+            self.free_space.at_work = Some(now);
         }
-        if now.saturating_sub(self.room.looked) < LOOK_EVERY {
+        if now.saturating_sub(self.free_space.checked) < CHECK_EVERY {
             return;
         }
-        self.room.looked = now;
-        self.room.was_short |= is_short(&engine, self.options.faults.as_ref());
-        let is_idle = self.room.at_work.is_none_or(|last| now.saturating_sub(last) >= LINGER);
-        // Refuses when it has failed. Then what was seen stays, until the next write asks for the cause.
+        self.free_space.checked = now;
+        self.free_space.was_short |= is_short(&engine, self.options.faults.as_ref());
+        let is_idle = self
+            .free_space
+            .at_work
+            .is_none_or(|last| now.saturating_sub(last) >= LINGER);
+        // Fails if the engine has failed. Then the shortage stays recorded, until the next write looks up the cause.
         let is_well = matches!(
             guard(&engine.directory, || engine.database.persist(PersistMode::Buffer)),
             Ok(Ok(()))
         );
         if is_idle || !is_well {
-            self.room.at_work = None;
-            self.room.was_short &= !is_well;
+            self.free_space.at_work = None;
+            self.free_space.was_short &= !is_well;
         }
     }
 }
 
 impl Committer {
-    /// Whether there is too little room for a table now: a failure may come sooner than the next look.
+    /// Whether the space is too little for a table now: a failure may come before the next check.
     pub(super) fn is_short_now(&self) -> bool {
         let engine = self.engine.as_ref();
         engine.is_some_and(|engine| is_short(engine, self.options.faults.as_ref()))
@@ -93,7 +98,7 @@ fn is_short(engine: &Engine, faults: Option<&Faults>) -> bool {
     if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::Room)) {
         return full_or(fault, &engine.directory, "writing", &engine.directory).is_disk_full();
     }
-    // What cannot be told excuses nothing.
+    // An error of the check excuses no failure.
     fs4::available_space(&engine.directory).is_ok_and(|bytes| bytes < TABLE_BYTES)
 }
 
