@@ -79,6 +79,14 @@ impl Kind {
     pub(crate) fn load(self, address: &str, load: &Load, length: Duration, round: u64) -> Outcome<u64> {
         Ok(load::run(address, self.0, load, load::Until::Elapsed(length), round)?.operations)
     }
+
+    /// Runs at least so many operations; how many were done. Rounds have keys of their own.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub(crate) fn count(self, address: &str, load: &Load, operations: u64, round: u64) -> Outcome<u64> {
+        Ok(load::run(address, self.0, load, load::Until::Operations(operations), round)?.operations)
+    }
 }
 
 /// Makes the tables and writes what is read.

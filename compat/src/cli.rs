@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::{
-    Outcome, backup, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, launch, linear,
+    Outcome, backup, bench, cpu, crash, damage, deaf, driver, eio, generate, golden, index, jumps, launch, linear,
     malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
@@ -323,6 +323,11 @@ enum Command {
         #[command(flatten)]
         load: bench::Load,
     },
+    /// Counts the instructions for an operation of this checkout's server and of a base's, under callgrind.
+    Cpu {
+        #[command(flatten)]
+        options: cpu::Options,
+    },
     /// Measures the time to the first answer, and memory when idle.
     Startup {
         /// How many starts.
@@ -583,6 +588,7 @@ pub fn run() -> Outcome<bool> {
             ratio_max,
             load,
         }),
+        Command::Cpu { options } => cpu::run(&options),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),
         Command::Throttle {

@@ -9,6 +9,7 @@
 //!   press it.
 //! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
+//! - [`cpu`] counts the instructions of two programs under the same load.
 //! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
 //! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
@@ -20,6 +21,7 @@ pub mod bench;
 pub mod cassandra;
 pub mod cli;
 pub mod clock;
+pub mod cpu;
 pub mod crash;
 pub mod damage;
 pub mod deaf;
