@@ -25,6 +25,7 @@ use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::guardrails::Guardrails;
+use crate::metrics::BucketPrices;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES_MAX;
@@ -56,6 +57,8 @@ pub struct Config {
     pub durability: String,
     /// How a bucket is reached.
     pub reach: Reach,
+    /// What requests to a bucket cost.
+    pub bucket_prices: BucketPrices,
     /// Listening, logins, TLS, limits.
     pub server: Options,
     /// Interval of the check for a changed certificate; zero means only on request.
@@ -174,6 +177,7 @@ impl Config {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
+            bucket_prices: values.parsed("bucket-prices")?,
             server,
             password_cost: password_cost(values)?,
             audit: audit::audit(values)?,

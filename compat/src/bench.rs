@@ -87,6 +87,17 @@ impl Kind {
     pub(crate) fn count(self, address: &str, load: &Load, operations: u64, round: u64) -> Outcome<u64> {
         Ok(load::run(address, self.0, load, load::Until::Operations(operations), round)?.operations)
     }
+
+    /// As [`Kind::load`], with how long answers took and what the server, of this process id, used.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub(crate) fn measure(self, server: &Server, load: &Load, length: Duration, round: u64) -> Outcome<Figures> {
+        let before = server::cpu_micros(server.pid())?;
+        let mut figures = load::run(server.address(), self.0, load, load::Until::Elapsed(length), round)?;
+        figures.cpu_micros = server::cpu_micros(server.pid())?.saturating_sub(before);
+        Ok(figures)
+    }
 }
 
 /// Makes the tables and writes what is read.
@@ -112,13 +123,27 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// Half of the answers took no longer, in ms.
+    #[expect(clippy::cast_precision_loss, reason = "microseconds of a run of seconds")]
+    pub(crate) fn p50_millis(&self) -> f64 {
+        self.p50_micros as f64 / 1000.0
+    }
+
+    /// Of a hundred answers one took longer, in ms.
+    #[expect(clippy::cast_precision_loss, reason = "microseconds of a run of seconds")]
+    pub(crate) fn p99_millis(&self) -> f64 {
+        self.p99_micros as f64 / 1000.0
+    }
+
+    /// Processor time of the server for an operation, in µs.
     #[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds")]
-    fn cpu_per_operation(&self) -> f64 {
+    pub(crate) fn cpu_per_operation(&self) -> f64 {
         self.cpu_micros as f64 / (self.operations.max(1)) as f64
     }
 
+    /// Operations a second.
     #[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds")]
-    fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.operations as f64 / self.seconds
     }
 }

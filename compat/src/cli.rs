@@ -1,8 +1,9 @@
 //! The command line.
 
 use crate::{
-    Outcome, backup, bench, cpu, crash, damage, deaf, driver, eio, generate, golden, index, jumps, launch, linear,
-    malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak, startup, tables, throttle,
+    Outcome, backup, bench, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, generate, golden,
+    index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak,
+    startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -113,6 +114,21 @@ enum Command {
         /// How often.
         #[arg(long, default_value_t = 30)]
         rounds: i32,
+    },
+    /// Has the store of objects under a server fail for a while: 503, hung, answers lost, slow.
+    BucketFaults {
+        /// Seconds of each fault.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+    },
+    /// Measures a server over a store of objects that sleeps 20 ms a put and a list, 10 ms a get.
+    BucketSpeed {
+        /// Seconds of each phase.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// Fail where a figure misses its bound.
+        #[arg(long)]
+        strict: bool,
     },
     /// Kills a server under load, again and again, and checks what it promised.
     Crash {
@@ -457,6 +473,8 @@ pub fn run() -> Outcome<bool> {
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
         Command::Owners { rounds } => owners::run(rounds),
+        Command::BucketFaults { seconds } => bucket_faults::run(Duration::from_secs(seconds)),
+        Command::BucketSpeed { seconds, strict } => bucket_speed::run(Duration::from_secs(seconds), strict),
         Command::Crash {
             cycles,
             seed,

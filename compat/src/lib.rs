@@ -10,6 +10,7 @@
 //! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
 //! - [`cpu`] counts the instructions of two programs under the same load.
+//! - [`bucket_speed`] measures a server over a store of [`objects`] that takes its time; [`bucket_faults`] has the store fail.
 //! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
 //! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
@@ -18,6 +19,8 @@
 
 pub mod backup;
 pub mod bench;
+pub mod bucket_faults;
+pub mod bucket_speed;
 pub mod cassandra;
 pub mod cli;
 pub mod clock;
@@ -39,6 +42,7 @@ pub mod malformed;
 pub mod metering;
 pub(crate) mod mover;
 pub mod null;
+pub mod objects;
 pub mod oracle;
 pub mod owners;
 pub mod partitions;

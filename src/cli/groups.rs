@@ -38,6 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "bucket-path-style",
             "bucket-encryption",
             "bucket-lease",
+            "bucket-prices",
             "bucket-ca-file",
         ],
     ),

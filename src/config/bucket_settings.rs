@@ -49,3 +49,11 @@ pub(super) const CA_FILE: Setting = setting(
     None,
     "PEM file of certificates that are trusted for the bucket's service besides the system's",
 );
+
+/// What its requests cost.
+pub(super) const PRICES: Setting = setting(
+    "bucket-prices",
+    "PUTS,GETS",
+    Some("5,0.4"),
+    "What a million puts and lists cost, a comma, what a million gets and heads cost: for estimates in status and metrics; the default is S3 Standard's in dollars",
+);

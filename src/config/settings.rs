@@ -22,6 +22,7 @@ pub const SETTINGS: &[Setting] = &[
     bucket::ENCRYPTION,
     bucket::LEASE,
     bucket::CA_FILE,
+    bucket::PRICES,
     setting(
         "profile",
         "PROFILE",

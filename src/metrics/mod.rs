@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: clocks (time is passed in), the exposition's transport, names of tables.
 
+mod bucket;
 pub mod exposition;
 mod histogram;
 mod statements;
@@ -18,6 +19,7 @@ pub mod turn;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use bucket::{BucketCause, BucketPrices, BucketRequest, NoPrices, bucket_requests, count_bucket_request};
 pub use histogram::{Distribution, Histogram};
 pub use statements::{Access, AccessFigures, KindFigures, StatementKind, Statements, Subject, TableFigures};
 

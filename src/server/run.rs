@@ -447,6 +447,7 @@ fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) 
         login_required,
         data: config.data.clone(),
         durability: config.durability.clone(),
+        bucket_prices: config.bucket_prices,
         started_seconds: clock.wall_seconds(),
     }
 }

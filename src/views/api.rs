@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::bucket;
 use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
 use super::figure::{self, Figure};
 use super::server::{self, Server};
@@ -76,6 +77,14 @@ fn status(sources: Sources<'_>) -> Value {
     let mut status = figure::json(server::FIGURES, &Server::of(sources));
     if let Some(status) = status.as_object_mut() {
         status.insert("statements".to_owned(), of_statements(sources));
+        let requests = bucket::requests(sources);
+        if let Some(costs) = bucket::costs(sources, &requests) {
+            let mut told = figure::json(bucket::COSTS, &costs);
+            if let Some(told) = told.as_object_mut() {
+                told.insert("requests".to_owned(), list(bucket::REQUESTS, &requests).into());
+            }
+            status.insert("bucket".to_owned(), told);
+        }
     }
     status
 }

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::metrics::BucketPrices;
+
 /// A connected client, as `system_views.clients` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names and meanings are those of system_views.clients")]
@@ -41,7 +43,7 @@ pub struct Load {
 }
 
 /// What does not change while a server runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Where CQL is served.
     pub addresses: Vec<String>,
@@ -53,6 +55,8 @@ pub struct Facts {
     pub data: String,
     /// When a write is acknowledged.
     pub durability: String,
+    /// What requests to a bucket cost.
+    pub bucket_prices: BucketPrices,
     /// When the server started, seconds since 1970-01-01 UTC.
     pub started_seconds: i64,
 }

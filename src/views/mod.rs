@@ -15,6 +15,7 @@
 //! Deliberately absent: how services count, sockets, frames.
 
 pub(crate) mod api;
+mod bucket;
 mod cells;
 mod cosmos;
 mod figure;
@@ -145,6 +146,8 @@ mod tests {
         }
         let lists = [
             ("/api/status", appearances(server::FIGURES)),
+            ("/api/status bucket", appearances(bucket::COSTS)),
+            ("/api/status bucket.requests", appearances(bucket::REQUESTS)),
             ("/api/statements kinds", appearances(statements::KINDS)),
             ("/api/statements errors", appearances(statements::ERRORS)),
             ("/api/statements prepared", appearances(statements::PREPARED)),

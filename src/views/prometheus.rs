@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::bucket;
 use super::cosmos::{largest_partitions, partitions, tables};
 use super::figure::samples;
 use super::server::{self, Server};
@@ -24,6 +25,9 @@ pub(crate) fn render(sources: Sources<'_>) -> String {
     samples(&mut text, statements::ERRORS, &statements::errors());
     samples(&mut text, statements::KINDS, &statements::kinds(sources));
     samples(&mut text, statements::PREPARED, &[statements::prepared(sources)]);
+    let of_bucket = bucket::requests(sources);
+    samples(&mut text, bucket::REQUESTS, &of_bucket);
+    samples(&mut text, bucket::COSTS, bucket::costs(sources, &of_bucket).as_slice());
     // The tables with the most request units.
     let mut of_tables = tables::all(sources);
     of_tables.sort_by_key(|table| std::cmp::Reverse(table.request_units));

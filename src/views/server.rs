@@ -340,6 +340,7 @@ pub(super) const LINES: &[Line] = &[
         Some(format!("{bytes} of {bytes_max}, {hits} hits, {misses} misses"))
     }),
     Line("commits", commits),
+    Line("bucket", super::bucket::line),
 ];
 
 fn commits(row: &Row<'_>) -> Option<String> {

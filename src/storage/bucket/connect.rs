@@ -19,6 +19,7 @@ use slatedb::object_store::prefix::PrefixStore;
 use slatedb::object_store::{BackoffConfig, Certificate, ClientOptions, Error as StoreError, ObjectStore, RetryConfig};
 
 use super::address::EMULATOR;
+use super::counted::Counted;
 use super::files::Section;
 use super::found::refusal;
 use super::rules::Rules;
@@ -55,7 +56,7 @@ impl Reached {
         };
         let prefix = Path::from(address.prefix.as_str());
         Ok(Self {
-            objects: Arc::new(PrefixStore::new(objects, prefix)),
+            objects: Arc::new(Counted(Arc::new(PrefixStore::new(objects, prefix)))),
             rules,
         })
     }

@@ -28,6 +28,8 @@ mod claim;
 #[cfg(feature = "slate")]
 mod connect;
 #[cfg(feature = "slate")]
+mod counted;
+#[cfg(feature = "slate")]
 mod files;
 #[cfg(feature = "slate")]
 mod found;

@@ -4,8 +4,9 @@
 //! Fragments of rows are written as they are, by SlateDB's merge operator, and merged when they are read and compacted: a plain write
 //! must not read from a bucket. So the row cache stands before the reads, and what a range holds is only estimated, by its tables.
 //!
-//! One task commits. It takes what has queued as one write batch, has the log put and confirmed, brings the cache up to date,
-//! publishes a snapshot and answers. With `durability = periodic` or `os` it answers before the log is put, which SlateDB then does
+//! One task commits. It takes what has queued as one write batch and writes it to SlateDB's memory. Meanwhile the log is put with the
+//! groups before (flight.rs). When a put is confirmed, the task brings the cache up to date, publishes the snapshot of its last group and answers
+//! (landing.rs). With `durability = periodic` or `os` it answers before the log is put, which SlateDB then does
 //! at the period (`os`: 100 ms), and readers may see what is not durable yet.
 //!
 //! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room closes it and opens
@@ -28,14 +29,17 @@
 mod clock;
 mod committer;
 mod failures;
+mod flight;
 mod group;
 mod home;
 mod judge;
+mod landing;
 mod medium;
 mod note;
 mod opening;
 mod places;
 mod records;
+mod recovery;
 pub(super) mod salvage;
 mod sealed;
 mod tuning;
@@ -54,6 +58,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::clock::Ticks;
 use self::committer::{Command, Committer};
+use self::flight::Flight;
 use self::group::Request;
 use self::home::Home;
 use self::medium::Medium;
@@ -219,6 +224,7 @@ impl Store {
             medium: Arc::clone(&home.medium),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
         });
+        let flight = Flight::new(home.is_remote());
         let mut committer = Committer {
             home,
             options: options.clone(),
@@ -232,6 +238,9 @@ impl Store {
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
+            flight,
+            log_objects: 0,
+            tables: None,
         };
         committer.home.begin();
         if let Err(error) = committer.open().await {

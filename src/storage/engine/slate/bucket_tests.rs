@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -32,6 +32,8 @@ enum Link {
     Hung,
     /// The store does what is asked, and its answers to puts are lost.
     Deaf,
+    /// Puts of the log wait until it is otherwise.
+    Held,
 }
 
 /// A bucket, as one server reaches it.
@@ -39,6 +41,9 @@ enum Link {
 struct Network {
     bucket: Arc<InMemory>,
     link: AtomicU8,
+    /// Objects of the log that were put and read.
+    log_puts: AtomicU64,
+    log_gets: AtomicU64,
 }
 
 impl Network {
@@ -46,6 +51,8 @@ impl Network {
         Arc::new(Self {
             bucket: Arc::clone(bucket),
             link: AtomicU8::new(Link::Good as u8),
+            log_puts: AtomicU64::new(0),
+            log_gets: AtomicU64::new(0),
         })
     }
 
@@ -60,6 +67,10 @@ impl Network {
             _ => Ok(()),
         }
     }
+}
+
+fn is_of_log(at: &Path) -> bool {
+    at.as_ref().starts_with("engine/wal/")
 }
 
 fn unavailable() -> StoreError {
@@ -79,6 +90,13 @@ impl fmt::Display for Network {
 impl ObjectStore for Network {
     async fn put_opts(&self, at: &Path, body: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
         self.pass().await?;
+        if is_of_log(at) {
+            while self.link.load(Ordering::SeqCst) == Link::Held as u8 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            self.pass().await?;
+            self.log_puts.fetch_add(1, Ordering::SeqCst);
+        }
         let put = self.bucket.put_opts(at, body, options).await?;
         if self.link.load(Ordering::SeqCst) == Link::Deaf as u8 {
             return Err(unavailable());
@@ -97,6 +115,9 @@ impl ObjectStore for Network {
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
         self.pass().await?;
+        if is_of_log(at) && !options.head {
+            self.log_gets.fetch_add(1, Ordering::SeqCst);
+        }
         self.bucket.get_opts(at, options).await
     }
 
@@ -237,4 +258,132 @@ async fn a_store_comes_back_by_itself_when_the_bucket_does() {
         assert!(store.lost().is_none());
         store.close().await.unwrap();
     }
+}
+
+/// Commits that were sent and are not answered.
+async fn sent(store: &Store, keys: &[&'static str]) -> Vec<tokio::task::JoinHandle<Result<CommitSeq>>> {
+    let mut sent = Vec::new();
+    for key in keys {
+        let store = store.clone();
+        sent.push(tokio::spawn(async move { put(&store, key).await }));
+        // A group of its own.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    sent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_are_in_flight_together_and_shown_when_they_are_durable() {
+    let network = Network::to(&Arc::new(InMemory::new()));
+    let store = open(&network, "first").await.unwrap();
+    put(&store, "a").await.unwrap();
+    let before = network.log_puts.load(Ordering::SeqCst);
+    network.set(Link::Held);
+    let under_way = sent(&store, &["b", "c", "d"]).await;
+    // One without changes waits for those before it, as sweeps rely on.
+    let nothing = store.clone();
+    let nothing = tokio::spawn(async move { nothing.commit(Batch::new()).await });
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert!(under_way.iter().all(|one| !one.is_finished()) && !nothing.is_finished());
+    for key in ["b", "c", "d"] {
+        assert_eq!(has(&store, key).await, Some(false), "{key} is not durable");
+    }
+    network.set(Link::Good);
+    let mut last = CommitSeq(0);
+    for one in under_way {
+        let seq = one.await.unwrap().unwrap();
+        assert!(seq > last, "groups of their own, in order");
+        last = seq;
+    }
+    assert_eq!(nothing.await.unwrap().unwrap(), last);
+    let puts = network.log_puts.load(Ordering::SeqCst) - before;
+    assert_eq!(puts, 2, "c and d were put together when b was");
+    for key in ["b", "c", "d"] {
+        assert_eq!(has(&store, key).await, Some(true), "{key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_in_flight_fail_together_and_are_not_shown() {
+    let network = Network::to(&Arc::new(InMemory::new()));
+    let store = open(&network, "first").await.unwrap();
+    put(&store, "a").await.unwrap();
+    network.set(Link::Held);
+    let under_way = sent(&store, &["b", "c"]).await;
+    network.set(Link::Down);
+    for one in under_way {
+        assert!(one.await.unwrap().is_err());
+    }
+    network.set(Link::Good);
+    until("it takes writes", async || put(&store, "d").await.is_ok()).await;
+    for key in ["a", "d"] {
+        assert_eq!(has(&store, key).await, Some(true), "{key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
+    let network = Network::to(&Arc::new(InMemory::new()));
+    let store = open(&network, "first").await.unwrap();
+    for n in 0..700 {
+        put(&store, &format!("key {n}")).await.unwrap();
+    }
+    store.close().await.unwrap();
+    drop(store);
+    let before = network.log_gets.load(Ordering::SeqCst);
+    let store = open(&network, "first").await.unwrap();
+    let gets = network.log_gets.load(Ordering::SeqCst) - before;
+    // Each is judged (its end, its index, its block), then read.
+    assert!(gets <= 200 * 5, "{gets} gets of the log");
+    for n in [0, 1, 350, 699] {
+        assert_eq!(has(&store, &format!("key {n}")).await, Some(true), "{n}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_is_judged_by_those_in_flight_before_it() {
+    use crate::storage::row::{Cell, CellState, Row};
+
+    let network = Network::to(&Arc::new(InMemory::new()));
+    let store = open(&network, "first").await.unwrap();
+    // Large enough to be judged by the row that is there.
+    let commit = async |column| {
+        let cell = Cell {
+            column,
+            path: None,
+            timestamp: 1,
+            state: CellState::Live {
+                value: vec![1; 70_000].into(),
+                expiry: None,
+            },
+        };
+        let mut batch = Batch::new();
+        let row = Row {
+            cells: vec![cell],
+            ..Row::default()
+        };
+        batch.upsert(b"row".to_vec(), row);
+        batch.limit_rows(100_000);
+        store.commit(batch).await
+    };
+    // In the cache, as of before.
+    let published = store.snapshot().unwrap();
+    assert_eq!(published.get_row(b"row", store.cache()).await.unwrap(), None);
+    network.set(Link::Held);
+    let (first, second, ()) = futures::join!(
+        commit(1),
+        async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            commit(2).await
+        },
+        async {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            network.set(Link::Good);
+        }
+    );
+    first.unwrap();
+    assert!(matches!(second, Err(Error::RowTooLarge { .. })), "{second:?}");
+    let published = store.snapshot().unwrap();
+    let row = published.get_row(b"row", store.cache()).await.unwrap().unwrap();
+    assert!((70_000..100_000).contains(&row.len()), "{}", row.len());
 }

@@ -2,18 +2,20 @@
 //! after a failure.
 
 use std::ops::{Bound, ControlFlow};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::config::{CloseOptions, FlushOptions, FlushType};
+use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{Db, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
+use super::flight::{Flight, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
+use super::landing::LOG_OBJECTS_MAX;
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::tuning::settings;
 use super::{Merger, Published, Shared};
@@ -21,7 +23,6 @@ use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
-use crate::storage::engine::directory::io_error;
 use crate::storage::engine::layout::{full_key, range_record, time_record};
 use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range};
 use crate::storage::key::KeyRange;
@@ -30,9 +31,6 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// Time between tries to open a database again whose bucket was out of reach.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
-const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts each period by itself.
 const LATE_PERIODS: u32 = 2;
@@ -73,6 +71,23 @@ pub(super) struct Committer {
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
+    /// Groups that are written and not durable yet.
+    pub(super) flight: Flight,
+    /// Objects that were put in the log since tables were written last.
+    pub(super) log_objects: u32,
+    /// The task that writes tables; `None`: there was none.
+    pub(super) tables: Option<JoinHandle<()>>,
+}
+
+/// What the committer does next.
+enum Next {
+    /// Have the log put.
+    Put,
+    /// A put of the log has ended.
+    PutEnded(Result<()>),
+    Command(Command),
+    /// Every handle of the store is gone.
+    Over,
 }
 
 impl Committer {
@@ -101,11 +116,13 @@ impl Committer {
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
+        // What was read of the log stays in it until tables are written.
+        self.log_objects = LOG_OBJECTS_MAX;
         self.not_put = None;
         self.home.mark_used().await?;
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
-        self.publish()?;
+        self.shared.published.store(Some(Arc::new(self.view()?)));
         for (number, space, range) in own.unfinished {
             self.next_range = self.next_range.max(number + 1);
             self.delete_range(number, space, range).await?;
@@ -117,32 +134,15 @@ impl Committer {
     pub(super) async fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let Some(first) = self.next_command().await else { break };
-            let mut requests = Vec::new();
-            let (mut bytes, mut flush, mut clone) = (0_usize, None, None);
-            let mut command = Some(first);
-            while let Some(next) = command.take() {
-                match next {
-                    Command::Commit(request) => {
-                        bytes = bytes.saturating_add(request.bytes);
-                        requests.push(request);
-                        if bytes < self.options.commit_group_bytes_max {
-                            command = self.commands.try_recv().ok();
-                        }
-                    }
-                    Command::Flush(answer) => flush = Some(answer),
-                    Command::Clone { path, range, answer } => clone = Some((path, range, answer)),
-                    Command::Close(answer) => closing = Some(answer),
-                }
-            }
-            self.commit_group(requests).await;
-            if let Some(answer) = flush {
-                drop(answer.send(self.put(FlushType::MemTable).await));
-            }
-            if let Some((path, range, answer)) = clone {
-                drop(answer.send(self.clone_range(&path, range).await));
+            match self.next().await {
+                Next::Put => self.begin_put(),
+                Next::PutEnded(result) => drop(self.settle(result).await),
+                Next::Command(first) => closing = self.take(first).await,
+                Next::Over => break,
             }
         }
+        // A failure was answered.
+        drop(self.land().await);
         // The log has everything, or gets it now; tables are written from it when the store is opened again.
         let closed = if self.failed || self.home.medium.lost().is_some() {
             Ok(())
@@ -167,17 +167,59 @@ impl Committer {
         }
     }
 
-    /// The next command. Meanwhile it opens a database again whose bucket was out of reach, without a request.
-    async fn next_command(&mut self) -> Option<Command> {
+    /// Takes a command and what has queued behind it; gives whom to answer if it is to be closed.
+    async fn take(&mut self, first: Command) -> Option<oneshot::Sender<Result<()>>> {
+        let mut requests = Vec::new();
+        let (mut bytes, mut flush, mut clone, mut closing) = (0_usize, None, None, None);
+        let mut command = Some(first);
+        while let Some(next) = command.take() {
+            match next {
+                Command::Commit(request) => {
+                    bytes = bytes.saturating_add(request.bytes);
+                    requests.push(request);
+                    if bytes < self.options.commit_group_bytes_max {
+                        command = self.commands.try_recv().ok();
+                    }
+                }
+                Command::Flush(answer) => flush = Some(answer),
+                Command::Clone { path, range, answer } => clone = Some((path, range, answer)),
+                Command::Close(answer) => closing = Some(answer),
+            }
+        }
+        self.commit_group(requests).await;
+        if let Some(answer) = flush {
+            // What failed to land was answered as failed.
+            drop(self.land().await);
+            drop(answer.send(self.put(FlushType::MemTable).await));
+        }
+        if let Some((path, range, answer)) = clone {
+            drop(answer.send(self.clone_range(&path, range).await));
+        }
+        closing
+    }
+
+    /// What is to be done next. A database whose bucket was out of reach is opened again meanwhile, without a request.
+    async fn next(&mut self) -> Next {
         while self.failed && self.ended.is_none() && self.home.is_remote() {
             if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
-                return command;
+                return command.map_or(Next::Over, Next::Command);
             }
             if let Err(error) = self.recover().await {
                 tracing::debug!(%error, location = %self.home.location, "the bucket is out of reach");
             }
         }
-        self.commands.recv().await
+        let wait = self.flight.wait(self.home.ticks.monotonic());
+        if wait.is_some_and(|wait| wait.is_zero()) {
+            return Next::Put;
+        }
+        let (is_put, has_room) = (self.flight.is_put(), self.flight.has_room());
+        tokio::select! {
+            biased;
+            result = self.flight.end_of_put(), if is_put => Next::PutEnded(result),
+            command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
+            else => Next::Over,
+        }
     }
 
     async fn commit_group(&mut self, requests: Vec<Request>) {
@@ -209,18 +251,17 @@ impl Committer {
                 }
             }
         }
-        let mut written = self.write(group).await;
-        if written.is_ok() {
-            metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
+        let batches = requests.into_iter().zip(refusals).collect();
+        if ranges.is_empty() {
+            return self.send_off(group, batches).await;
         }
+        let mut done = self.write_through(group).await;
         for (number, space, range) in ranges {
-            if written.is_ok() {
-                written = self.delete_range(number, space, range).await.map(|()| self.seq);
+            if done.is_ok() {
+                done = self.delete_range(number, space, range).await.map(|()| self.seq);
             }
         }
-        for (request, refusal) in requests.into_iter().zip(refusals) {
-            request.answer(refusal.map_or_else(|| written.clone(), Err));
-        }
+        answer_batches(batches, &done);
     }
 
     /// Reads the values that changes of the group depend on: of clean-up, of rows from which something follows, and of rows that have
@@ -248,14 +289,13 @@ impl Committer {
             if current.contains_key(&full) {
                 continue;
             }
-            let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
             let known = match space {
-                Space::Rows => self.shared.cache.peek(key),
+                Space::Rows if !self.flight.changes(&full) => self.shared.cache.peek(key),
                 _ => None,
             };
             let value = match known {
                 Some(known) => known,
-                None => published.get(space, key).await?,
+                None => self.newest()?.get(space, key).await?,
             };
             if let Some(value) = value {
                 current.insert(full, value);
@@ -296,14 +336,23 @@ impl Committer {
                     remove_tables(&mut self.deletion_tables, &range);
                 }
             }
-            self.write(group).await?;
+            self.write_through(group).await?;
         }
         Ok(())
     }
 
-    async fn write(&mut self, group: Group) -> Result<CommitSeq> {
+    /// The newest that is written, whether it is durable or not.
+    fn newest(&self) -> Result<Arc<Published>> {
+        let newest = self.flight.newest().cloned();
+        newest
+            .or_else(|| self.shared.published.load_full())
+            .ok_or(Error::Reopening)
+    }
+
+    /// Writes a group to the database's memory.
+    pub(super) async fn write(&mut self, group: Group) -> Result<Written> {
         if group.folds.is_empty() && group.own.is_empty() {
-            return Ok(self.seq);
+            return Ok(Written::new(group, self.newest()?));
         }
         let mut batch = WriteBatch::new();
         let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
@@ -329,23 +378,23 @@ impl Committer {
             let (key, value) = time_record(time);
             batch.put(key, value);
         }
-        if let Err(error) = self.write_batch(batch).await {
-            self.fail(&error).await;
-            return Err(error);
-        }
-        self.time = time;
-        self.deletion_tables = deletion_tables;
-        for (key, (space, fold)) in &group.folds {
-            let key = key.get(1..).unwrap_or_default();
-            match fold {
-                _ if *space != Space::Rows => {}
-                Fold::Put(value) => self.shared.cache.apply(key, Some(value), self.seq),
-                Fold::Delete => self.shared.cache.apply(key, None, self.seq),
-                Fold::Merge(value) => self.shared.cache.merge(key, value, self.seq),
+        let written = match self.write_batch(batch).await {
+            Ok(()) => {
+                self.time = time;
+                self.deletion_tables = deletion_tables;
+                self.view()
+            }
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(view) => Ok(Written::new(group, Arc::new(view))),
+            Err(error) => {
+                // Those before it may land nevertheless.
+                drop(self.land().await);
+                self.fail(&error).await;
+                Err(error)
             }
         }
-        self.publish()?;
-        Ok(self.seq)
     }
 
     async fn write_batch(&mut self, batch: WriteBatch) -> Result<()> {
@@ -361,14 +410,10 @@ impl Committer {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let written = database.write(batch).await.map_err(|error| self.home.failure(&error))?;
         self.seq = self.seq.max(CommitSeq(written.seqnum()));
-        match self.options.durability {
-            Durability::Group => self.put(FlushType::Wal).await,
-            Durability::Periodic(_) => {
-                self.not_put.get_or_insert((self.seq, self.home.ticks.monotonic()));
-                Ok(())
-            }
-            Durability::Os => Ok(()),
+        if let Durability::Periodic(_) = self.options.durability {
+            self.not_put.get_or_insert((self.seq, self.home.ticks.monotonic()));
         }
+        Ok(())
     }
 
     /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays within a few
@@ -396,12 +441,13 @@ impl Committer {
     /// something is in memory. So a change of no effect comes first, then the log, then the tables.
     async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
         self.recover().await?;
+        self.land().await?;
         let (no_record, _) = range_record(self.next_range, Space::Rows, &KeyRange::all());
         let nothing = Group {
             own: vec![(no_record, None)],
             ..Group::default()
         };
-        self.write(nothing).await?;
+        self.write_through(nothing).await?;
         self.put(FlushType::Wal).await?;
         self.put(FlushType::MemTable).await?;
         self.home.clone_database(path, range).await
@@ -409,126 +455,21 @@ impl Committer {
 
     async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
-        let flush = async {
-            let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
-            flushed.map_err(|error| self.home.failure(&error))
-        };
-        self.home.within(self.home.patience().put_max, flush).await
+        let longest = self.home.patience().put_max;
+        self.home.within(longest, put(&self.home, database, flush_type)).await
     }
 
-    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
-    pub(super) async fn close_database(&mut self) {
-        if let Some(database) = self.database.take() {
-            let without_flush = CloseOptions::default().with_flush_type(None);
-            // Its tasks may be busy with an object store that fails.
-            match tokio::time::timeout(
-                self.home.patience().close_max,
-                database.close_with_options(without_flush),
-            )
-            .await
-            {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
-                Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
-            }
-        }
-    }
-
-    fn publish(&self) -> Result<()> {
-        let Some(database) = &self.database else { return Ok(()) };
+    /// What the database shows now.
+    fn view(&self) -> Result<Published> {
+        let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let view = database.snapshot().map_err(|error| self.home.failure(&error))?;
-        self.shared.published.store(Some(Arc::new(Published {
+        Ok(Published {
             database: database.clone(),
             view,
             home: Arc::clone(&self.home),
             seq: self.seq,
             deletion_tables: DeletionTables::clone(&self.deletion_tables),
-        })));
-        Ok(())
-    }
-
-    fn fault(&self, error: std::io::Error) -> Error {
-        let path = self
-            .home
-            .directory
-            .as_ref()
-            .map(|directory| directory.path().to_owned())
-            .unwrap_or_default();
-        let error = io_error("writing", &path)(error);
-        if error.is_disk_full() {
-            Error::DiskFull { directory: path }
-        } else {
-            error
-        }
-    }
-
-    async fn fail(&mut self, error: &Error) {
-        tracing::error!(%error, location = %self.home.location, "the store takes no writes");
-        self.failed = true;
-        if self.is_passing(error) || self.is_full(error) {
-            return;
-        }
-        self.ended = Some(match error {
-            Error::TakenOver { .. } => error.clone(),
-            _ => Error::WritesRefused {
-                directory: PathBuf::from(self.home.location.as_ref()),
-                cause: Arc::new(error.clone()),
-            },
-        });
-        let readable = match self.shared.published.load_full() {
-            Some(published) => published.get(Space::Catalog, b"").await.map(drop),
-            None => Err(error.clone()),
-        };
-        if let Err(error) = readable {
-            tracing::error!(%error, location = %self.home.location, "the store cannot be read");
-            self.shared.lost.store(Some(Arc::new(error)));
-        }
-    }
-
-    /// Whether a failure is a bucket's that is out of reach; all others of a bucket are judged when it is opened again.
-    fn is_passing(&self, error: &Error) -> bool {
-        self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
-    }
-
-    /// Whether a failure is a full disk: it says so itself, or a probe does.
-    fn is_full(&self, error: &Error) -> bool {
-        let probed = || {
-            self.home
-                .directory
-                .as_ref()
-                .and_then(|directory| directory.probe(FULL_PROBE_BYTES).err())
-        };
-        let may_be = || self.home.medium.is_full() || probed().is_some_and(|error| error.is_disk_full());
-        error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
-    }
-
-    /// Makes sure that there is a database that takes writes.
-    async fn recover(&mut self) -> Result<()> {
-        if let Some(ended) = &self.ended {
-            return Err(ended.clone());
-        }
-        if self.database.is_some() && !self.failed {
-            return Ok(());
-        }
-        if let Some(fault) = self
-            .options
-            .faults
-            .as_ref()
-            .and_then(|faults| faults(FaultPoint::Probe))
-        {
-            return Err(self.fault(fault));
-        }
-        self.home.probe().await?;
-        drop(self.shared.published.swap(None));
-        self.close_database().await;
-        let home = Arc::clone(&self.home);
-        if let Err(error) = home.within(home.patience().open_max, self.open()).await {
-            self.fail(&error).await;
-            return Err(error);
-        }
-        self.failed = false;
-        tracing::info!(location = %self.home.location, "the store takes writes again");
-        Ok(())
+        })
     }
 }
 
@@ -545,6 +486,22 @@ fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Req
     let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
     answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));
     requests
+}
+
+/// Has SlateDB put what it has in memory.
+pub(super) async fn put(home: &Home, database: &Db, flush_type: FlushType) -> Result<()> {
+    let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
+    flushed.map_err(|error| home.failure(&error))
+}
+
+/// Answers batches of a group; those that were refused have no part in what became of it.
+pub(super) fn answer_batches(batches: Vec<(Request, Option<Error>)>, answer: &Result<CommitSeq>) {
+    if answer.is_ok() {
+        metrics::COMMITS.add(batches.iter().filter(|(_, refusal)| refusal.is_none()).count() as u64);
+    }
+    for (request, refusal) in batches {
+        request.answer(refusal.map_or_else(|| answer.clone(), Err));
+    }
 }
 
 fn answer_all(requests: impl IntoIterator<Item = Request>, answer: &Result<CommitSeq>) {

@@ -40,6 +40,9 @@ const FOOTER_BYTES: u64 = 10;
 /// Objects that are read at a time.
 const READ_TOGETHER: usize = 4;
 
+/// The same in a bucket, where each takes its time and costs this machine little.
+const READ_TOGETHER_REMOTE: usize = 64;
+
 /// What was found of a database that may be opened.
 pub(super) struct Found {
     /// The highest time that it has, ms since 1970-01-01 UTC.
@@ -77,6 +80,14 @@ pub(super) async fn judge(home: &Home, database: &str, noted: Option<Ends>) -> R
 }
 
 impl Judge<'_> {
+    fn together(&self) -> usize {
+        if self.home.is_remote() {
+            READ_TOGETHER_REMOTE
+        } else {
+            READ_TOGETHER
+        }
+    }
+
     fn object(&self, folder: Folder, id: u64) -> PathBuf {
         self.home.medium.file(&folder.object(self.database, id))
     }
@@ -209,7 +220,7 @@ impl Judge<'_> {
         self.found.ends.log = self.found.ends.log.max(newest);
         let times = stream::iter(after + 1..=newest)
             .map(|id| self.log_object(id))
-            .buffered(READ_TOGETHER)
+            .buffered(self.together())
             .try_fold(i64::MIN, |highest, time| async move { Ok(highest.max(time)) });
         self.found.millis = self.found.millis.max(times.await?);
         Ok(())
@@ -244,7 +255,7 @@ impl Judge<'_> {
             self.read(self.home.medium.file(&location), read)
         };
         stream::iter(tables.into_iter().map(read))
-            .buffered(READ_TOGETHER)
+            .buffered(self.together())
             .try_collect()
             .await
     }

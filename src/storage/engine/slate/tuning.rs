@@ -21,6 +21,12 @@ use crate::storage::options::{Durability, Options};
 /// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The same where a put that nothing waits for would only delay one that something waits for.
+const LOG_SELDOM: Duration = Duration::from_secs(10);
+
+/// Tables that may wait for the compactor: it looks seldom, and tables are written often (landing.rs).
+const TABLES_WAITING_MAX: usize = 64;
+
 /// Retries of one operation on a directory before it counts as failed.
 const RETRIES_MAX: u32 = 3;
 
@@ -74,6 +80,8 @@ impl Patience {
 pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
     let flush_interval = Some(match options.durability {
         Durability::Periodic(every) => every,
+        // The committer has it put.
+        Durability::Group if is_remote => LOG_SELDOM,
         Durability::Group | Durability::Os => LOG_INTERVAL,
     });
     if !is_remote {
@@ -91,6 +99,8 @@ pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
             ..CompactorOptions::default()
         }),
         garbage_collector_options: Some(clean_up()),
+        l0_max_ssts: TABLES_WAITING_MAX,
+        l0_max_ssts_per_key: TABLES_WAITING_MAX,
         ..Settings::default()
     }
 }

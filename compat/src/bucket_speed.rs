@@ -1,0 +1,258 @@
+//! A server over a store of objects that takes as long as one in the same region ([`Latency::REGION`]): what its writes, reads, scans and
+//! starts take, and what it asks of the store.
+//!
+//! | phase | bound |
+//! |---|---|
+//! | inserts of 256 clients, one at a time each | p50 ≤ 30 ms |
+//! | point reads of rows that were read before | no request to the store; processor time ≤ 1.3 × that of `file:` |
+//! | 20,000 rows of 100 B in pages of 5,000, after a start | ≤ 0.2 s |
+//! | a start after small writes, each in an object of the log of its own | ≤ 1 s |
+//! | the server idle | ≤ 0.3 requests a second, the lease apart; ≤ 1 % of a core |
+//!
+//! The store runs in this process: on two cores its work is part of the times.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bench::{self, Figures, Load};
+use crate::objects::{Counts, Latency, Objects};
+use crate::raw::request::Params;
+use crate::raw::{Connection, answer, opcode, request, unhex};
+use crate::server::{self, Server};
+use crate::{Error, Outcome, clock, tools};
+
+/// Partitions of a thousand rows of 100 B, all of which the scan reads.
+const PARTITIONS: i32 = 20;
+
+/// Rows of a page of the scan.
+const PAGE_ROWS: i32 = 5000;
+
+/// Longest wait for a server to end.
+const END_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// What was found, and whether all of it is within its bounds.
+#[derive(Debug, Default)]
+struct Table {
+    missed: usize,
+}
+
+impl Table {
+    fn row(&mut self, what: &str, figure: f64, most: f64, unit: &str) {
+        let holds = figure <= most;
+        self.missed += usize::from(!holds);
+        let mark = if holds { "" } else { "  MISSED" };
+        println!("{what:64} {figure:9.2} {unit:12} (≤ {most}){mark}");
+    }
+}
+
+/// Runs all phases; true unless a figure missed its bound and `is_strict`.
+///
+/// # Errors
+/// When a server does not start or refuses.
+pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
+    let store = Objects::start(Latency::REGION)?;
+    let folder = tempfile::tempdir()?;
+    let mut table = Table::default();
+    let server = start(&store, folder.path())?;
+    let load = load(16, 16);
+    bench::prepare(server.address(), &load)?;
+    let insert = measure(&server, &load, "insert", length)?;
+    let puts = store.counts();
+    let again = measure(&server, &load, "insert", length)?;
+    let puts = store.counts().since(&puts).puts;
+    println!("inserts: {}; {puts} puts", told(&again));
+    table.row(
+        "durable writes, 256 clients: p50",
+        insert.p50_millis().min(again.p50_millis()),
+        30.0,
+        "ms",
+    );
+    let alone = measure(&server, &self::load(1, 1), "insert", length)?;
+    println!("inserts of one client: {}", told(&alone));
+    let few = measure(&server, &self::load(4, 2), "insert", length)?;
+    println!("inserts of eight clients: {}", told(&few));
+    warm(&store, &server, folder.path(), length, &mut table)?;
+    idle(&store, &server, length, &mut table)?;
+    let server = opened(&store, server, folder.path(), length, &mut table)?;
+    let server = again_started(&store, server, folder.path())?;
+    scan(&store, &server, &mut table)?;
+    end(server)?;
+    println!("{} figures miss their bound", table.missed);
+    Ok(!is_strict || table.missed == 0)
+}
+
+fn load(connections: usize, in_flight: usize) -> Load {
+    Load {
+        connections,
+        in_flight,
+        partitions: PARTITIONS,
+        only: Vec::new(),
+    }
+}
+
+fn measure(server: &Server, load: &Load, kind: &str, length: Duration) -> Outcome<Figures> {
+    let mut kinds = bench::kinds();
+    let kind = kinds
+        .find(|one| one.name() == kind)
+        .ok_or(Error::failed("no such load"))?;
+    kind.measure(server, load, length, 1)
+}
+
+fn told(figures: &Figures) -> String {
+    format!(
+        "{:.0} a second, p50 {:.1} ms, p99 {:.1} ms, {:.0} µs of processor time each",
+        figures.per_second(),
+        figures.p50_millis(),
+        figures.p99_millis(),
+        figures.cpu_per_operation()
+    )
+}
+
+/// Starts a server over the store.
+pub(crate) fn start(store: &Objects, folder: &Path) -> Outcome<Server> {
+    let mut command = Command::new(server::program()?);
+    command.args(["serve", "--data", "s3://helenus/run", "--listen", "127.0.0.1:0"]);
+    command.args(["--bucket-endpoint", &store.endpoint()]);
+    command.envs([
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_REGION", "us-east-1"),
+    ]);
+    Server::spawn(command, folder)
+}
+
+/// Ends a server as an operator does.
+pub(crate) fn end(mut server: Server) -> Outcome<()> {
+    tools::run("kill", ["-TERM".to_owned(), server.pid().to_string()])?;
+    let began = clock::now();
+    while server.ended()?.is_none() {
+        if began.elapsed() > END_WAIT_MAX {
+            return Err(Error::failed("the server does not end"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+fn warm(store: &Objects, server: &Server, folder: &Path, length: Duration, table: &mut Table) -> Outcome<()> {
+    let load = load(4, 16);
+    measure(server, &load, "read", length)?;
+    let before = store.counts();
+    let bucket = measure(server, &load, "read", length)?;
+    let asked = store.counts().since(&before);
+    println!("reads: {}; {asked:?}", told(&bucket));
+    let place = folder.join("file");
+    std::fs::create_dir_all(&place)?;
+    let beside = Server::start(&format!("file:{}", place.join("data").display()), &place)?;
+    bench::prepare(beside.address(), &load)?;
+    measure(&beside, &load, "read", length)?;
+    let file = measure(&beside, &load, "read", length)?;
+    println!("reads of file:: {}", told(&file));
+    table.row("warm point reads: gets of the store", float(asked.gets), 0.0, "in all");
+    let ratio = bucket.cpu_per_operation() / file.cpu_per_operation();
+    table.row("warm point reads: processor time against file:", ratio, 1.3, "×");
+    Ok(())
+}
+
+fn idle(store: &Objects, server: &Server, length: Duration, table: &mut Table) -> Outcome<()> {
+    // What the load left to be done is done by then.
+    std::thread::sleep(Duration::from_secs(15));
+    let length = length * 3;
+    let (before, used) = (store.counts(), server::cpu_micros(server.pid())?);
+    std::thread::sleep(length);
+    let asked = store.counts().since(&before);
+    let used = float(server::cpu_micros(server.pid())?.saturating_sub(used)) / 1e6;
+    println!("idle for {} s: {asked:?}", length.as_secs());
+    let seconds = length.as_secs_f64();
+    table.row(
+        "idle: requests, the lease apart",
+        float(asked.all()) / seconds,
+        0.3,
+        "a second",
+    );
+    table.row("idle: the lease", float(asked.leases) / seconds, 1.5, "a second");
+    table.row("idle: processor time", 100.0 * used / seconds, 1.0, "% of a core");
+    Ok(())
+}
+
+/// Small writes, one after another, and a start.
+fn opened(store: &Objects, server: Server, folder: &Path, length: Duration, table: &mut Table) -> Outcome<Server> {
+    let before = store.counts();
+    // Five times the length: an hour of them would make the same log, if it is bounded.
+    let small = measure(&server, &load(1, 1), "insert", length * 5)?;
+    let asked = store.counts().since(&before);
+    println!(
+        "small writes for {} s: {}; {asked:?}",
+        length.as_secs() * 5,
+        told(&small)
+    );
+    end(server)?;
+    let (server, took, asked) = timed(store, folder)?;
+    println!("start after them: {took:.2} s; {asked:?}");
+    table.row("start after small writes", took, 1.0, "s");
+    Ok(server)
+}
+
+fn timed(store: &Objects, folder: &Path) -> Outcome<(Server, f64, Counts)> {
+    let (before, began) = (store.counts(), clock::now());
+    let server = start(store, folder)?;
+    let took = began.elapsed().as_secs_f64();
+    Ok((server, took, store.counts().since(&before)))
+}
+
+/// Once more, so that nothing that is scanned is in memory.
+fn again_started(store: &Objects, server: Server, folder: &Path) -> Outcome<Server> {
+    end(server)?;
+    let (server, took, asked) = timed(store, folder)?;
+    println!("start after nothing: {took:.2} s; {asked:?}");
+    Ok(server)
+}
+
+fn scan(store: &Objects, server: &Server, table: &mut Table) -> Outcome<()> {
+    for what in ["cold", "warm"] {
+        let mut connection = server.connect()?;
+        let before = store.counts();
+        let (rows, pages, took) = read_all(&mut connection)?;
+        let asked = store.counts().since(&before);
+        println!("{what} scan: {rows} rows, {pages} pages, {took:.3} s; {asked:?}");
+        if Ok(rows) != usize::try_from(1000 * PARTITIONS) {
+            return Err(Error::failed("rows are missing"));
+        }
+        if what == "cold" {
+            table.row("cold scan of 20,000 rows in pages of 5,000", took, 0.2, "s");
+        }
+    }
+    Ok(())
+}
+
+/// Reads `bench.wide` page after page; rows, pages, and the seconds until the server had answered: what this program does with an answer is
+/// not part of them.
+fn read_all(connection: &mut Connection) -> Outcome<(usize, usize, f64)> {
+    let (mut rows, mut pages, mut seconds) = (0, 0, 0.0);
+    let mut params = Params {
+        page_size: Some(PAGE_ROWS),
+        ..Params::default()
+    };
+    loop {
+        let body = request::query(connection.version(), "SELECT k, c, v FROM bench.wide", &params);
+        let asked = clock::now();
+        let envelope = connection.ask(opcode::QUERY, &body)?;
+        seconds += asked.elapsed().as_secs_f64();
+        let told = answer::plain(&envelope)?;
+        let found = told.get("rows").and_then(|rows| rows.as_array());
+        rows += found
+            .ok_or_else(|| Error::failed(format!("a scan was refused: {told}")))?
+            .len();
+        pages += 1;
+        match told.get("paging").and_then(|state| state.as_str()).and_then(unhex) {
+            Some(state) => params.paging_state = Some(state),
+            None => return Ok((rows, pages, seconds)),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds")]
+fn float(count: u64) -> f64 {
+    count as f64
+}

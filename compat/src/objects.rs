@@ -1,0 +1,397 @@
+//! A store of objects in this process that speaks as much of S3 as a server of ours asks for: how long each kind of request takes is given, requests
+//! are counted, and it fails as it is told to.
+//!
+//! ```text
+//! accept ─► a thread for each connection ─► http.rs: head and body ─► the fault of the moment ─► latency ─► the objects ─► answer
+//! ```
+//! It knows conditional puts (`If-None-Match: *`, `If-Match`), ranges, lists, uploads in parts and removals. It checks no signature, and keeps all in memory.
+//! A conditional request is judged and done under one lock.
+//!
+//! Source: Amazon S3 API reference (PutObject, GetObject, ListObjectsV2, DeleteObjects, CreateMultipartUpload).
+
+mod http;
+
+use std::collections::BTreeMap;
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use self::http::{Answer, Request};
+use crate::{Outcome, clock};
+
+/// Objects of the lease lie below it.
+const LEASES: &str = "/fleet/";
+
+/// How long requests take.
+#[derive(Debug, Clone, Copy)]
+pub struct Latency {
+    /// A put, a list and a removal.
+    pub put: Duration,
+    /// A get and a look at an object's head.
+    pub get: Duration,
+}
+
+impl Latency {
+    /// Of a store in the same region: 20 ms a put and a list, 10 ms a get.
+    pub const REGION: Self = Self {
+        put: Duration::from_millis(20),
+        get: Duration::from_millis(10),
+    };
+}
+
+/// How the store fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Not at all.
+    None,
+    /// It answers 503 and does nothing.
+    Unavailable,
+    /// It answers nothing; what was asked is done when the fault is over.
+    Hang,
+    /// It does what puts ask for and closes the connection without an answer.
+    Deaf,
+    /// Everything takes so much longer.
+    Slow(Duration),
+}
+
+/// Requests that were answered, or failed; those about the lease are counted apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Puts, parts of uploads among them.
+    pub puts: u64,
+    /// Gets.
+    pub gets: u64,
+    /// Looks at heads.
+    pub heads: u64,
+    /// Lists.
+    pub lists: u64,
+    /// Removals.
+    pub deletes: u64,
+    /// Of these, gets of objects of the log.
+    pub log_gets: u64,
+    /// Requests about the lease.
+    pub leases: u64,
+}
+
+impl Counts {
+    /// All but those about the lease.
+    pub fn all(&self) -> u64 {
+        self.puts + self.gets + self.heads + self.lists + self.deletes
+    }
+
+    /// What was added since.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            puts: self.puts - before.puts,
+            gets: self.gets - before.gets,
+            heads: self.heads - before.heads,
+            lists: self.lists - before.lists,
+            deletes: self.deletes - before.deletes,
+            log_gets: self.log_gets - before.log_gets,
+            leases: self.leases - before.leases,
+        }
+    }
+}
+
+/// An object.
+#[derive(Debug, Clone)]
+struct Object {
+    body: Arc<[u8]>,
+    tag: String,
+    /// When it was put, seconds since 1970.
+    put_seconds: i64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By `/bucket/key`.
+    objects: BTreeMap<String, Object>,
+    /// Parts of uploads, by the upload's id.
+    uploads: BTreeMap<String, BTreeMap<u32, Arc<[u8]>>>,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct Shared {
+    latency: Latency,
+    state: Mutex<State>,
+    fault: Mutex<Fault>,
+    /// Tells tags and uploads apart.
+    drawn: AtomicU64,
+}
+
+/// The store. It ends with the process.
+#[derive(Debug)]
+pub struct Objects {
+    shared: Arc<Shared>,
+    address: String,
+}
+
+impl Objects {
+    /// Listens on a free port of 127.0.0.1. Any bucket is there, and empty.
+    ///
+    /// # Errors
+    /// When there is no port.
+    pub fn start(latency: Latency) -> Outcome<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?.to_string();
+        let shared = Arc::new(Shared {
+            latency,
+            state: Mutex::default(),
+            fault: Mutex::new(Fault::None),
+            drawn: AtomicU64::new(1),
+        });
+        let serving = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                // A client that goes away ends its thread.
+                std::thread::spawn(move || shared.serve(&stream).ok());
+            }
+        });
+        Ok(Self { shared, address })
+    }
+
+    /// For `bucket-endpoint`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What was asked so far.
+    pub fn counts(&self) -> Counts {
+        self.shared.state().counts
+    }
+
+    /// From now on it fails so.
+    pub fn set(&self, fault: Fault) {
+        *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self) -> Fault {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draw(&self) -> u64 {
+        self.drawn.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn serve(&self, stream: &TcpStream) -> Outcome<()> {
+        stream.set_nodelay(true)?;
+        let mut from = std::io::BufReader::new(stream);
+        while let Some(request) = Request::read(&mut from)? {
+            self.count(&request);
+            let fault = self.fault();
+            if fault == Fault::Unavailable {
+                Answer::failed(503, "ServiceUnavailable").write(stream, false)?;
+                continue;
+            }
+            if let Fault::Slow(more) = fault {
+                std::thread::sleep(more);
+            }
+            while self.fault() == Fault::Hang {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let reads = matches!(request.method.as_str(), "GET" | "HEAD");
+            std::thread::sleep(if reads && !request.is_list() {
+                self.latency.get
+            } else {
+                self.latency.put
+            });
+            let answer = self.answer(&request);
+            if fault == Fault::Deaf && !reads {
+                return Ok(());
+            }
+            answer.write(stream, request.method == "HEAD")?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, request: &Request) {
+        let counts = &mut self.state().counts;
+        if request.path.contains(LEASES) {
+            counts.leases += 1;
+            return;
+        }
+        match request.method.as_str() {
+            "GET" if request.is_list() => counts.lists += 1,
+            "GET" => {
+                counts.gets += 1;
+                counts.log_gets += u64::from(request.path.contains("/wal/"));
+            }
+            "HEAD" => counts.heads += 1,
+            "DELETE" => counts.deletes += 1,
+            "POST" if request.query.contains_key("delete") => counts.deletes += 1,
+            _ => counts.puts += 1,
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Answer {
+        let has = |name: &str| request.query.contains_key(name);
+        match request.method.as_str() {
+            "GET" if has("lifecycle") => Answer::failed(404, "NoSuchLifecycleConfiguration"),
+            "GET" if has("object-lock") => Answer::failed(404, "ObjectLockConfigurationNotFoundError"),
+            "GET" if request.is_list() => self.list(request),
+            "GET" | "HEAD" => self.get(request),
+            "PUT" if has("uploadId") => self.put_part(request),
+            "PUT" => self.put(request),
+            "POST" if has("delete") => self.delete_named(request),
+            "POST" if has("uploads") => self.begin_upload(request),
+            "POST" if has("uploadId") => self.complete_upload(request),
+            "DELETE" if has("uploadId") => {
+                self.state().uploads.remove(request.of_query("uploadId"));
+                Answer::empty(204)
+            }
+            "DELETE" => {
+                self.state().objects.remove(&request.path);
+                Answer::empty(204)
+            }
+            _ => Answer::failed(400, "InvalidRequest"),
+        }
+    }
+
+    fn get(&self, request: &Request) -> Answer {
+        let Some(object) = self.state().objects.get(&request.path).cloned() else {
+            return Answer::failed(404, "NoSuchKey");
+        };
+        let mut answer = Answer::empty(200);
+        answer.header("ETag", &object.tag);
+        answer.header("Last-Modified", &http::date(object.put_seconds));
+        let size = object.body.len();
+        let Some((start, end)) = request.header("range").and_then(|range| http::range(range, size)) else {
+            answer.body = object.body.to_vec();
+            return answer;
+        };
+        let Some(part) = object.body.get(start..end).filter(|part| !part.is_empty()) else {
+            return Answer::failed(416, "InvalidRange");
+        };
+        answer.status = 206;
+        answer.header(
+            "Content-Range",
+            &format!("bytes {start}-{}/{size}", end.saturating_sub(1)),
+        );
+        answer.body = part.to_vec();
+        answer
+    }
+
+    fn object(&self, body: Arc<[u8]>) -> Object {
+        Object {
+            body,
+            tag: format!("\"{:032x}\"", self.draw()),
+            put_seconds: clock::unix_micros() / 1_000_000,
+        }
+    }
+
+    /// Puts an object if the request's condition holds.
+    fn put_if(&self, request: &Request, object: Object) -> Answer {
+        let mut state = self.state();
+        let there = state.objects.get(&request.path);
+        match (request.header("if-none-match"), request.header("if-match"), there) {
+            (Some("*"), _, Some(_)) => return Answer::failed(412, "PreconditionFailed"),
+            (_, Some(tag), Some(there)) if there.tag != tag => return Answer::failed(412, "PreconditionFailed"),
+            (_, Some(_), None) => return Answer::failed(404, "NoSuchKey"),
+            _ => {}
+        }
+        let mut answer = Answer::empty(200);
+        answer.header("ETag", &object.tag);
+        state.objects.insert(request.path.clone(), object);
+        answer
+    }
+
+    fn put(&self, request: &Request) -> Answer {
+        self.put_if(request, self.object(request.body.as_slice().into()))
+    }
+
+    fn list(&self, request: &Request) -> Answer {
+        let bucket = format!("{}/", request.path.trim_end_matches('/'));
+        let prefix = format!("{bucket}{}", request.of_query("prefix"));
+        let delimiter = request.of_query("delimiter");
+        let after = format!("{bucket}{}", request.of_query("start-after"));
+        let (mut contents, mut folders) = (String::new(), std::collections::BTreeSet::new());
+        for (path, object) in &self.state().objects {
+            let Some(rest) = path.strip_prefix(&prefix).filter(|_| *path > after) else {
+                continue;
+            };
+            let key = path.strip_prefix(&bucket).unwrap_or_default();
+            if !delimiter.is_empty()
+                && let Some((folder, _)) = rest.split_once(delimiter)
+            {
+                folders.insert(format!("{}{folder}{delimiter}", request.of_query("prefix")));
+                continue;
+            }
+            contents.push_str(&format!(
+                "<Contents><Key>{key}</Key><LastModified>{}</LastModified><ETag>{}</ETag><Size>{}</Size></Contents>",
+                http::iso_date(object.put_seconds),
+                object.tag.replace('"', "&quot;"),
+                object.body.len()
+            ));
+        }
+        let folders: String = folders
+            .iter()
+            .map(|folder| format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"))
+            .collect();
+        Answer::xml(&format!(
+            "<ListBucketResult><IsTruncated>false</IsTruncated>{contents}{folders}</ListBucketResult>"
+        ))
+    }
+
+    fn delete_named(&self, request: &Request) -> Answer {
+        let text = String::from_utf8_lossy(&request.body);
+        let bucket = request.path.trim_end_matches('/');
+        let mut gone = String::new();
+        let mut state = self.state();
+        for key in text
+            .split("<Key>")
+            .skip(1)
+            .filter_map(|part| part.split("</Key>").next())
+        {
+            state.objects.remove(&format!("{bucket}/{key}"));
+            gone.push_str(&format!("<Deleted><Key>{key}</Key></Deleted>"));
+        }
+        Answer::xml(&format!("<DeleteResult>{gone}</DeleteResult>"))
+    }
+
+    fn begin_upload(&self, request: &Request) -> Answer {
+        let id = format!("upload-{}", self.draw());
+        self.state().uploads.insert(id.clone(), BTreeMap::new());
+        let key = &request.path;
+        Answer::xml(&format!(
+            "<InitiateMultipartUploadResult><Key>{key}</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+        ))
+    }
+
+    fn put_part(&self, request: &Request) -> Answer {
+        let number = request.of_query("partNumber").parse().unwrap_or(0);
+        let mut state = self.state();
+        let Some(parts) = state.uploads.get_mut(request.of_query("uploadId")) else {
+            return Answer::failed(404, "NoSuchUpload");
+        };
+        parts.insert(number, request.body.as_slice().into());
+        let mut answer = Answer::empty(200);
+        answer.header("ETag", &format!("\"part-{number}\""));
+        answer
+    }
+
+    fn complete_upload(&self, request: &Request) -> Answer {
+        let Some(parts) = self.state().uploads.remove(request.of_query("uploadId")) else {
+            return Answer::failed(404, "NoSuchUpload");
+        };
+        let body: Vec<u8> = parts.values().flat_map(|part| part.iter().copied()).collect();
+        let object = self.object(body.into());
+        let tag = object.tag.replace('"', "&quot;");
+        let put = self.put_if(request, object);
+        if put.status != 200 {
+            return put;
+        }
+        Answer::xml(&format!(
+            "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
+        ))
+    }
+}

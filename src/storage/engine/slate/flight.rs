@@ -1,0 +1,246 @@
+//! Groups in flight: written to the database's memory, where the next groups build on them, and not durable yet.
+//!
+//! ```text
+//! write ─► add ─► [is_due] begin ─► the log is put ─► landed ─► cache, publish, answer
+//!                     └─ a put takes all groups that were written before it; one put is under way at a time
+//! ```
+//! **Who sees what.** Readers see what is published, so only what is durable. The committer reads the newest view ([`Flight::newest`]), and takes
+//! nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
+//!
+//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered come back within milliseconds, and
+//! would miss a put that began at once. So a put waits until as many batches are there as its forerunner had answered and left waiting, or
+//! [`GATHERING_MAX`] has passed. One client alone never waits: its batch is as many as there were. A directory does not wait.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::task::JoinHandle;
+
+use super::Published;
+use super::group::{Fold, Group, Request};
+use crate::storage::batch::Space;
+use crate::storage::cache::RowCache;
+use crate::storage::{Error, Result};
+
+/// Longest wait for more batches before the log of a bucket is put: a quarter of what such a put takes.
+const GATHERING_MAX: Duration = Duration::from_millis(5);
+
+/// Most groups in flight; more wait in the queue.
+const GROUPS_MAX: usize = 256;
+
+/// A group that is written.
+pub(super) struct Written {
+    /// It, for the row cache.
+    group: Group,
+    /// What it makes of the database.
+    pub(super) view: Arc<Published>,
+    /// Its batches, with the refusals of those that have no part in it.
+    pub(super) batches: Vec<(Request, Option<Error>)>,
+}
+
+/// The put of the log that is under way.
+struct Put {
+    /// How many of the oldest groups it has.
+    groups: usize,
+    /// A task of its own: a future that is kept here would stand still while the committer is busy.
+    task: JoinHandle<Result<()>>,
+}
+
+/// The groups in flight.
+#[derive(Default)]
+pub(super) struct Flight {
+    /// The oldest first.
+    groups: VecDeque<Written>,
+    put: Option<Put>,
+    gathering: Gathering,
+    is_remote: bool,
+}
+
+/// When the next put begins.
+#[derive(Debug, Default)]
+struct Gathering {
+    /// Batches that no put has yet.
+    batches: usize,
+    /// Batches that are waited for.
+    expected: usize,
+    /// When the first of them came, or the put before ended, in the clock's monotonic time; `None`: there is none.
+    since: Option<Duration>,
+}
+
+impl Gathering {
+    fn add(&mut self, batches: usize, now: Duration) {
+        self.batches += batches;
+        self.since.get_or_insert(now);
+    }
+
+    /// How long to wait; `None`: there is nothing to put.
+    fn wait(&self, longest: Duration, now: Duration) -> Option<Duration> {
+        let since = self.since?;
+        if self.batches >= self.expected {
+            return Some(Duration::ZERO);
+        }
+        Some(longest.saturating_sub(now.saturating_sub(since)))
+    }
+
+    fn begun(&mut self) {
+        *self = Self {
+            expected: self.expected,
+            ..Self::default()
+        };
+    }
+
+    /// A put has answered so many batches.
+    fn ended(&mut self, answered: usize, now: Duration) {
+        self.expected = answered.saturating_add(self.batches);
+        self.since = self.since.map(|_| now);
+    }
+}
+
+impl Written {
+    pub(super) fn new(group: Group, view: Arc<Published>) -> Self {
+        Self {
+            group,
+            view,
+            batches: Vec::new(),
+        }
+    }
+
+    /// Takes it in before it is published.
+    pub(super) fn apply_to(&self, cache: &RowCache) {
+        let seq = self.view.seq;
+        for (key, (space, fold)) in &self.group.folds {
+            let key = key.get(1..).unwrap_or_default();
+            match fold {
+                _ if *space != Space::Rows => {}
+                Fold::Put(value) => cache.apply(key, Some(value), seq),
+                Fold::Delete => cache.apply(key, None, seq),
+                Fold::Merge(value) => cache.merge(key, value, seq),
+            }
+        }
+    }
+}
+
+impl Flight {
+    pub(super) fn new(is_remote: bool) -> Self {
+        Self {
+            is_remote,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.groups.len() < GROUPS_MAX
+    }
+
+    /// What the newest group makes of the database; `None`: nothing is in flight.
+    pub(super) fn newest(&self) -> Option<&Arc<Published>> {
+        self.groups.back().map(|written| &written.view)
+    }
+
+    /// Whether a group in flight changes the value of a full key.
+    pub(super) fn changes(&self, full: &[u8]) -> bool {
+        self.groups.iter().any(|written| written.group.folds.contains_key(full))
+    }
+
+    /// A group was written.
+    pub(super) fn add(&mut self, written: Written, now: Duration) {
+        self.gathering.add(written.batches.len(), now);
+        self.groups.push_back(written);
+    }
+
+    pub(super) fn is_put(&self) -> bool {
+        self.put.is_some()
+    }
+
+    /// How long until a put has to begin; `None`: nothing has to be put, or a put is under way.
+    pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
+        let longest = if self.is_remote { GATHERING_MAX } else { Duration::ZERO };
+        self.gathering.wait(longest, now).filter(|_| self.put.is_none())
+    }
+
+    /// A put of all that is written begins.
+    pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>) {
+        self.gathering.begun();
+        self.put = Some(Put {
+            groups: self.groups.len(),
+            task,
+        });
+    }
+
+    /// The end of the put that is under way; never, if there is none. May be dropped and called again.
+    pub(super) async fn end_of_put(&mut self) -> Result<()> {
+        poll_fn(|context| match &mut self.put {
+            // A task that panicked has put nothing that is known.
+            Some(put) => put
+                .task
+                .poll_unpin(context)
+                .map(|ended| ended.unwrap_or(Err(Error::Closed))),
+            None => std::task::Poll::Pending,
+        })
+        .await
+    }
+
+    /// The groups of the put that has ended well.
+    pub(super) fn landed(&mut self, now: Duration) -> Vec<Written> {
+        let groups = self.put.take().map_or(0, |put| put.groups).min(self.groups.len());
+        let landed: Vec<_> = self.groups.drain(..groups).collect();
+        let answered = landed.iter().map(|written| written.batches.len()).sum();
+        self.gathering.ended(answered, now);
+        landed
+    }
+
+    /// All groups, of which none lands any more.
+    pub(super) fn lose(&mut self) -> Vec<Written> {
+        if let Some(put) = self.put.take() {
+            put.task.abort();
+        }
+        self.gathering = Gathering::default();
+        self.groups.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_put_waits_for_those_who_were_answered_and_not_for_ever() {
+        let mut gathering = Gathering::default();
+        assert_eq!(gathering.wait(ms(5), ms(0)), None, "nothing is there");
+        gathering.add(1, ms(1));
+        assert_eq!(gathering.wait(ms(5), ms(1)), Some(ms(0)), "one client does not wait");
+        gathering.begun();
+        assert_eq!(gathering.wait(ms(5), ms(2)), None);
+        gathering.add(100, ms(10));
+        gathering.ended(156, ms(21));
+        assert_eq!(gathering.wait(ms(5), ms(22)), Some(ms(4)));
+        gathering.add(155, ms(23));
+        assert_eq!(gathering.wait(ms(5), ms(23)), Some(ms(3)));
+        gathering.add(1, ms(24));
+        assert_eq!(gathering.wait(ms(5), ms(24)), Some(ms(0)), "all are there");
+        gathering.begun();
+        gathering.ended(256, ms(45));
+        gathering.add(1, ms(60));
+        assert_eq!(gathering.wait(ms(5), ms(60)), Some(ms(5)));
+        assert_eq!(gathering.wait(ms(5), ms(66)), Some(ms(0)), "the others stay away");
+        gathering.begun();
+        gathering.ended(1, ms(86));
+        gathering.add(1, ms(90));
+        assert_eq!(
+            gathering.wait(ms(5), ms(90)),
+            Some(ms(0)),
+            "and are not waited for again"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! What becomes of a group that is written: it is put with the log, published, answered.
+
+use std::sync::Arc;
+
+use slatedb::config::FlushType;
+
+use super::committer::{Committer, answer_batches, put};
+use super::flight::Written;
+use super::group::{Group, Request};
+use crate::storage::options::Durability;
+use crate::storage::{CommitSeq, Error, Result};
+
+/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: those that come meanwhile are read, too.
+pub(super) const LOG_OBJECTS_MAX: u32 = 150;
+
+impl Committer {
+    /// Writes a group and has its batches answered once it is as durable as the settings say.
+    pub(super) async fn send_off(&mut self, group: Group, batches: Vec<(Request, Option<Error>)>) {
+        let mut written = match self.write(group).await {
+            Ok(written) => written,
+            Err(error) => return answer_batches(batches, &Err(error)),
+        };
+        written.batches = batches;
+        let is_awaited = self.options.durability == Durability::Group;
+        let now = self.home.ticks.monotonic();
+        let published = self.shared.published.load_full();
+        let is_new = published.is_none_or(|published| written.view.seq > published.seq);
+        // One of no change waits for what was written before it.
+        if is_awaited && (is_new || !self.flight.is_empty()) {
+            self.flight.add(written, now);
+        } else {
+            self.publish(vec![written]);
+        }
+    }
+
+    /// Writes a group, and returns when it is published.
+    pub(super) async fn write_through(&mut self, group: Group) -> Result<CommitSeq> {
+        let written = self.write(group).await?;
+        if self.options.durability == Durability::Group {
+            self.flight.add(written, self.home.ticks.monotonic());
+            self.land().await?;
+        } else {
+            self.publish(vec![written]);
+        }
+        Ok(self.seq)
+    }
+
+    /// Has the log put, with all that is written.
+    pub(super) fn begin_put(&mut self) {
+        let Some(database) = self.database.clone() else { return };
+        let (home, longest) = (Arc::clone(&self.home), self.home.patience().put_max);
+        self.flight.begin(tokio::spawn(async move {
+            let flush = put(&home, &database, FlushType::Wal);
+            home.within(longest, flush).await
+        }));
+    }
+
+    /// Waits until nothing is in flight.
+    pub(super) async fn land(&mut self) -> Result<()> {
+        while !self.flight.is_empty() {
+            if !self.flight.is_put() {
+                self.begin_put();
+            }
+            let result = self.flight.end_of_put().await;
+            self.settle(result).await?;
+        }
+        Ok(())
+    }
+
+    /// A put has ended: publishes and answers its groups, or answers all groups as failed.
+    pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = result {
+            let lost = self.flight.lose();
+            self.fail(&error).await;
+            for written in lost {
+                answer_batches(written.batches, &Err(error.clone()));
+            }
+            return Err(error);
+        }
+        let landed = self.flight.landed(self.home.ticks.monotonic());
+        self.publish(landed);
+        self.bound_log();
+        Ok(())
+    }
+
+    /// Publishes groups, the oldest first, and answers their batches.
+    fn publish(&self, groups: Vec<Written>) {
+        for written in &groups {
+            written.apply_to(&self.shared.cache);
+        }
+        if let Some(newest) = groups.last() {
+            self.shared.published.store(Some(Arc::clone(&newest.view)));
+        }
+        for written in groups {
+            let seq = written.view.seq;
+            answer_batches(written.batches, &Ok(seq));
+        }
+    }
+
+    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on meanwhile.
+    fn bound_log(&mut self) {
+        self.log_objects += 1;
+        let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());
+        let Some(database) = self.database.clone() else { return };
+        if self.log_objects < LOG_OBJECTS_MAX || is_busy || !self.home.is_remote() {
+            return;
+        }
+        self.log_objects = 0;
+        let home = Arc::clone(&self.home);
+        self.tables = Some(tokio::spawn(async move {
+            if let Err(error) = put(&home, &database, FlushType::MemTable).await {
+                tracing::debug!(%error, location = %home.location, "tables were not written; the next ones will have more");
+            }
+        }));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a failed write ends, and how the database is opened again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use slatedb::config::CloseOptions;
+
+use super::committer::Committer;
+use crate::storage::batch::Space;
+use crate::storage::engine::directory::io_error;
+use crate::storage::options::FaultPoint;
+use crate::storage::{Error, Result};
+
+/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
+const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
+
+impl Committer {
+    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
+    pub(super) async fn close_database(&mut self) {
+        if let Some(tables) = self.tables.take() {
+            tables.abort();
+        }
+        if let Some(database) = self.database.take() {
+            let without_flush = CloseOptions::default().with_flush_type(None);
+            // Its tasks may be busy with an object store that fails.
+            match tokio::time::timeout(
+                self.home.patience().close_max,
+                database.close_with_options(without_flush),
+            )
+            .await
+            {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
+                Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
+            }
+        }
+    }
+
+    pub(super) fn fault(&self, error: std::io::Error) -> Error {
+        let path = self
+            .home
+            .directory
+            .as_ref()
+            .map(|directory| directory.path().to_owned())
+            .unwrap_or_default();
+        let error = io_error("writing", &path)(error);
+        if error.is_disk_full() {
+            Error::DiskFull { directory: path }
+        } else {
+            error
+        }
+    }
+
+    pub(super) async fn fail(&mut self, error: &Error) {
+        tracing::error!(%error, location = %self.home.location, "the store takes no writes");
+        self.failed = true;
+        if self.is_passing(error) || self.is_full(error) {
+            return;
+        }
+        self.ended = Some(match error {
+            Error::TakenOver { .. } => error.clone(),
+            _ => Error::WritesRefused {
+                directory: PathBuf::from(self.home.location.as_ref()),
+                cause: Arc::new(error.clone()),
+            },
+        });
+        let readable = match self.shared.published.load_full() {
+            Some(published) => published.get(Space::Catalog, b"").await.map(drop),
+            None => Err(error.clone()),
+        };
+        if let Err(error) = readable {
+            tracing::error!(%error, location = %self.home.location, "the store cannot be read");
+            self.shared.lost.store(Some(Arc::new(error)));
+        }
+    }
+
+    /// Whether a failure is a bucket's that is out of reach; all others of a bucket are judged when it is opened again.
+    fn is_passing(&self, error: &Error) -> bool {
+        self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
+    }
+
+    /// Whether a failure is a full disk: it says so itself, or a probe does.
+    fn is_full(&self, error: &Error) -> bool {
+        let probed = || {
+            self.home
+                .directory
+                .as_ref()
+                .and_then(|directory| directory.probe(FULL_PROBE_BYTES).err())
+        };
+        let may_be = || self.home.medium.is_full() || probed().is_some_and(|error| error.is_disk_full());
+        error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
+    }
+
+    /// Makes sure that there is a database that takes writes.
+    pub(super) async fn recover(&mut self) -> Result<()> {
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone());
+        }
+        if self.database.is_some() && !self.failed {
+            return Ok(());
+        }
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Probe))
+        {
+            return Err(self.fault(fault));
+        }
+        self.home.probe().await?;
+        drop(self.shared.published.swap(None));
+        self.close_database().await;
+        let home = Arc::clone(&self.home);
+        if let Err(error) = home.within(home.patience().open_max, self.open()).await {
+            self.fail(&error).await;
+            return Err(error);
+        }
+        self.failed = false;
+        tracing::info!(location = %self.home.location, "the store takes writes again");
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! What is asked of a bucket, and what that costs: `/api/status`, families of Prometheus, and a line of `helenus status`.
+
+use super::figure::{Figure, Value};
+use super::printed::Row;
+use super::view::Sources;
+use crate::metrics::{self, BucketCause, BucketRequest};
+
+/// Hours of a month, on the average.
+const MONTH_HOURS: f64 = 730.0;
+
+/// Requests of one kind, for one cause, about one store.
+pub(super) struct RequestRow {
+    store: u32,
+    cause: BucketCause,
+    request: BucketRequest,
+    count: u64,
+    an_hour: f64,
+}
+
+pub(super) static REQUESTS: &[Figure<RequestRow>] = &[
+    Figure::new("The store, 0 is the main one.", |of: &RequestRow| {
+        Value::Count(of.store.into())
+    })
+    .json("store")
+    .label("store"),
+    Figure::new("What they are for.", |of: &RequestRow| Value::text(of.cause.name()))
+        .json("cause")
+        .label("cause"),
+    Figure::new("put, get, head, list, delete.", |of: &RequestRow| {
+        Value::text(of.request.name())
+    })
+    .json("kind")
+    .label("kind"),
+    Figure::new(
+        "Requests to the bucket, by store, cause and kind.",
+        |of: &RequestRow| Value::Count(of.count),
+    )
+    .json("count")
+    .counter("bucket_requests_total"),
+    Figure::new("The same, an hour since the start.", |of: &RequestRow| {
+        Value::Float(of.an_hour)
+    })
+    .json("an_hour"),
+];
+
+/// All requests together.
+pub(super) struct Costs {
+    puts: u64,
+    gets: u64,
+    deletes: u64,
+    cost: f64,
+    cost_of_a_month: f64,
+}
+
+pub(super) static COSTS: &[Figure<Costs>] = &[
+    Figure::new("Puts and lists.", |of: &Costs| Value::Count(of.puts)).json("puts"),
+    Figure::new("Gets and heads.", |of: &Costs| Value::Count(of.gets)).json("gets"),
+    Figure::new("Removals.", |of: &Costs| Value::Count(of.deletes)).json("deletes"),
+    Figure::new(
+        "What the requests since the start cost, by the setting bucket-prices.",
+        |of: &Costs| Value::Float(of.cost),
+    )
+    .json("cost")
+    .counter("bucket_cost_total"),
+    Figure::new(
+        "What a month of requests costs if it is as the time since the start.",
+        |of: &Costs| Value::Float(of.cost_of_a_month),
+    )
+    .json("cost_of_a_month"),
+];
+
+fn hours(sources: Sources<'_>) -> f64 {
+    // Less than a minute would make the least request a flood.
+    (sources.live.uptime.as_secs_f64() / 3600.0).max(1.0 / 60.0)
+}
+
+/// All that were counted; none without a bucket.
+pub(super) fn requests(sources: Sources<'_>) -> Vec<RequestRow> {
+    let hours = hours(sources);
+    let all = metrics::bucket_requests().into_iter();
+    #[expect(clippy::cast_precision_loss, reason = "counts of requests")]
+    all.map(|(store, cause, request, count)| RequestRow {
+        store,
+        cause,
+        request,
+        count,
+        an_hour: count as f64 / hours,
+    })
+    .collect()
+}
+
+/// What they cost; `None` without a bucket.
+pub(super) fn costs(sources: Sources<'_>, requests: &[RequestRow]) -> Option<Costs> {
+    if requests.is_empty() {
+        return None;
+    }
+    let of = |kinds: &[BucketRequest]| {
+        let rows = requests.iter().filter(|row| kinds.contains(&row.request));
+        rows.map(|row| row.count).sum()
+    };
+    let puts = of(&[BucketRequest::Put, BucketRequest::List]);
+    let gets = of(&[BucketRequest::Get, BucketRequest::Head]);
+    let cost = sources.live.facts.bucket_prices.cost(puts, gets);
+    Some(Costs {
+        puts,
+        gets,
+        deletes: of(&[BucketRequest::Delete]),
+        cost,
+        cost_of_a_month: cost / hours(sources) * MONTH_HOURS,
+    })
+}
+
+/// The line of `helenus status`.
+pub(super) fn line(row: &Row<'_>) -> Option<String> {
+    let of = |name: &str| row.text(&format!("bucket.{name}"));
+    row.some("bucket.puts")?;
+    Some(format!(
+        "{} puts and lists, {} gets and heads, {} removals; requests for {:.2} so far, {:.2} a month at this rate",
+        of("puts"),
+        of("gets"),
+        of("deletes"),
+        row.float("bucket.cost"),
+        row.float("bucket.cost_of_a_month")
+    ))
+}
