@@ -85,7 +85,8 @@ pub struct WriteGate {
     /// so these are returned each time.
     range: Option<KeyRange>,
     keys: BTreeSet<(Space, Vec<u8>)>,
-    /// Keys of commits in doubt: a failed commit may still be applied with the next commit to the store, so these are returned each time.
+    /// Keys of commits in doubt: a failed commit may still be applied with the next commit to the store,
+    /// so these are returned each time.
     in_doubt: BTreeSet<(Space, Vec<u8>)>,
     /// Size of the keys of both.
     bytes: usize,
