@@ -231,7 +231,7 @@ struct Changing {
     /// The recorded side stores.
     stores: leftovers::Recorded,
     /// A move whose record is in doubt.
-    unsure_move: Option<lift::MoveInDoubt>,
+    move_in_doubt: Option<lift::MoveInDoubt>,
 }
 
 /// Properties of the tables that a change of the schema creates.

@@ -41,7 +41,7 @@ pub struct ReadEstimate {
     pub partitions: usize,
 }
 
-/// How many there are of something.
+/// A count, exact or a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     number: u64,
@@ -57,7 +57,7 @@ pub(super) struct Estimator<'a> {
 }
 
 impl Estimator<'_> {
-    /// The way and the price of a read; `limits` are those of its page.
+    /// The access path and the price of a read; `limits` are those of its page.
     pub(super) async fn read(self, request: &Request<'_>, read: &Read, limits: &Limits) -> Result<ReadEstimate, Error> {
         if system::is_local(&read.table.keyspace) {
             let mut charges = self.ledger.estimated(request.consistency());
@@ -88,7 +88,7 @@ impl Estimator<'_> {
         })
     }
 
-    /// What a read would be charged, and whether it may be more because counting ended.
+    /// The charge of a read, and whether it may be higher because the walk ended at its limit.
     async fn charges(
         self,
         request: &Request<'_>,
@@ -146,7 +146,7 @@ impl Estimator<'_> {
         ))
     }
 
-    /// What writes would be charged.
+    /// The charge of writes.
     pub(super) fn writes(self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
         let mut charges = self.ledger.estimated(request.consistency());
         for write in writes {
@@ -201,7 +201,7 @@ fn rows_looked_up(read: &Read) -> usize {
     keys.saturating_mul(rows)
 }
 
-/// Adds what a write would be charged.
+/// Adds the charge of one write.
 fn estimate_write(request: &Request<'_>, write: &Write, charges: &mut Charges) -> Result<(), Error> {
     let partitions = request.snapshot.partitions(&write.table)?;
     for partition_key in &write.partition_keys {

@@ -229,7 +229,7 @@ impl Catalog {
 
     /// Ends a move whose record failed, now that the published partition map is that of the store.
     pub(super) fn resolve_move(&self, changing: &mut Changing) {
-        let Some(MoveInDoubt { of, state, mut hold }) = changing.unsure_move.take() else {
+        let Some(MoveInDoubt { of, state, mut hold }) = changing.move_in_doubt.take() else {
             return;
         };
         let current = self.current.load_full();
@@ -450,7 +450,7 @@ impl Run<'_> {
         // Kept for the next holder of the change lock, until the map is published: the gate stays held as long.
         let (state, _) = steps::step(self.state, Event::Failed);
         let hold = self.hold.take();
-        changing.unsure_move = Some(MoveInDoubt { of, state, hold });
+        changing.move_in_doubt = Some(MoveInDoubt { of, state, hold });
         // The source too: the copy may contain a part of a batch whose other part is not durable in the source yet.
         self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
         Ok(())
@@ -468,19 +468,19 @@ impl Run<'_> {
     /// Performs an action at the end of a published move, which is no longer in doubt.
     fn end(&mut self, action: Action) {
         let Some(changing) = &mut self.changing else { return };
-        if let Some(unsure) = changing.unsure_move.take() {
-            self.hold = unsure.hold;
+        if let Some(in_doubt) = changing.move_in_doubt.take() {
+            self.hold = in_doubt.hold;
         }
         self.catalog.end_action(action, &self.of, &mut self.hold, changing);
     }
 
     /// Wakes requests that wait at the gate: they check again, and are refused as long as the move is in doubt.
     fn tell_waiters(&self) {
-        let unsure = self
+        let in_doubt = self
             .changing
             .as_ref()
-            .and_then(|changing| changing.unsure_move.as_ref());
-        if let Some(hold) = unsure.and_then(|unsure| unsure.hold.as_ref()) {
+            .and_then(|changing| changing.move_in_doubt.as_ref());
+        if let Some(hold) = in_doubt.and_then(|in_doubt| in_doubt.hold.as_ref()) {
             hold.tell();
         }
     }

@@ -210,7 +210,7 @@ impl Catalog {
                 clock_sequence,
                 derivations: Derivations::default(),
                 stores: recorded,
-                unsure_move: None,
+                move_in_doubt: None,
             }),
             stores,
             clock,
