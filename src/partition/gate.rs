@@ -81,8 +81,7 @@ pub struct WriteGate {
 }
 
 #[derive(Debug, Default)]
-    /// Keys of commits in doubt: a failed commit may still be applied with the next commit to the store,
-    /// so these are returned each time.
+struct Noted {
     range: Option<KeyRange>,
     keys: BTreeSet<(Space, Vec<u8>)>,
     /// Keys of commits in doubt: a failed commit may still be applied with the next commit to the store,
