@@ -1,15 +1,17 @@
-//! Admission: whether a statement may go on, waits, or is refused; and what it is charged in the end.
+//! Admission: whether a statement continues, waits, or is refused; and its final charge.
 //!
 //! ```text
-//! carry out ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle: pay what it really cost
-//!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits inside and asks again
+//! execute ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle: charge the real
+//! cost
+//!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits inside and tries again
 //! ```
-//! A statement is admitted as a whole before it does any work: all accounts that it concerns admit it, or none holds anything for it.
-//! A read of the ring that is cut into pages asks those partitions that are still before it. What it really cost is charged where it
-//! was spent, asked or not. Tables without throughput are not asked about, take no lock and are not charged.
+//! A statement is admitted as a whole before it does any work: all accounts that it concerns admit it, or none holds
+//! anything for it. A paged read of the ring needs admission by the partitions that it has yet to visit. The real cost
+//! is charged where it was incurred, whether that account admitted it or not. Tables without throughput need no
+//! admission, take no lock and are not charged.
 //!
-//! **Server-side retry.** A statement that would be refused waits for as long as the refusal says and asks again, for 60 s at most; then it
-//! has timed out. At most a set number wait at once, those beyond are refused.
+//! **Server-side retry.** A statement that would be refused waits for as long as the refusal says and tries again, for
+//! 60 s at most; then it times out. At most a set number wait at once; those beyond are refused.
 //!
 //! **Metadata.** In the `cosmos` profile DDL and reads of `system_schema` have a budget of their own, 240 RU/s.
 //!
@@ -40,30 +42,30 @@ use crate::throughput::{
 
 use claim::{Claim, Owner, Throttled};
 
-/// How long a statement waits inside the server at most.
+/// Longest wait of a statement inside the server.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long at a time: the clock may be a test's, and budgets may change meanwhile.
+/// Longest single wait: the clock may be a test's, and budgets may change meanwhile.
 const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
 
-/// Throttles that are remembered.
+/// Throttles that are kept in the log.
 const LOG_MAX: usize = 1_000;
 
-/// Admits statements by the budgets of what they use, and pays for them. Accounts of tables belong to the partition map.
+/// Admits statements by the budgets that they use, and charges them. Accounts of tables belong to the partition map.
 #[derive(Debug)]
 pub(super) struct Admission {
     rules: ThroughputRules,
     clock: Clock,
     /// The ids of refusals.
     draws: Arc<Draws>,
-    /// The account of DDL and of reads of the schema; `None`: they have no budget.
+    /// The account of DDL and of reads of the schema; `None` means that they have no budget.
     metadata: Option<Arc<Account>>,
-    /// Statements that wait.
+    /// Statements that wait now.
     waiting: AtomicUsize,
     log: Mutex<VecDeque<ThrottleShown>>,
 }
 
-/// A place among those who wait.
+/// A slot among the waiting statements; freed when dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -81,7 +83,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What kind of timeout a statement ends with that has waited for too long.
+/// The kind of timeout with which a statement ends that waited too long.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     /// SELECT.
@@ -109,7 +111,7 @@ impl Work {
     }
 }
 
-/// The accounts of a statement, each once. Empty, and nothing is made, where no table concerned has throughput.
+/// The accounts of a statement, each once. Empty and without allocation if no table concerned has throughput.
 #[derive(Debug, Default)]
 pub(super) struct Concerned {
     owners: Vec<Owner>,
@@ -117,7 +119,7 @@ pub(super) struct Concerned {
 }
 
 impl Concerned {
-    /// Adds physical partitions of a table; only asks for them if the table has throughput.
+    /// Adds physical partitions of a table; evaluates `partitions` only if the table has throughput.
     pub(super) fn add<I: Iterator<Item = u64>>(
         &mut self,
         table: &Table,
@@ -130,7 +132,7 @@ impl Concerned {
                 table: table.storage_id,
                 partition,
             });
-            // Statements of very many keys are few, and those of few keys are fast enough.
+            // A linear search: statements of very many keys are rare, and short lists are fast.
             if !self.owners.contains(&owner)
                 && let Some(account) = budget.account(partition)
             {
@@ -164,7 +166,7 @@ impl Admission {
     /// Admits a statement, or makes it wait. Returns at once where nothing that it uses has a budget.
     ///
     /// # Errors
-    /// [`Error::Throttled`] in Cosmos's words, or a timeout when it has waited in the server for too long.
+    /// [`Error::Throttled`] with Cosmos's text, or a timeout when it has waited in the server for too long.
     pub(super) async fn admit(&self, request: &Request<'_>, concerned: Concerned, work: Work) -> Result<(), Error> {
         if concerned.accounts.is_empty() {
             return Ok(());
@@ -198,12 +200,12 @@ impl Admission {
                 self.retry(request, &concerned, refusal, work, began, &mut claim).await
             }
         };
-        // A request asks once.
+        // Each request is admitted at most once, so the cell is empty.
         drop(request.claim.set(claim));
         outcome
     }
 
-    /// Waits and asks again, if that is allowed.
+    /// Waits and tries again, if server-side retry is on.
     async fn retry(
         &self,
         request: &Request<'_>,
@@ -254,8 +256,8 @@ impl Admission {
         }
     }
 
-    /// Charges what a statement has cost to those who pay for it, and remembers a throttle. Gives how long the statement waited in the
-    /// server, if it had to.
+    /// Charges the cost of a statement to its accounts, and logs a throttle. Returns how long the statement waited in
+    /// the server; `None` means that it did not.
     pub(super) fn pay(
         &self,
         request: &Request<'_>,

@@ -1,14 +1,15 @@
-//! The batch log: how a logged batch is written to several stores as a whole or not at all.
+//! The batch log: it makes a logged batch atomic over several stores.
 //!
 //! ```text
-//! main: !batch record ─► each other store its part ─► main: its part, and the record goes      answered
+//! main: !batch record ─► each other store its part ─► main: its part, and removal of the record      answered
 //! ```
-//! The record is durable before any part is, and each part before the record goes, whatever the durability. Where a part fails, a task
-//! writes all parts again from the record; where the server ended in between, the next start does so before it answers a request.
-//! Writing a part twice changes nothing, since versions of rows merge; the parts go where their rows are by then. What goes to one store is one commit and needs no record.
+//! The record is durable before any part is, and each part before the record is removed, whatever the durability. Where
+//! a part fails, a task replays all parts from the record. Where the server ended in between, the next start replays
+//! them before it answers a request. Writing a part twice changes nothing, since versions of rows merge; each part goes
+//! where its rows are by then. A batch to one store is one commit and needs no record.
 //!
-//! **Deletions.** A part that is written again has the timestamps of the batch, so it must meet the deletions that came after it. As long
-//! as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
+//! **Deletions.** A replayed part has the timestamps of the batch, so it must meet the deletions that came after it. As
+//! long as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
 //! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
@@ -28,12 +29,12 @@ use crate::partition::rows::{partition_of, said};
 use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
 use crate::partition::{BatchKeys, StoreId};
 
-/// Pauses between tries to write a batch again: the first, and the longest.
+/// Pauses between replays of a batch: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Bytes of one commit of a replay or of a view's build, which may be done by halves: a commit has a limit, and what went to several
-/// stores may go to one by now.
+/// Bytes of one commit of a replay or of a view's build, which need not be atomic: a commit has a limit, and parts for
+/// several stores may go to one by now.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Makes the record of a batch durable, before any part of it is written.
@@ -45,7 +46,7 @@ pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::
     stores.make_durable(main).await
 }
 
-/// Writes all logged batches again that a server which ended has left; gives those that no store takes, whose records stay.
+/// Replays all logged batches that an earlier run left. Returns those that no store accepts, whose records stay.
 ///
 /// # Errors
 /// When a store fails; the records stay.
@@ -53,7 +54,7 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
     let mut left = Vec::new();
     for logged in batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
         match Box::pin(replay(catalog, logged)).await {
-            // No later try does better: what else is there is served.
+            // A retry cannot succeed; the rest of the database is served.
             Err(error @ Error::Refused(_)) => {
                 tracing::error!(%error, "a logged batch cannot be written as a whole");
                 left.push(logged.clone());
@@ -91,8 +92,8 @@ pub(super) type Parts = BTreeMap<StoreId, (Store, Batch)>;
 /// Stores that were written to, with their numbers.
 pub(super) type Written = Vec<(StoreId, Store)>;
 
-/// Adds the row of a view. One that no store takes is left out: writes are refused before they would need it, so it follows from a base
-/// row that was there before the view.
+/// Adds the row of a view. A row that no store accepts is skipped: writes that need one are refused, so it follows from
+/// a base row that was there before the view.
 ///
 /// # Errors
 /// When its place is none of its partition.
@@ -127,9 +128,10 @@ pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written
     Ok(stores)
 }
 
-/// Writes all parts of a logged batch, with the rows of views that follow from them by now; durable when it returns. The rows of views
-/// come first: they are made anew from the base rows as these will be, so that whoever ends in between leaves nothing that the next
-/// replay does not put right. What is in the way, if the partition of a view is being moved; then nothing was written.
+/// Writes all parts of a logged batch, with the view rows that now follow from them; durable when it returns. The view
+/// rows come first: they are computed from the base rows as these will be, so a crash in between leaves nothing that
+/// the next replay does not correct. Returns the obstacle if the partition of a view is being moved; then nothing was
+/// written.
 async fn write_again(
     catalog: &Catalog,
     logged: &LoggedBatch,
@@ -147,7 +149,7 @@ async fn write_again(
         let (mut parts, mut gates) = (Parts::new(), Vec::new());
         for (space, key, value) in &logged.merges {
             let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
-            // The table may be gone by now.
+            // The table may have been dropped.
             let Some(list) = snapshot.partitions_of(table) else {
                 continue;
             };
@@ -181,7 +183,7 @@ async fn write_again(
     Ok(None)
 }
 
-/// What a logged batch touches of base tables with views.
+/// The changes of a logged batch to base tables with views.
 fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> {
     let mut touched = Touched::default();
     for (space, key, value) in &logged.merges {
@@ -197,7 +199,7 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
     Ok(touched)
 }
 
-/// Writes a batch again behind, until that is done or the catalog is gone.
+/// Replays a batch in the background, until that is done or the catalog is gone.
 pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
     catalog.pending.waits(&logged.0);
     let (runner, tasks) = (catalog.tasks.clone(), catalog.tasks.clone());

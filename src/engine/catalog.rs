@@ -1,4 +1,4 @@
-//! The catalog: what is defined, where its rows are, and what the server must remember of itself. Persisted in the store's
+//! The catalog: the schema, the positions of rows, and the server's own records. Persisted in the store's
 //! catalog space, read by requests through one immutable [`Snapshot`].
 //!
 //! ```text
@@ -7,28 +7,29 @@
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
 //! !last_ballot        i64, µs: no conditional write was given a timestamp above it; of versions without time marks (write::clock)
-//! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
-//! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
-//! !view · u32         how far the materialized view of this number is built (engine::view)
-//! !index · u32        how far the index of this number is built (engine::index)
-//! !logical · u32 · i64  the size of a large logical partition (logical.rs)
-//! !next_store  !store · u32  !moved · …  the stores beside the main one (leftovers.rs)
-//! !batch · u64        a logged batch on its way to several stores (batch_log.rs)
-//! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
+//! !probe i64, µs: time of the last write probe (probe.rs) !garbage · u32 no table uses the rows, or index entries, of
+//! this number any more; they are being removed !view · u32 how far the materialized view of this number is built
+//! (engine::view) !index · u32 how far the index of this number is built (engine::index) !logical · u32 · i64 the size
+//! of a large logical partition (logical.rs) !next_store !store · u32 !moved · … the side stores (leftovers.rs) !batch
+//! · u64 a logged batch on its way to several stores (batch_log.rs) !partitions · u32 the physical partitions of the
+//! table of this number (partition::map); none means one, never changed
 //! ```
-//! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
-//! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
+//! Changes are made one at a time under a lock, and are durable before any request sees them. Rows of dropped and
+//! truncated tables are removed in the background; a crash before the end leaves their `!garbage` record, and the next
+//! start resumes.
 //!
-//! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a snapshot in which
-//! one table has another list. Requests that began before go on with the list they have. Nothing can be lost, doubled or missing:
-//! - A row's key in the store is made of table number, token and keys; no partition's id is in it. Both lists lead it to the same
-//!   store (a merge of two stores' partitions is refused), so a write by the old list goes where readers by the new one look.
-//!   A move to another store (lift.rs) is the one change of which that is not so.
-//! - Each list by itself covers the ring without gap or overlap, and a scan goes by one list from its first token to its last: it
-//!   passes each token once. All of a scan's parts in one store are read as of one moment of that store (read::source).
-//! - Locks are of logical partitions (stripes of table and token), whatever list led there.
-//! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
-//!   time; no id, range or epoch of a list is in it.
+//! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a
+//! snapshot in which one table has another partition map. Earlier requests keep the map that they began with. No row
+//! can be lost, doubled or missed:
+//! - A row's key in the store consists of table number, token and keys; it contains no partition id. Both maps route it
+//!   to the same store (a merge of two stores' partitions is refused), so a write by the old map goes where readers by
+//!   the new one read. A move to another store (lift.rs) is the one change for which this does not hold.
+//! - Each map by itself covers the ring without gap or overlap, and a scan uses one map from its first token to its
+//!   last: it visits each token once. All of a scan's parts in one store are read as of one moment of that store
+//!   (read::source).
+//! - Locks belong to logical partitions (stripes of table and token), whichever map the request uses.
+//! - A paging state names the last row's partition key and clustering key. The next page resumes after them by the
+//!   current map; the state contains no id, range or epoch of a map.
 
 mod adopt;
 mod freeze;
@@ -85,26 +86,27 @@ const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
 pub(in crate::engine) const PARTITIONS: &[u8] = b"!partitions";
 
-/// Everything that requests read of the catalog, at one moment.
+/// The part of the catalog that requests read, at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// What is defined.
+    /// The schema.
     pub(crate) schema: Arc<Schema>,
-    /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
+    /// Rises with every change, TRUNCATE included; a plan of another generation is planned again.
     pub(crate) generation: u64,
-    /// What statements are judged by besides.
+    /// Settings that change the meaning of statements.
     pub(crate) rules: Rules,
-    /// Shares its structure with the snapshot before, as the schema does.
+    /// Shares its structure with the previous snapshot, as the schema does.
     partitions: Partitions,
     /// Base tables with views, by number.
     followed: BTreeMap<StorageId, Arc<Followed>>,
 }
 
-/// The physical partitions of each table and view. In order, so that a simulation drops lists in one order.
+/// The physical partitions of each table and view. Ordered, so that a simulation drops partition maps in one order.
 type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
-    /// Whoever writes to a base table of the schema by this or an earlier list learns at its gate that views follow it.
+    /// A writer to a base table of the schema, by this or an earlier partition map, learns at its gate that views
+    /// follow it.
     fn new(schema: Arc<Schema>, generation: u64, rules: Rules, partitions: Partitions) -> Self {
         let followed = Followed::all(&schema);
         for base in followed.keys() {
@@ -132,7 +134,7 @@ impl Snapshot {
         self.followed.values().find(|followed| followed.has_view(view))
     }
 
-    /// The same without knowledge of where rows are.
+    /// The same without partition maps.
     pub(super) fn without_lists(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
@@ -143,10 +145,10 @@ impl Snapshot {
         }
     }
 
-    /// Where a table's rows are.
+    /// A table's partition map.
     ///
     /// # Errors
-    /// When the table is not there any more.
+    /// When the table no longer exists.
     pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
         self.partitions
             .get(&table.storage_id)
@@ -160,7 +162,7 @@ impl Snapshot {
         tables.find(|table| table.storage_id == id)
     }
 
-    /// Where the rows of the table of this number are, if there is one.
+    /// The partition map of the table of this number; `None` means that no such table exists.
     pub(crate) fn partitions_of(&self, table: StorageId) -> Option<&TablePartitions> {
         self.partitions.get(&table).map(Arc::as_ref)
     }
@@ -180,35 +182,36 @@ pub(crate) struct Catalog {
     pub(crate) host_id: Uuid,
     /// The secret of paging states.
     pub(crate) paging_key: [u8; 16],
-    /// How far each index is.
+    /// The build state of each index.
     pub(crate) indexes: Arc<Indexes>,
-    /// How far each materialized view is.
+    /// The build state of each materialized view.
     pub(crate) views: Arc<Indexes>,
-    /// What was recorded of views that are not begun with.
+    /// Records of views whose build has not started.
     view_records: std::sync::Mutex<BTreeMap<StorageId, Record>>,
     /// The locks of logical partitions.
     pub(crate) stripes: Arc<Stripes>,
-    /// Whether a change failed that may have been done: what is in force may not be what the store holds.
+    /// Whether the outcome of a failed change is unknown: the published catalog may differ from the stored one.
     is_in_doubt: AtomicBool,
-    /// Dates changes of the schema.
+    /// Gives timestamps to changes of the schema.
     timestamps: WriteClock,
-    /// The large logical partitions that were there when the catalog was opened.
+    /// The large logical partitions that were recorded when the catalog was opened.
     pub(crate) logical: Vec<Recorded>,
-    /// What tables may spend.
+    /// The throughput of tables and keyspaces.
     pub(crate) offers: Offers,
-    /// The tables that wait for physical partitions.
+    /// The tables whose physical partitions are still to be created.
     growth: SizeChange,
-    /// Logged batches of which a part may still be written.
+    /// Logged batches of which a part may not be written yet.
     pub(crate) pending: Arc<Pending>,
-    /// The number of the next record of the batch log: those before are done with, or were when the catalog was opened.
+    /// The number of the next record of the batch log: those before are complete, or existed when the catalog was
+    /// opened.
     next_batch: AtomicU64,
-    /// Held by the move of a physical partition that is at work.
+    /// Held by the current move of a physical partition.
     moving: Mutex<()>,
-    /// What is removed from stores in the background.
+    /// Rows and stores that are removed in the background.
     leftovers: Leftovers,
-    /// Runs what goes on in the background.
+    /// Runs background work.
     pub(crate) tasks: Tasks,
-    /// Adds the system tables that are not Cassandra's.
+    /// Adds the system tables that Cassandra does not have.
     define: fn(&mut Schema),
 }
 
@@ -218,25 +221,25 @@ impl std::fmt::Debug for Catalog {
     }
 }
 
-/// What only changes of the schema touch.
+/// State that only changes of the schema use.
 struct Changing {
     next_storage_id: StorageId,
     random: fastrand::Rng,
     clock_sequence: u16,
-    /// What is registered with the stores.
+    /// The derivations registered with the stores.
     derivations: Derivations,
-    /// The stores beside the main one, as they are recorded.
+    /// The recorded side stores.
     stores: leftovers::Recorded,
-    /// A move that may have been recorded.
-    unsure_move: Option<lift::MoveInDoubt>,
+    /// A move whose record is in doubt.
+    move_in_doubt: Option<lift::MoveInDoubt>,
 }
 
-/// What is known of the tables that a change of the schema makes.
+/// Properties of the tables that a change of the schema creates.
 #[derive(Clone, Copy)]
 struct NewTables {
-    /// How their partition keys find their places.
+    /// How their partition keys get their tokens.
     placement: Placement,
-    /// They stand for tables that were emptied, so that their indexes are complete.
+    /// They replace emptied tables, so their indexes are complete.
     is_emptied: bool,
 }
 
@@ -245,7 +248,7 @@ fn partitions_key(id: StorageId) -> Vec<u8> {
 }
 
 impl Catalog {
-    /// Takes an index into use, or begins or goes on with its build.
+    /// Takes an index into use, or starts or resumes its build.
     fn begin_index(
         &self,
         changing: &mut Changing,
@@ -274,17 +277,17 @@ impl Catalog {
         build.start(&self.tasks);
     }
 
-    /// What is in force now, to keep.
+    /// The published snapshot, as an owned handle.
     pub(crate) fn load_full(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// What is in force now.
+    /// The published snapshot, borrowed.
     pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.current.load()
     }
 
-    /// Makes a change of the schema: durable when it returns, and every later request sees it.
+    /// Changes the schema. The change is durable when this returns, and every later request sees it.
     ///
     /// # Errors
     /// When the intent is refused or the store fails; nothing has changed then.
@@ -369,10 +372,10 @@ impl Catalog {
         Ok(outcome)
     }
 
-    /// TRUNCATE: the table's rows get a new number in the store, those under the old one are removed behind.
+    /// TRUNCATE: the table's rows get a new number in the store; rows under the old one are removed in the background.
     ///
     /// # Errors
-    /// When the table is gone or the store fails.
+    /// When the table no longer exists or the store fails.
     pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
@@ -398,7 +401,7 @@ impl Catalog {
             .flat_map(|of| of.views_of(name));
         let views = views.map(|view| &view.table);
         let (mut old, mut next) = (Vec::new(), Schema::clone(&before));
-        // Its views are emptied with it.
+        // A view holds rows of its base table, so TRUNCATE empties it too.
         for emptied in std::iter::once(table).chain(views) {
             let numbers: Vec<StorageId> = emptied.storage_ids().collect();
             let id = changing.next_storage_id;
@@ -416,19 +419,19 @@ impl Catalog {
             Bytes::copy_from_slice(&next_id),
         );
         let tables = NewTables {
-            // It keeps its own.
+            // Not used: the table keeps its own placement.
             placement: Placement::Hash,
             is_emptied: true,
         };
         self.publish(&mut changing, &before, next, &old, tables, batch).await
     }
 
-    /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
-    /// until the change is published.
+    /// Makes a change durable that depends on what other stores hold. If that fails, its outcome is in doubt until the
+    /// change is published.
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
         let publication = Publication::begin(&self.is_in_doubt);
         let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
-        // Numbers that it gives are used in other stores, which must not know them longer than this one does.
+        // Other stores use the numbers that the change assigns, so it must be durable here before it is durable there.
         if recorded.is_ok() && !self.stores.is_one() {
             recorded = self.stores.make_durable(self.stores.main()).await;
         }
@@ -451,15 +454,15 @@ impl Catalog {
         self.clock.wall_seconds()
     }
 
-    /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
+    /// Whether the store may hold another catalog than the published one; then no write may use the published one.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.is_in_doubt.load(Ordering::Acquire)
     }
 
-    /// Refuses a write while it is in doubt which catalog holds.
+    /// Refuses a write while the outcome of a catalog change is in doubt.
     ///
     /// # Errors
-    /// [`Error::WriteFailure`] as long as that is so.
+    /// [`Error::WriteFailure`] while it is.
     pub(crate) fn refuse_in_doubt(&self, consistency: Consistency) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
@@ -471,12 +474,12 @@ impl Catalog {
         })
     }
 
-    /// The store that it is kept in, and those beside it.
+    /// The main store, which holds the catalog, and the side stores.
     pub(crate) const fn stores(&self) -> &Stores {
         &self.stores
     }
 
-    /// The store that it is kept in.
+    /// The store that holds the catalog.
     pub(crate) fn main(&self) -> &Store {
         self.stores.main()
     }
@@ -486,7 +489,7 @@ impl Catalog {
         pending::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Finds out what became of a change that failed, as soon as the store takes writes again.
+    /// Resolves a change in doubt, as soon as the store takes writes again.
     ///
     /// # Errors
     /// When it still does not.
@@ -501,12 +504,12 @@ impl Catalog {
         .await
     }
 
-    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; costs nothing where nothing is in doubt.
+    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; no-op if no change is in doubt.
     async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
         }
-        // Behind this, whatever was handed to the store before has been done or never will be.
+        // When this commit is done, every earlier one has been applied or never will be.
         commit(self.stores.main(), Batch::new()).await?;
         let durable = self.stores.make_durable(self.stores.main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
@@ -519,7 +522,7 @@ impl Catalog {
             .max(schema.storage_id_max().saturating_add(1));
         let current = self.current.load_full();
         for (id, list) in &current.partitions {
-            // What did not change keeps its accounts.
+            // Unchanged tables keep their accounts.
             if let Some(read) = partitions.get(id) {
                 let next = if read.epoch() == list.epoch() {
                     Arc::clone(list)
@@ -604,7 +607,7 @@ impl Catalog {
             self.growth.begin(table, self.clock.monotonic());
         }
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
-        // What is kept with the rows covers both schemas as long as a request may go by either.
+        // While requests may use either schema, rows keep the derivations of both.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         if !difference.is_empty() {
             self.stores.set_derivations(meanwhile);
@@ -648,8 +651,8 @@ impl Catalog {
     }
 }
 
-/// Carries out a change of the catalog to its end, also when the client goes away: between the record and the published snapshot
-/// it must not stop, or what is written meanwhile goes where the next start does not look.
+/// Runs a change of the catalog to its end, even if the client disconnects. Were it to stop between the record and the
+/// publication, requests would write by the old catalog, and the next start would read by the new one.
 async fn to_the_end<T: Send + 'static, E: From<Error> + Send + 'static>(
     tasks: &Tasks,
     change: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -666,7 +669,7 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
-/// Checks that no table or index of a schema has one of the numbers whose rows are removed: they would be lost.
+/// Checks that no table or index of a schema has a number whose rows are removed: they would be lost.
 fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), Broken> {
     if garbage.is_empty() {
         return Ok(());

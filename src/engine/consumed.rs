@@ -1,4 +1,4 @@
-//! How many request units were charged, by physical partition: counters that only rise, for the views that show them.
+//! Consumed request units by physical partition: monotonic counters, for the views that show them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::throughput::{PartitionRef, RequestUnits};
 
-/// Counters that are kept. When there are more, which only many splits bring about, those of single partitions begin anew; their
-/// tables' do not.
+/// Most counters. Beyond it, which takes many splits, the counters of single partitions begin again; those of their
+/// tables do not.
 const COUNTERS_MAX: usize = 65_536;
 
-/// In place of a partition's number: the units of all whose counters were given up.
+/// Instead of a partition's number: the units of all partitions whose counters were removed.
 const FORMER: u64 = u64::MAX;
 
 /// Millionths of a unit.
 type Counter = Arc<AtomicU64>;
 
-/// What was charged since the server started.
+/// Units charged since the server started.
 #[derive(Debug, Default)]
 pub(super) struct ConsumedUnits {
     counters: ArcSwap<HashMap<PartitionRef, Counter>>,
-    /// What was charged at all, metadata included.
+    /// All units, metadata included.
     total: AtomicU64,
 }
 
 impl ConsumedUnits {
-    /// Counts what was charged: `total` in all, and of it these millionths of a unit to physical partitions.
+    /// Adds charges: `total` in all, and the parts of it by physical partition, in millionths of a unit.
     pub(super) fn add(&self, total: u64, charges: impl Iterator<Item = (PartitionRef, u64)> + Clone) {
         self.total.fetch_add(total, Ordering::Relaxed);
         let counters = self.counters.load();
@@ -45,7 +45,7 @@ impl ConsumedUnits {
         }
     }
 
-    /// Makes the counters that `known` has not, and counts on those.
+    /// Adds the counters that `known` lacks, and counts on those.
     fn add_new(
         &self,
         charges: impl Iterator<Item = (PartitionRef, u64)> + Clone,
@@ -71,12 +71,12 @@ impl ConsumedUnits {
         }
     }
 
-    /// All that was charged, metadata included.
+    /// All units charged, metadata included.
     pub(super) fn total(&self) -> RequestUnits {
         units(self.total.load(Ordering::Relaxed))
     }
 
-    /// What was charged to a physical partition.
+    /// The units charged to a physical partition.
     pub(super) fn of(&self, partition: PartitionRef) -> RequestUnits {
         let counters = self.counters.load();
         units(
@@ -86,7 +86,7 @@ impl ConsumedUnits {
         )
     }
 
-    /// What was charged to each table, partitions that are no more included.
+    /// The units charged to each table, including partitions that no longer exist.
     pub(super) fn by_table(&self) -> HashMap<u32, RequestUnits> {
         let mut micros: HashMap<u32, u64> = HashMap::new();
         for (partition, counter) in self.counters.load().iter() {
@@ -98,7 +98,7 @@ impl ConsumedUnits {
             .collect()
     }
 
-    /// Forgets the tables of which `is_there` says no.
+    /// Removes the tables for which `is_there` returns false.
     pub(super) fn keep(&self, is_there: impl Fn(u32) -> bool) {
         self.counters.rcu(|counters| {
             let kept = counters.iter().filter(|(partition, _)| is_there(partition.table));

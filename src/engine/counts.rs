@@ -1,16 +1,16 @@
-//! What each physical partition holds, by counting.
+//! Sizes of physical partitions, by counting.
 //!
-//! A store knows what a table holds in all, not where on the ring it lies, and a few keys may have most of the rows. So who is to show
-//! what partitions hold has them counted before ([`Counts::count_small`]):
+//! A store knows the size of a table, not its distribution on the ring, and a few keys may have most of the rows. So
+//! views count partitions before they show them ([`Counts::count_small`]):
 //!
 //! ```text
 //! small tables      at once, whenever their stores were written to since
 //! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted, have grown or shrunk by half,
 //!                   or were written to and not counted for ten minutes
 //! ```
-//! Until then a larger table shows what was counted last, grown or shrunk as the table as a whole has, and by its part of the ring
-//! where its partitions are others since. Engines that only estimate (SlateDB) know by their tables where on the ring bytes lie, and
-//! reading them all would cost a bucket's requests: nothing is counted there.
+//! Until then a larger table shows its last count, scaled by the growth of the table as a whole, and by the part of the
+//! ring where its partitions have changed since. Engines that only estimate (SlateDB) know from their tables where on
+//! the ring bytes lie, and reading them all would cost a bucket's requests: nothing is counted there.
 //!
 //! **Bounds.** An entry for each table of several partitions, of some tens of bytes for each of these.
 
@@ -27,10 +27,10 @@ use crate::partition::store::{CommitSeq, Estimate};
 use crate::partition::{Hosted, KeySpan, Passed, StoreId, TablePartitions};
 use crate::schema::StorageId;
 
-/// Rows that are counted for one who asks, of all tables together.
+/// Rows that are counted for one view, in all tables together.
 const AT_ONCE_ROWS_MAX: u64 = 100_000;
 
-/// How old a count of a large table may be that was written to since.
+/// Longest age of a large table's count if the table was written to since.
 const AGAIN: Duration = Duration::from_secs(600);
 
 /// What was counted of all tables.
@@ -191,7 +191,7 @@ async fn count(list: &TablePartitions, table: StorageId, now: Duration) -> Resul
     Ok(Counted { at: now, places })
 }
 
-/// Shows each row of a partition, in order. Gives the commit that was looked at.
+/// Visits each row of a partition, in order. Returns the last commit that was visible.
 ///
 /// # Errors
 /// When the medium fails.
@@ -207,8 +207,8 @@ pub(super) async fn walk(
 }
 
 impl Counts {
-    /// Counts small tables now, before they are shown, and asks the next check of sizes to count larger ones. What cannot be counted is
-    /// shown by estimates.
+    /// Counts small tables now, before they are shown, and requests larger ones from the next check of sizes. A table
+    /// that cannot be counted is shown by estimates.
     pub(super) async fn count_small(&self, snapshot: &Snapshot) {
         let now = self.clock.monotonic();
         let mut left = self.at_once_rows_max;
@@ -236,7 +236,7 @@ impl Counts {
         }
     }
 
-    /// Counts a table's partitions, for itself and for who is to show them.
+    /// Counts a table's partitions, for the caller and for views.
     ///
     /// # Errors
     /// When the medium fails.
@@ -246,7 +246,7 @@ impl Counts {
         Ok(counted)
     }
 
-    /// Counts the larger tables that were shown since the last check, and forgets those that are gone.
+    /// Counts the larger tables that were shown since the last check, and removes those that no longer exist.
     ///
     /// # Errors
     /// When the medium fails.
@@ -273,7 +273,7 @@ impl Counts {
         Ok(())
     }
 
-    /// What each physical partition of a table holds, in order, by the last count where there was one.
+    /// The sizes of a table's physical partitions, in order, by the last count if there is one.
     pub(super) fn held(&self, list: &TablePartitions, table: StorageId) -> Vec<Estimate> {
         let partitions = list.all().iter();
         match self.of(table) {

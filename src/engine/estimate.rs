@@ -1,9 +1,9 @@
-//! What a command would be charged and which way it would take, without carrying it out.
+//! The estimated charge and access path of a command, without executing it.
 //!
-//! **What the estimate knows.** How many rows a table has and how large they are on average, as the store counts them; what lies in
-//! the partitions that are named, and which entries an index has, by walking them up to [`COUNTED_MAX`]. It takes writes of rows
-//! for writes of new ones (updates for changes), and a limit for reached by the first rows looked at. The request itself is
-//! charged exactly, whatever was estimated.
+//! **Sources of the estimate.** The store's counts of a table's rows and their average size. The contents of
+//! the named partitions, and the entries of an index, by walking them up to [`COUNTED_MAX`]. Writes count
+//! as writes of new rows (updates as changes), and a limit as reached by the first rows scanned. The request itself is
+//! charged exactly, whatever the estimate was.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -24,28 +24,28 @@ use crate::throughput::{Charges, PartitionRef};
 /// Rows or entries that are walked to count them.
 const COUNTED_MAX: usize = 1000;
 
-/// The way that a read would take, and its price.
+/// The access path of a read, and its price.
 #[derive(Clone, Debug)]
 pub struct ReadEstimate {
-    /// Which index leads to its rows.
+    /// The index that finds its rows.
     pub index: IndexUse,
-    /// What it would be charged.
+    /// Its estimated charge.
     pub charges: Charges,
-    /// It may be charged more, because counting ended.
+    /// Whether the charge may be higher, because the walk ended at its limit.
     pub at_least: bool,
-    /// Whether rows are looked up by their whole keys, so that there is no cheaper way.
+    /// Whether rows are read by their whole keys, so that no cheaper path exists.
     pub looks_up: bool,
     /// Physical partitions that it would visit.
     pub visited: usize,
-    /// Physical partitions of its table; 0: the server itself makes the rows.
+    /// Physical partitions of its table; 0 means that the server itself makes the rows.
     pub partitions: usize,
 }
 
-/// How many there are of something.
+/// A count, exact or a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Count {
     number: u64,
-    /// Counting ended there.
+    /// Whether the walk ended at its limit.
     at_least: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Estimator<'a> {
 }
 
 impl Estimator<'_> {
-    /// The way and the price of a read; `limits` are those of its page.
+    /// The access path and the price of a read; `limits` are those of its page.
     pub(super) async fn read(self, request: &Request<'_>, read: &Read, limits: &Limits) -> Result<ReadEstimate, Error> {
         if system::is_local(&read.table.keyspace) {
             let mut charges = self.ledger.estimated(request.consistency());
@@ -88,7 +88,7 @@ impl Estimator<'_> {
         })
     }
 
-    /// What a read would be charged, and whether it may be more because counting ended.
+    /// The charge of a read, and whether it may be higher because the walk ended at its limit.
     async fn charges(
         self,
         request: &Request<'_>,
@@ -146,7 +146,7 @@ impl Estimator<'_> {
         ))
     }
 
-    /// What writes would be charged.
+    /// The charge of writes.
     pub(super) fn writes(self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
         let mut charges = self.ledger.estimated(request.consistency());
         for write in writes {
@@ -201,7 +201,7 @@ fn rows_looked_up(read: &Read) -> usize {
     keys.saturating_mul(rows)
 }
 
-/// Adds what a write would be charged.
+/// Adds the charge of one write.
 fn estimate_write(request: &Request<'_>, write: &Write, charges: &mut Charges) -> Result<(), Error> {
     let partitions = request.snapshot.partitions(&write.table)?;
     for partition_key in &write.partition_keys {

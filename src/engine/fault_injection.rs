@@ -1,13 +1,13 @@
-//! What a fault plan does to statements, and how a consistency level meets replicas that are not all alive.
+//! Effects of a fault plan on statements, and consistency levels when replicas are down.
 //!
-//! Nothing of this is consulted while [`Nodes::is_quiet`]: then every replica is alive, none lags, and any level is honoured.
+//! Nothing here runs while [`Nodes::is_quiet`]: then every replica is alive, none lags, and any level is met.
 //!
-//! A read: replicas are counted; a decision of the plan is carried out (wait, split, refuse); replicas are counted again, since
-//! a node may have died meanwhile; at ONE a follower that lags may give an earlier moment. A write: the same, and once more right
-//! before the commit ([`admit_writes`]); a timeout after applying is told when all is done.
+//! A read: replicas are counted; the plan's decision is applied (wait, split, refuse); replicas are counted again,
+//! since a node may have died meanwhile; at ONE a lagging follower may give an earlier moment. A write: the same, and
+//! once more right before the commit ([`admit_writes`]); a timeout after applying is returned after the write is done.
 //!
-//! Reads that use an index are answered by a replica that does not lag: an index may have been built since the moment that one
-//! that lags shows.
+//! A replica without lag answers reads that use an index: the index may have been built since the moment that a lagging
+//! replica shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::profile::Rules;
 use crate::schema::{Table, system};
 use crate::throughput::activity_id;
 
-/// What is told of a read or write that is made to time out.
+/// The counts in a planned timeout of a read or write.
 #[derive(Clone, Copy)]
 enum Kind {
     Read,
@@ -65,7 +65,7 @@ fn places<'a>(modifications: &[Routed<'a>]) -> Vec<Place<'a>> {
     places
 }
 
-/// Whether replicas are alive for what is about to be written. One load while nothing is disturbed.
+/// Checks that enough replicas are alive for a write. One load while no plan is active.
 ///
 /// # Errors
 /// [`Error::Unavailable`].
@@ -74,7 +74,7 @@ pub(super) fn admit_writes(nodes: &Nodes, modifications: &[Routed<'_>], request:
         return Ok(());
     }
     for place in places(modifications) {
-        // The server's own tables that are stored as users' are: nothing goes wrong there.
+        // Server tables stored as users' tables are exempt from faults.
         if system::is_name(place.keyspace) {
             continue;
         }
@@ -120,7 +120,7 @@ fn timeout(kind: Kind, consistency: Consistency, replicas: u32, counts: &Counts)
     }
 }
 
-/// Carries out the fault plan on statements.
+/// Applies the fault plan to statements.
 #[derive(Clone, Copy)]
 pub(super) struct FaultInjector<'a> {
     pub(super) nodes: &'a Nodes,
@@ -129,7 +129,7 @@ pub(super) struct FaultInjector<'a> {
 }
 
 impl FaultInjector<'_> {
-    /// A read before it begins, while not all is quiet: the moments at which it sees its stores.
+    /// Applies the plan before a read, while a plan is active. Returns the moments at which the read sees its stores.
     pub(super) async fn inject_read_fault(
         self,
         request: &Request<'_>,
@@ -185,7 +185,7 @@ impl FaultInjector<'_> {
             return Err(error);
         }
         if let Some(Outcome::TimeoutAfter(counts)) = &ordered.decision.outcome {
-            // A read leaves nothing behind, so before and after are the same.
+            // A read has no effects, so a timeout before and one after it are the same.
             return Err(timeout(Kind::Read, consistency, self.nodes.set_size(), counts));
         }
         let is_at_one =
@@ -201,7 +201,8 @@ impl FaultInjector<'_> {
         Ok(ReadView::lagging(overrides.collect()))
     }
 
-    /// A write before it begins, while not all is quiet: the error that is to be told when it is done, if any.
+    /// Applies the plan before a write, while a plan is active. Returns the error to return after the write is done, if
+    /// any.
     pub(super) async fn inject_write_fault(
         self,
         request: &Request<'_>,
@@ -256,7 +257,7 @@ impl FaultInjector<'_> {
         })
     }
 
-    /// TRUNCATE asks for every replica of every partition, as in Cassandra.
+    /// TRUNCATE requires every replica of every partition, as in Cassandra.
     pub(super) fn admit_truncate(self, table: &Table, partitions: &TablePartitions) -> Result<(), Error> {
         if self.nodes.is_quiet() {
             return Ok(());
@@ -267,14 +268,14 @@ impl FaultInjector<'_> {
         Ok(())
     }
 
-    /// How the plan lets a request end before anything is done.
+    /// The error with which the plan ends a request before any work.
     async fn refusal(self, ordered: &Ordered, kind: Kind, consistency: Consistency) -> Option<Error> {
         match ordered.decision.outcome.as_ref()? {
             Outcome::Drop { held_ms } => {
                 self.nodes.hold(ordered, *held_ms).await;
                 Some(timeout(kind, consistency, self.nodes.set_size(), &Counts::default()))
             }
-            // The activity is the request's number: told in the same words every time a plan is run.
+            // The activity is the request's number, so that every run of a plan has the same text.
             Outcome::Throttle { retry_after_ms } => {
                 let retry_after = Duration::from_millis(*retry_after_ms);
                 Some(Error::Throttled {
@@ -296,7 +297,7 @@ impl FaultInjector<'_> {
         }
     }
 
-    /// What is told of a read or write that is made to fail.
+    /// The planned failure of a read or write.
     fn failure(self, kind: Kind, consistency: Consistency) -> Error {
         match kind {
             Kind::Read => Error::ReadFailure {
@@ -315,7 +316,7 @@ impl FaultInjector<'_> {
         }
     }
 
-    /// Splits a physical partition while a request holds the list with it: before a key, or in the middle.
+    /// Splits a physical partition while a request still holds its partition map: before a key, or in the middle.
     async fn split_under(
         self,
         table: &Table,

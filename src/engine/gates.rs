@@ -1,5 +1,5 @@
-//! Every check of a request, in the order in which requests pass them. A new check is a line in its phase. What is checked before there
-//! is a command (phases 1 and 2, and what a plan tells in phase 3) is in `cql::gates`.
+//! Every check of a request, in the order in which requests pass them. A new check is a line in its phase. Checks made
+//! before there is a command (phases 1 and 2, and those on the plan in phase 3) are in `cql::gates`.
 //!
 //! ```text
 //! phase          decides by                      SELECT                  INSERT UPDATE DELETE BATCH     TRUNCATE            schema changes
@@ -15,11 +15,12 @@
 //! 6 told after   what was decided before,                                [`told_after`]
 //!                although the work was done
 //! ```
-//! A phase never uses what a later one learns, so a request that fails early costs little. Each check is a static call that
-//! decides by its arguments; the mechanism (a threshold, a budget, a replica set) lives in its own file and knows nothing of the order.
+//! A phase never uses what a later one computes, so a request that fails early costs little. Each check is a static
+//! call that decides by its arguments. Its mechanism (a threshold, a budget, a replica set) lives in its own file and
+//! does not know the order.
 //!
-//! Elsewhere: what the planner refuses (it decides by names and types alone), what a conditional write learns from the rows that it
-//! reads (`write::condition`), and what a store refuses because of the row that it merges into (`storage::judge_row`).
+//! Elsewhere: refusals of the planner (it decides by names and types alone), of a conditional write by the rows that it
+//! reads (`write::condition`), and of a store by the row that it merges into (`storage::judge_row`).
 
 use super::refusal::LevelRefusal;
 use std::sync::Arc;
@@ -54,19 +55,19 @@ pub(super) struct Gates<'a> {
     pub(super) rules: &'a Rules,
     pub(super) nodes: &'a Nodes,
     pub(super) admission: &'a Admission,
-    /// Whether the disk has less room than its reserve.
+    /// Whether the disk has less free space than its reserve.
     pub(super) is_disk_short: bool,
 }
 
 // 3. Bound: values and options of the request.
 
-/// How a read is carried out.
+/// The options of a read that passed its checks.
 pub(super) struct ReadPass {
-    /// Rows of its page; `None`: all in one.
+    /// Rows of its page; `None` means all in one page.
     pub(super) page_rows: Option<u32>,
 }
 
-/// A read; `page_rows` of a page are asked for.
+/// Checks a read for which the client requests pages of `page_rows` rows.
 pub(super) fn read(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -102,12 +103,12 @@ fn serial_of_one_partition(select: &Read, consistency: Consistency, page_rows: O
     Ok(())
 }
 
-/// A bound batch: how many members it may have.
+/// Checks the number of members of a bound batch.
 pub(super) fn members(gates: Gates<'_>, batch: &Batch) -> Result<(), Error> {
     gates.limits.check_operations(batch.modifications.len())
 }
 
-/// A bound modification: its keys, and where its table's rows are.
+/// Checks the keys of a bound modification and finds the partition of its rows.
 pub(super) fn route<'a>(
     gates: Gates<'_>,
     request: &'a Request<'_>,
@@ -122,7 +123,7 @@ pub(super) fn route<'a>(
     })
 }
 
-/// All modifications of a request together; `table`: one of those written to, a counter table where there is one.
+/// Checks all modifications of a request together; `table` is one of their tables, a counter table if there is one.
 pub(super) fn write(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -140,7 +141,7 @@ pub(super) fn write(
         levels::counter(consistency, table)?;
     }
     if write_kind == WriteKind::Simple {
-        // Not of batches: Cassandra writes one without conditions at SERIAL.
+        // Not batches: Cassandra writes a batch without conditions at SERIAL.
         levels::unconditional(consistency)?;
     }
     for one in routed {
@@ -158,7 +159,7 @@ pub(super) fn write(
     })
 }
 
-/// The tables that the server itself fills, which have no partitions, cannot be written to.
+/// Refuses writes to tables that the server itself fills; they have no partitions.
 ///
 /// # Errors
 /// [`Error::NotModifiable`].
@@ -171,7 +172,7 @@ pub fn refuse_system(table: &Table) -> Result<(), Error> {
     Ok(())
 }
 
-/// A TRUNCATE.
+/// Checks a TRUNCATE.
 pub(super) fn truncate(gates: Gates<'_>, table: &Table) -> Result<(), Error> {
     refuse_system(table)?;
     Ok(gates.guardrails.truncate()?)
@@ -179,7 +180,7 @@ pub(super) fn truncate(gates: Gates<'_>, table: &Table) -> Result<(), Error> {
 
 // 4. Admission: may wait.
 
-/// The answer of a SELECT: the budget of reads of the schema, and memory where the answer is known to be large.
+/// Admits the answer of a SELECT: the budget of reads of the schema, and memory where the answer is known to be large.
 pub(super) async fn admit_answer(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -193,7 +194,8 @@ pub(super) async fn admit_answer(
     room.need(content_bytes_ahead, 0)
 }
 
-/// A SELECT: the fault plan and its replicas, then request units. Gives the moments at which it sees its stores.
+/// Admits a SELECT: the fault plan and its replicas, then request units. Returns the moments at which it reads its
+/// stores.
 pub(super) async fn admit_read(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -204,7 +206,7 @@ pub(super) async fn admit_read(
     let view = if gates.nodes.is_quiet() {
         ReadView::default()
     } else {
-        // Boxed, since it is rare: every request's future would be as large.
+        // Boxed, since it is rare and would make every request's future larger.
         Box::pin(disturbance(gates).inject_read_fault(request, select, partitions)).await?
     };
     let mut concerned = Concerned::default();
@@ -215,8 +217,8 @@ pub(super) async fn admit_read(
     Ok(view)
 }
 
-/// A write: the disk's reserve, the fault plan and replicas, then request units of all physical partitions that are written to. Gives what the fault
-/// plan answers after the write is done ([`told_after`]).
+/// Admits a write: the disk's reserve, the fault plan and replicas, then request units of all physical partitions that
+/// it writes. Returns the fault plan's answer for after the write ([`told_after`]).
 pub(super) async fn admit_write(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -243,7 +245,7 @@ pub(super) async fn admit_write(
     Ok(told_after)
 }
 
-/// A disk with less room than its reserve takes deletions only.
+/// Refuses all but deletions on a disk with less free space than its reserve.
 #[cold]
 fn keep_reserve(routed: &[Routed<'_>], write: &WriteRequest) -> Result<(), Error> {
     if routed.iter().all(|one| one.modification.kind == WriteVerb::Delete) {
@@ -256,17 +258,17 @@ fn keep_reserve(routed: &[Routed<'_>], write: &WriteRequest) -> Result<(), Error
     })
 }
 
-/// A TRUNCATE: the budget of changes, then every replica, as in Cassandra.
+/// Admits a TRUNCATE: the budget of changes, then every replica, as in Cassandra.
 pub(super) async fn admit_truncate(gates: Gates<'_>, request: &Request<'_>, table: &Table) -> Result<(), Error> {
     admit_change(gates, request).await?;
-    // Tables without partitions are the server's own, which truncating refuses itself.
+    // The server's own tables have no partitions; the truncation itself refuses them.
     match request.snapshot.partitions(table) {
         Ok(partitions) => disturbance(gates).admit_truncate(table, partitions),
         Err(_) => Ok(()),
     }
 }
 
-/// A change of the schema: the budget of such.
+/// Admits a change of the schema: its budget.
 pub(super) async fn admit_change(gates: Gates<'_>, request: &Request<'_>) -> Result<(), Error> {
     let work = Work::Write(WriteKind::Simple);
     gates.admission.admit_metadata(request, work).await
@@ -282,19 +284,19 @@ const fn disturbance(gates: Gates<'_>) -> FaultInjector<'_> {
 
 // 5. Staged: sizes are known. Under the locks of a write where it has any, inside the gates of its physical partitions.
 
-/// Enough replicas are alive for what is about to be read and judged, and again for what is about to be committed.
+/// Checks that enough replicas are alive, before the reads of a condition and again before the commit.
 pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
     fault_injection::admit_writes(nodes, modifications, request)
 }
 
-/// How long what is written lives.
+/// Checks the lifetime of written cells.
 pub(super) fn lifetime(limits: &SizeLimits, table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
     limits.check_ttl(ttl_seconds)?;
     refuse_overflow(table, ttl_seconds, now_seconds)
 }
 
-/// A row that is written, together with what is stored of it. `bytes_together` gets the limit, so that it need not merge what cannot
-/// pass it.
+/// Checks a written row merged with the stored one. `bytes_together` gets the limit, so that it need not merge rows
+/// that are surely below it.
 pub(super) async fn row(
     limits: &SizeLimits,
     request: &WriteRequest,
@@ -308,7 +310,8 @@ pub(super) async fn row(
     }
 }
 
-/// All modifications of a request without conditions. Gives a warning about a large batch. `size`: what is measured of it.
+/// Checks all modifications of a request without conditions. Returns a warning about a large batch. `size` is the
+/// measured batch.
 pub(super) fn staged(
     nodes: &Nodes,
     modifications: &[Routed<'_>],
@@ -326,7 +329,8 @@ pub(super) fn staged(
     Ok(warning)
 }
 
-/// What is about to be committed: bytes of the request, then of each logical partition. What is given back lives until the commit.
+/// Checks the bytes of a request about to be committed, then those of each logical partition. The result lives until
+/// the commit.
 pub(super) async fn commit(
     limits: &SizeLimits,
     logical: &Arc<LogicalPartitions>,
@@ -340,7 +344,7 @@ pub(super) async fn commit(
 
 // 6. Told after.
 
-/// The error that the fault plan answers a write with although it was done.
+/// The error that the fault plan returns for a write although it was executed.
 pub(super) fn told_after(planned: Option<Error>) -> Result<(), Error> {
     planned.map_or(Ok(()), Err)
 }

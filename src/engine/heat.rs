@@ -1,12 +1,12 @@
-//! Heat: physical partitions of which too much is asked are split, and the keys asked most are shown.
+//! Load: physical partitions with too many requests are split, and the hot partition keys are shown.
 //!
-//! Every statement's charges are added to the heat of the physical partitions that served it and to the counters of its keys
-//! ([`super::meter`]). [`split_hot`], called now and then by a background task, splits
-//! what has stayed hot where its load is halved. Merging what is quiet again is part of the check of sizes (partitions.rs).
+//! Every statement's charges are added to the load of the physical partitions that served it and to the counters of its
+//! keys ([`super::meter`]). [`split_hot`], called periodically by a background task, splits partitions that stayed hot,
+//! where their load is halved. The check of sizes (partitions.rs) merges quiet ones.
 //!
-//! Tables with throughput of their own, or of their keyspace, are left alone: their budget is divided evenly over their partitions, so that
-//! a split would halve what the hot range may use. Theirs are split when their throughput needs it, as in Cosmos; in the `cosmos`
-//! profile, where every table has throughput, nothing else splits.
+//! Tables with throughput of their own, or of their keyspace, are exempt: their budget is divided evenly over their
+//! partitions, so a split would halve what the hot range may use. Theirs are split when their throughput needs it, as
+//! in Cosmos. In the `cosmos` profile, where every table has throughput, nothing else splits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use super::partitions::{Repartitioned, split};
 use crate::partition::{HeatLimits, Hosted, KeyBound, Placement};
 use crate::schema::{Table, system};
 
-/// Physical partitions beyond which heat splits a table no more.
+/// Number of physical partitions from which load no longer splits a table.
 const PARTITIONS_MAX: usize = 256;
 
-/// Looks at what has been asked of each physical partition since the last look, and splits those that have stayed hot. Requests do
+/// Checks the load of each physical partition since the last check, and splits those that stayed hot. Requests do
 /// not wait for it; it may stop anywhere.
 ///
 /// # Errors
-/// When the medium fails; what was changed before stays so.
+/// When the medium fails; changes made before remain.
 pub(super) async fn split_hot(
     catalog: &Arc<Catalog>,
     is_cosmos: bool,
@@ -36,7 +36,7 @@ pub(super) async fn split_hot(
     for table in snapshot.schema.stored_tables() {
         let list = snapshot.partitions(table)?;
         for partition in list.all() {
-            // Each is looked at, so that its rate is known; few are hot.
+            // Every partition is checked, so that its rate is known; few are hot.
             let is_hot = partition.heat.look(now, limits);
             if !is_hot || is_cosmos || !may_split(&snapshot, table) || list.all().len() >= PARTITIONS_MAX {
                 continue;
@@ -71,7 +71,7 @@ pub(super) async fn split_hot(
     Ok(done)
 }
 
-/// Where the load of a physical partition is halved; `None`: one key has nearly all of it.
+/// The bound at which the load of a physical partition is halved; `None` means that one key has nearly all of it.
 fn middle(partition: &Hosted) -> Option<KeyBound> {
     let middle = match partition.placement() {
         Placement::Hash => partition.heat.middle().map(KeyBound::at_token),
@@ -83,7 +83,7 @@ fn middle(partition: &Hosted) -> Option<KeyBound> {
     middle.filter(|at| at > partition.span.start())
 }
 
-/// Whether heat may split a table.
+/// Whether load may split a table.
 fn may_split(snapshot: &Snapshot, table: &Table) -> bool {
     let keyspace = snapshot.schema.keyspaces.get(&table.keyspace);
     let is_provisioned =

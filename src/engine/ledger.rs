@@ -1,10 +1,10 @@
-//! The ledger: what statements cost, paid and recorded in one place.
+//! The ledger: charges of statements, settled and recorded in one place.
 //!
-//! A statement's [`Charges`] are gathered while it runs, by reads as rows are accepted ([`super::read::sink`]) and by writes when their
-//! commit reports what became of rows ([`super::write`]). Budgets, heat, hot keys and the request log learn of them from
-//! [`Ledger::settle`] and from nothing else.
+//! A statement's [`Charges`] grow while it runs: reads add to them as rows are accepted ([`super::read::sink`]), and
+//! writes when their commit reports the outcome of each row ([`super::write`]). Budgets, load, hot keys and the request
+//! log get them from [`Ledger::settle`] alone.
 //!
-//! A statement that failed is charged what it did until then. One that could not be planned or bound did nothing.
+//! A failed statement is charged for its work up to the failure. One that could not be planned or bound did no work.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::throughput::{Charges, Coefficients, Stage};
 /// Prices, budgets and the meter.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// What operations cost, in request units.
+    /// Prices of operations, in request units.
     pub(super) prices: Coefficients,
-    /// Profile and account, which decide how many replicas a read asks.
+    /// Profile and account, which determine how many replicas a read queries.
     pub(super) rules: Rules,
     pub(super) admission: Admission,
     pub(super) meter: Arc<Meter>,
@@ -39,13 +39,13 @@ impl Ledger {
         Charges::with_keys(self.prices, read_factor, key_weight)
     }
 
-    /// Empty charges at the same prices, for an estimate that nothing pays for.
+    /// Empty charges at the same prices, for an estimate that is not charged to any budget.
     pub(crate) fn estimated(&self, consistency: Consistency) -> Charges {
         Charges::new(self.prices, self.read_factor(consistency))
     }
 
-    /// How many replicas a read asks. An account of Cosmos with strong or bounded consistency asks two, at twice the price, unless the
-    /// request asks for one.
+    /// How many replicas a read queries. An account of Cosmos with strong or bounded consistency queries two, at twice
+    /// the price, unless the request's level is ONE.
     fn read_factor(&self, consistency: Consistency) -> u32 {
         let asks_two = self.rules.profile.is_cosmos()
             && self.rules.account.consistency.reads_two()
@@ -53,7 +53,8 @@ impl Ledger {
         if asks_two { 2 } else { 1 }
     }
 
-    /// Settles an executed statement, successful or not. `notes`: what a trace tells of the charges, where the request is traced.
+    /// Settles an executed statement, successful or not. `notes` gets the trace of the charges, if the request is
+    /// traced.
     pub(super) fn settle(
         &self,
         request: &Request<'_>,
@@ -78,7 +79,7 @@ impl Ledger {
     }
 }
 
-/// What a trace says of charges.
+/// The trace of charges.
 fn note(charges: &mut Charges) -> String {
     let stages = Stage::ALL.map(|stage| (stage.name(), charges.of(stage)));
     let stages: Vec<String> = stages

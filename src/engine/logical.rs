@@ -1,10 +1,11 @@
-//! How large logical partitions are, and the limit that none may pass.
+//! Sizes of logical partitions, and the limit that none may exceed.
 //!
-//! What an ordinary partition holds is never asked. Writes fill [`Gauges`]; the partition that fills one is counted, and if it holds
-//! an eighth of the limit it is watched from then on: its size is what was counted plus what has been written since. Commits tell what
-//! became of rows; where they do not (SlateDB writes without looking), and of index entries, all that was written is added, which is
-//! never too little, since a row merged of two is no longer than both. Where that would pass the limit though little of it is certain,
-//! the partition is counted again before anything is refused, so that writing the same rows over and over refuses nothing.
+//! The size of an ordinary partition is never computed. Writes fill [`Gauges`]; the partition that fills one is
+//! counted, and if it holds an eighth of the limit it is watched from then on: its size is the count plus what has been
+//! written since. Commits report how rows changed. Where they do not (SlateDB writes without reading), and for index
+//! entries, all written bytes are added. That is never too little, since a row merged of two is no longer than both.
+//! Where the sum would exceed the limit though little of it is certain, the partition is counted again before a write
+//! is refused, so that repeated writes of the same rows are not refused.
 //!
 //! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they would pass the limit;
 //! its commit makes them certain. Deletions are never refused. After one, or after a while, the next write that would be refused has the
@@ -59,16 +60,16 @@ pub(super) use self::record::{RECORD, decode};
 use self::record::{encode, long_key, short_key};
 use self::size::{Size, Verdict, percent, quick_bytes};
 
-/// Partitions that are watched at once; of more, the largest.
+/// Most partitions that are watched at once: the largest.
 const WATCHED_MAX: usize = 1024;
 
-/// Partitions that are not watched and shown nevertheless: the largest that were counted.
+/// Most partitions that are shown without being watched: the largest that were counted.
 const SEEN_MAX: usize = 64;
 
 /// Part of the limit from which a partition is watched: an eighth.
 const WATCHED_DIVISOR: u64 = 8;
 
-/// What fills a gauge at first.
+/// The bytes that fill a gauge at first.
 const GAUGE_BYTES: u64 = 1 << 20;
 
 /// A full partition is not counted again sooner, nor sooner than this many times what counting took.
@@ -90,7 +91,7 @@ pub(crate) struct Weight {
     pub(crate) row_bytes: u64,
     /// Keys and values of the index entries that follow from them.
     pub(crate) entry_bytes: u64,
-    /// Only deletes: is never refused.
+    /// Whether it only deletes; such a write is never refused.
     pub(crate) deletes: bool,
 }
 
@@ -133,13 +134,13 @@ struct OnItsWay {
     after_bytes: u64,
 }
 
-/// What was admitted; its bytes are on their way until this is dropped.
+/// An admitted write; its bytes are in flight until this is dropped.
 #[derive(Default)]
 pub(crate) struct Admitted {
     on_their_way: Vec<OnItsWay>,
-    /// What the client is told.
+    /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
-    /// What is to be written with the write.
+    /// Records to write in the same commit.
     pub(crate) records: Vec<(Vec<u8>, Bytes)>,
 }
 
@@ -149,7 +150,7 @@ impl Admitted {
         !self.on_their_way.is_empty()
     }
 
-    /// What the commit made of a row, where the store has looked: its bytes before and after.
+    /// Records the size of a row before and after the commit, where the store has read it.
     pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
         if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
@@ -163,7 +164,7 @@ impl Drop for Admitted {
         for way in &self.on_their_way {
             let mut size = lock(&way.watched.size);
             size.in_flight = size.in_flight.saturating_sub(way.bytes);
-            // A count that began meanwhile may or may not have seen the write; it is left as it was added.
+            // A concurrent count may or may not have seen the write, so its bytes stay as they were added.
             if (way.before_bytes, way.after_bytes) == (0, 0) || size.counts_begun != way.counts_begun {
                 continue;
             }
@@ -288,10 +289,10 @@ impl LogicalPartitions {
         !watched.is_empty() && watched.contains_key(&place())
     }
 
-    /// Asks before a write is made. What is given back must live until it is.
+    /// Requests admission of a write. The caller keeps the result until the write is committed.
     ///
     /// # Errors
-    /// When a logical partition would pass its limit, or cannot be counted; then nothing may be written.
+    /// When a logical partition would exceed its limit, or cannot be counted; then nothing may be written.
     pub(crate) async fn admit(self: &Arc<Self>, weights: &[Weight], now_seconds: i64) -> Result<Admitted, Error> {
         let mut admitted = Admitted::default();
         for weight in weights {
@@ -455,7 +456,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// Keeps a partition's size from now on.
+    /// Watches a partition's size from now on.
     async fn watch(self: &Arc<Self>, weight: &Weight, bytes: u64) {
         let place = weight.place().apart();
         lock(&self.seen).remove(&place);
@@ -483,7 +484,8 @@ impl LogicalPartitions {
         }
     }
 
-    /// What records that a partition holds so many bytes. `None`: its key is too long for a record, and it is counted anew after a start.
+    /// The record of a partition's size. `None` means that its key is too long for a record; it is counted again after
+    /// a start.
     fn record(&self, place: &Place, is_ordered: bool, bytes: u64) -> Option<(Vec<u8>, Bytes)> {
         let watched = self.watched.load();
         let mut others = watched.keys().filter(|other| other.key != place.key);
@@ -531,7 +533,7 @@ impl LogicalPartitions {
             let token = weight.partition.token(&weight.key);
             let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key)?;
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
-            // Of a partition that is being moved nothing is swept: the writer waits no longer, and what is there counts.
+            // A partition that is being moved is not swept: the writer waits no longer, and expired rows count.
             let swept = sweep_partition(&weight.partition, sweep).await;
             swept.map_err(|error| storage_read(&error))?;
         }
@@ -547,10 +549,10 @@ impl LogicalPartitions {
         let now = self.clock.monotonic();
         let mut size = lock(&watched.size);
         size.counted = bytes;
-        // What was on its way then may or may not have been counted.
+        // Writes in flight then may or may not have been counted.
         size.added = size.added.saturating_sub(before.added).saturating_add(before.in_flight);
         size.is_known = true;
-        // What was told is told again when it grows again.
+        // Warnings are repeated when it grows again.
         let reached = self.cap.map_or(0, |cap| percent(bytes, cap));
         size.logged_percent = size.logged_percent.min(reached);
         size.counts += 1;
@@ -559,7 +561,7 @@ impl LogicalPartitions {
         Ok(())
     }
 
-    /// Forgets partitions of tables that are gone. Gives the keys of their records.
+    /// Removes partitions of tables that no longer exist. Returns the keys of their records.
     pub(crate) fn keep(&self, is_there: impl Fn(StorageId) -> bool) -> Vec<Vec<u8>> {
         lock(&self.seen).retain(|place, _| is_there(place.table));
         let watched = self.watched.load();
@@ -580,7 +582,7 @@ impl LogicalPartitions {
             .collect()
     }
 
-    /// Forgets the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
+    /// Removes the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
     pub(super) async fn forget_dropped(&self, schema: &Schema, main: &Store) {
         let there: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
         let gone = self.keep(|id| there.contains(&id));
@@ -597,7 +599,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// The largest partitions that are known, the largest first.
+    /// The largest known partitions, the largest first.
     pub(crate) fn largest<'a>(
         &self,
         table: impl Fn(StorageId) -> Option<(&'a Table, Placement)>,
@@ -629,7 +631,7 @@ impl LogicalPartitions {
     }
 }
 
-/// What Cosmos says of a write to a full partition.
+/// Cosmos's error for a write to a full partition.
 fn full(cap: u64) -> Error {
     Error::PartitionFull { bytes_max: cap }
 }

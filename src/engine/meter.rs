@@ -1,18 +1,20 @@
-//! The meter: what statements were charged, told to everybody who counts it: counters by physical partition, heat, hot keys and the
-//! request log.
+//! The meter: records the charges of statements with all their consumers, which are the counters by physical partition,
+//! load, hot keys and the request log.
 //!
 //! ```text
-//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog     one lock, few shared counters a turn
-//!                    └───→ HotKeys, of the few requests that are counted there
+//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog one lock, few
+//! shared counters a turn
+//!                    └───→ HotKeys, of the few sampled requests
 //! ```
-//! A request is to cost next to nothing for being metered. So while a connection's turn goes on ([`turn`]) what is charged stands on a
-//! sheet of the thread's own, and goes where all threads look before the turn's answers are written: who has an answer finds it
-//! counted. Outside a turn it goes there at once. Who reads counters or the log in the middle of a turn settles its own sheet first.
+//! Metering must cost a request next to nothing. So during one poll of a connection ([`turn`]) its charges are added to
+//! a sheet of the thread. The sheet is merged into the shared counters before the answers of the poll are written: a
+//! client with an answer finds it counted. Outside a poll it is merged at once. A reader of counters or the log during
+//! a poll settles its own sheet first.
 //!
-//! Heat is told of the tokens that were asked for as finely as it keeps them: requests of [`Heat::TOGETHER`] units are noted at the
-//! token of the last of them, several such at once.
+//! Load gets the tokens of requests at the resolution that it keeps: requests of [`Heat::TOGETHER`] units are recorded
+//! at the token of the last of them, several such groups at once.
 //!
-//! A server may be started without metering, to compare: then statements gather no charges, and nothing comes here.
+//! A server may be started without metering, to compare: then statements have no charges, and the meter gets none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,16 +30,16 @@ use crate::partition::{Heat, Hosted, HotKeys, PhysicalPartitionId, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use crate::token::Token;
 
-/// Tokens of a place that the heat is told of together.
+/// Tokens of a partition that are recorded as load together.
 const TOKENS_MAX: usize = 16;
 
-/// Physical partitions on a sheet; what goes to more of them in one turn is told on its way.
+/// Physical partitions on a sheet; the charges of further ones in one poll are merged at once.
 const PLACES_MAX: usize = 64;
 
-/// Everybody who counts charges.
+/// All consumers of charges.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// Distinguishes it from other meters of the process: sheets are of threads, which several databases may share.
+    /// Distinguishes it from other meters of the process: sheets belong to threads, which several databases may share.
     number: u64,
     is_on: bool,
     clock: Clock,
@@ -46,33 +48,33 @@ pub(super) struct Meter {
     log: RequestLog,
 }
 
-/// What was charged to a physical partition in a turn.
+/// The charges of a physical partition in one poll.
 #[derive(Debug)]
 struct Place {
     partition: PartitionRef,
     heat: Option<Arc<Heat>>,
-    /// Whether its table is ordered by partition key: then the heat is told of keys, as far as they are kept.
+    /// Whether its table is ordered by partition key: then keys are recorded as load, as far as they are kept.
     is_ordered: bool,
-    /// Millionths of a unit, but those that the heat has not been told of.
+    /// Charged, in millionths of a unit, without what is not recorded as load yet.
     micros: u64,
-    /// Tokens of statements that the heat is to be told of, as many as `together`, each for [`Heat::TOGETHER`] or a little more; and the
-    /// millionths of all these statements.
+    /// Tokens of statements to record as load, at most `together`, each for [`Heat::TOGETHER`] or a little more; and
+    /// the charges of all these statements, in millionths.
     tokens: [i64; TOKENS_MAX],
     together: usize,
     together_micros: u64,
-    /// Millionths of statements that asked for keys and are in none of the above, and the token of the last of them.
+    /// Charges of statements on keys that are in none of the above, in millionths, and the token of the last of them.
     asked: u64,
     token: i64,
-    /// Millionths of scans, not yet told to the heat.
+    /// Charges of scans that are not recorded as load yet, in millionths.
     scanned: u64,
 }
 
-/// What was charged in a turn.
+/// The charges of one poll.
 #[derive(Debug, Default)]
 struct Sheet {
-    /// The number of the meter that is told when the turn settles; 0: nothing stands here.
+    /// The number of the meter that gets the sheet at the end of the poll; 0 means an empty sheet.
     whose: u64,
-    /// Charges that belong to no partition, millionths.
+    /// Charges without a partition, in millionths.
     metadata: u64,
     places: Vec<Place>,
     page: Page,
@@ -83,7 +85,7 @@ thread_local! {
 }
 
 impl Meter {
-    /// A meter; `log_entries_max` statements are kept in its log.
+    /// A meter whose log keeps `log_entries_max` statements.
     pub(super) fn new(is_on: bool, log_entries_max: usize, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             number: next_number(),
@@ -100,13 +102,13 @@ impl Meter {
         self.is_on
     }
 
-    /// How often the keys of a statement that begins now count; 0: not at all.
+    /// The weight of the keys of a statement that begins now; 0 means that they are not counted.
     #[inline(always)]
     pub(super) fn key_weight(&self) -> u64 {
         self.hot.weight()
     }
 
-    /// What was charged since the start.
+    /// The units charged since the start.
     pub(super) fn spent(&self) -> &ConsumedUnits {
         self.settle_here();
         &self.spent
@@ -118,12 +120,12 @@ impl Meter {
         &self.log
     }
 
-    /// Which partition keys are asked most.
+    /// The hot partition keys.
     pub(super) const fn hot(&self) -> &HotKeys {
         &self.hot
     }
 
-    /// Notes a statement, its charges, what is told of them, and what came of it.
+    /// Records a statement, its charges, its receipt and its outcome.
     pub(super) fn note(
         self: &Arc<Self>,
         request: &Request<'_>,
@@ -144,7 +146,7 @@ impl Meter {
         }
     }
 
-    /// Notes a statement outside of turns.
+    /// Records a statement outside of polls.
     #[inline(never)]
     fn note_alone(
         &self,
@@ -159,12 +161,12 @@ impl Meter {
         self.tell(&mut sheet, self.clock.monotonic());
     }
 
-    /// Takes the thread's sheet for the turn that goes on, if one does.
+    /// Takes the thread's sheet for the current poll, if there is one.
     #[inline(never)]
     fn begin(self: &Arc<Self>, sheet: &mut Sheet) -> bool {
         let is_kept = turn::keep_back(self);
         if is_kept {
-            // An earlier registration has been settled, since one turn settles one.
+            // An earlier registration was settled already: the end of a poll settles one.
             sheet.whose = self.number;
             if self.log.is_on() {
                 sheet.page.reserve();
@@ -183,7 +185,7 @@ impl Meter {
         receipt: ChargeReceipt,
         ended: Ended,
     ) {
-        // Nearly every statement has one charge, at a place where one before it had its own.
+        // Nearly every statement has one charge, in a partition that is on the sheet already.
         let place = charges.plain().and_then(|(partition, token, micros)| {
             let mut places = sheet.places.iter_mut();
             let place = places.find(|place| place.partition == partition)?;
@@ -231,7 +233,7 @@ impl Meter {
         sheet.places.push(place);
     }
 
-    /// Tells everybody what stands on a sheet, which is empty then.
+    /// Merges a sheet into all consumers, and empties it.
     fn tell(&self, sheet: &mut Sheet, now: Duration) {
         self.tell_charges(sheet);
         self.log.put(&mut sheet.page, now);
@@ -251,7 +253,7 @@ impl Meter {
         sheet.places.clear();
     }
 
-    /// Tells everybody what this thread has charged so far in its turn.
+    /// Merges the charges of this thread's current poll into all consumers.
     fn settle_here(&self) {
         SHEET.with_borrow_mut(|sheet| {
             if sheet.whose == self.number {
@@ -276,7 +278,7 @@ impl Place {
         let PartitionRef { table, partition } = charge.partition;
         let list = request.partition_map(table);
         let served = list.and_then(|list| {
-            // Found by the token without a search, but where keys of one token are divided.
+            // Its index is found by the token without a search, unless the keys of one token are divided.
             let of_hash = charge.spread.filter(|_| list.placement() == Placement::Hash);
             let of_token = of_hash.map(|spread| list.at(Token::bound(spread), &[]));
             let is_it = |found: &&Arc<Hosted>| found.id.0 == partition;
@@ -304,7 +306,7 @@ impl Place {
         }
         match charge.spread {
             Some(spread) => self.ask(spread, charge.micros()),
-            // A scan has no token of its own; it adds to what is asked and says nothing of where.
+            // A scan has no token of its own: it adds to the load and not to the samples.
             None => self.scanned = self.scanned.saturating_add(charge.micros()),
         }
     }
@@ -318,7 +320,7 @@ impl Place {
         }
     }
 
-    /// Puts what was asked to what the heat is to be told together.
+    /// Adds a charge to those that are recorded as load together.
     #[inline]
     fn put_together(&mut self) {
         match self.tokens.get_mut(self.together) {

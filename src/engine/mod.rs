@@ -1,16 +1,15 @@
 //! The `engine` room: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
 //!
-//! [`Engine`] is what front ends call: it routes a [`command`](crate::command) to stores through [`crate::partition`], and settles
-//! what it was charged. `cql` is the first front end.
+//! [`Engine`] is what front ends call: it routes a [`command`](crate::command) to stores through [`crate::partition`],
+//! and settles its charges. `cql` is the first front end.
 //!
 //! ```text
 //! Read          ─ read/source ─→ part/ ─→ read/sink ─→ rows, position
 //! Write, Batch  ─ write/      ─→ batch     ─→ store, durable
 //! SchemaIntent  ─ catalog     ─→ next schema, durable, published
 //! ```
-//! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
-//! happen one after the other. Deliberately absent:
-//! CQL, plans, sessions, frames.
+//! Invariants: a request sees one `catalog` snapshot; an acknowledged write is durable; conditional statements on one
+//! partition run one at a time. Deliberately absent: CQL, plans, sessions, frames.
 
 mod admission;
 mod backup;

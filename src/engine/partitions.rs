@@ -1,19 +1,19 @@
-//! Physical partitions by their size: what each holds, and the check that splits those that hold too much.
+//! Sizes of physical partitions, and the check that splits those that are too large.
 //!
-//! A check is one pass over the tables, run now and then by a background task. It costs nothing for a table that
-//! is smaller than the limit, which the store knows. For others it walks their keys and counts bytes, and does so again only
-//! when so much has come since that a partition may have passed the limit: what has been counted is kept in [`PartitionSizes`].
+//! A check is one pass over the tables, run periodically by a background task. It costs nothing for a table that is
+//! smaller than the limit, which the store knows. For others it walks their keys and counts bytes. It counts again only
+//! when a partition may have passed the limit since: [`PartitionSizes`] keeps the last counts.
 //!
-//! A partition beyond the limit is split at once into as many parts of about equal size as fit below the limit. A logical partition is
-//! never cut. One key that fills a partition alone is left as it is, and logged once.
+//! A partition beyond the limit is split at once into as many parts of about equal size as fit below the limit. A
+//! logical partition is never cut. A partition filled by one key stays as it is, and is logged once.
 //!
-//! Merging is for those who ask for it. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit in two
-//! checks one after the other, as long as the table has more partitions than its options gave it. A split leaves more than a quarter of it, so
-//! that a table must shrink, and stay so, before a split is taken back: it does not go to and fro.
+//! Merging is optional. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit
+//! in two consecutive checks, as long as the table has more partitions than its options gave it. A split leaves more
+//! than a quarter of it, so a table must shrink, and stay so, before a split is undone. Thus it does not alternate.
 //!
-//! A partition that is filled fast is not left until then: a look each second goes by the bytes written (written.rs).
+//! A partition that fills fast is split earlier, by a check of the written bytes each second (written.rs).
 //!
-//! What is asked of a partition splits it elsewhere (heat.rs).
+//! The load of a partition splits it elsewhere (heat.rs).
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -28,7 +28,7 @@ use crate::partition::{Hosted, KeyBound, MapError, PARTITIONS_MAX, Passed, Prefi
 use crate::schema::{StorageId, Table, Throughput, system};
 use crate::token::Token;
 
-/// What partitions may come to.
+/// Limits of physical partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLimits {
     /// Bytes of rows, keys included, beyond which a physical partition is split.
@@ -42,33 +42,33 @@ impl PartitionLimits {
     pub const BYTES_MAX: u64 = 30 << 30;
 }
 
-/// What a check has changed.
+/// The changes that a check has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repartitioned {
-    /// Partitions that became two.
+    /// Partitions that were split in two.
     pub splits: u64,
-    /// Pairs that became one.
+    /// Pairs that were merged.
     pub merges: u64,
 }
 
-/// What a check remembers for the next one: an entry for each table that was counted.
+/// The counts kept for the next check: an entry for each table that was counted.
 #[derive(Debug, Default)]
 pub struct PartitionSizes(HashMap<StorageId, Sizes>);
 
 /// Bytes of a table's partitions at one moment.
 #[derive(Debug)]
 struct Sizes {
-    /// The list's epoch then.
+    /// The epoch of the partition map then.
     epoch: u64,
     /// Bytes of the table then, as the store knows them.
     table_bytes: u64,
     /// Bytes of each partition, in order.
     bytes: Vec<u64>,
-    /// Neighbours that were small enough to be one.
+    /// Neighbours that were small enough to merge.
     small: Vec<(u64, u64)>,
 }
 
-/// Splits and merges physical partitions by what they hold.
+/// Splits and merges physical partitions by size.
 #[derive(Clone, Copy)]
 pub(super) struct Resizer<'a> {
     pub(super) catalog: &'a Arc<Catalog>,
@@ -76,11 +76,11 @@ pub(super) struct Resizer<'a> {
 }
 
 impl Resizer<'_> {
-    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one merge
-    /// of each table. Counts first what a view was asked to show. Requests do not wait for it; it may stop anywhere.
+    /// Splits physical partitions that are too large and, if `limits` allow it, merges small ones: at most one merge
+    /// of each table. First counts the tables that a view requested. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
-    /// When the medium fails; what was changed before stays so.
+    /// When the medium fails; changes made before remain.
     pub(super) async fn repartition(
         self,
         limits: PartitionLimits,
@@ -162,20 +162,21 @@ impl Resizer<'_> {
     }
 }
 
-/// Carries out a change that was decided a moment ago. Returns false when it no longer applies, or when the table has as many physical
-/// partitions as it may have, which is logged: the partition stays too large or too hot.
+/// Makes a change that was decided a moment ago. Returns false when it no longer applies, or when the table already has
+/// the most physical partitions allowed. That is logged: the partition stays too large or too hot.
 async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
     let changed = carried_out(table, catalog.repartition(table, change).await)?;
     Ok(changed.is_some())
 }
 
-/// Splits physical partitions at places that were decided a moment ago, as [`change`] does; how many were split.
+/// Splits physical partitions at bounds that were decided a moment ago, as [`change`] does. Returns the number of
+/// splits.
 pub(super) async fn split(catalog: &Arc<Catalog>, table: StorageId, places: Vec<KeyBound>) -> Result<u64, Error> {
     let splits = carried_out(table, catalog.split(table, places).await)?;
     Ok(splits.unwrap_or(0) as u64)
 }
 
-/// What came of a change that was decided a moment ago; `None`: it was not made, as [`change`] says.
+/// The result of a change that was decided a moment ago; `None` means that it was not made, as in [`change`].
 fn carried_out<T>(table: StorageId, changed: Result<T, Error>) -> Result<Option<T>, Error> {
     match changed {
         Ok(changed) => Ok(Some(changed)),
@@ -192,8 +193,8 @@ fn carried_out<T>(table: StorageId, changed: Result<T, Error>) -> Result<Option<
     }
 }
 
-/// The places that divide a partition into as many parts of about equal size as make each smaller than the limit. A logical partition is
-/// never cut, so a part may be larger; none where one key has all of it.
+/// The bounds that divide a partition into parts of about equal size, each smaller than the limit. A logical partition
+/// is never cut, so a part may be larger; no bounds if one key has all of it.
 pub(super) async fn cuts(
     partition: &Hosted,
     table: StorageId,
@@ -221,18 +222,18 @@ struct Cutting {
     /// Bytes of a part.
     part: u64,
     passed: u64,
-    /// What lies before the part that is passed.
+    /// Bytes before the current part.
     begun: u64,
-    /// The logical partition that is passed, and its token.
+    /// The current logical partition and its token.
     current: Option<(Prefix, Token)>,
-    /// The last place at which a cut would be possible, and what lies before it.
+    /// The last bound at which a cut is possible, and the bytes before it.
     last: Option<(KeyBound, u64)>,
     places: Vec<KeyBound>,
 }
 
 impl Cutting {
     fn new(bytes: u64, bytes_max: u64) -> Self {
-        // As many as fit with room left in each.
+        // As many as fit with space left in each.
         let parts = (bytes / bytes_max.max(1)).saturating_add(1).max(2);
         Self {
             bytes,
@@ -269,7 +270,7 @@ impl Cutting {
         })
     }
 
-    /// Cuts at this place or at the last one, whichever is nearer to where the part is full, once it is.
+    /// Once the part is full, cuts at this bound or at the last one, whichever is nearer to the size of a part.
     fn may_cut(&mut self, place: KeyBound) {
         let full = self.begun.saturating_add(self.part);
         let last = self.last.replace((place.clone(), self.passed));
@@ -285,7 +286,8 @@ impl Cutting {
         self.places.push(place);
     }
 
-    /// The places, when all is passed: the last part is cut off a key that fills more than it.
+    /// The bounds, after all rows are visited. If a large key made the last part too large, it is cut off before that
+    /// key.
     fn places(mut self) -> Vec<KeyBound> {
         let last = self.last.take().filter(|(_, before)| *before > self.begun);
         if let Some(last) = last.filter(|_| self.passed.saturating_sub(self.begun) > self.bytes_max) {
@@ -301,11 +303,11 @@ fn least(table: &Table) -> usize {
     given.max(table.options.throughput.map_or(1, Throughput::partitions_at_first))
 }
 
-/// Whether so much has come or gone since that what was counted does not serve any more.
+/// Whether the table grew or shrank so much since the count that it is out of date.
 fn is_stale(counted: &Sizes, table_bytes: u64, limits: PartitionLimits) -> bool {
     let come = table_bytes.saturating_sub(counted.table_bytes);
     let fullest = counted.bytes.iter().copied().max().unwrap_or_default();
-    // One that could not be split is counted again only with new bytes.
+    // A partition that could not be split is counted again only after new bytes.
     let may_pass = come > 0 && fullest.saturating_add(come) > limits.bytes_max;
     let gone = counted.table_bytes.saturating_sub(table_bytes);
     may_pass || (limits.merges && gone.max(come) > limits.bytes_max / 16)

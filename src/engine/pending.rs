@@ -1,4 +1,4 @@
-//! Which logged batches are on their way (batch_log.rs), and which deletions a sweep keeps for them.
+//! Logged batches in flight (batch_log.rs), and the deletions that a sweep keeps for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,9 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     [RECORD, &number.to_be_bytes()].concat()
 }
 
-/// The logged batches of which a part may still be written: by the key of the record, when each was logged, s since 1970-01-01 UTC; `None`:
-/// a part of it failed, and it waits to be written again. As many as there are requests and tasks at work on one.
+/// The logged batches of which a part may not be written yet: by the key of the record, the time of logging, s since
+/// 1970-01-01 UTC. `None` means that a part failed and waits for its replay. At most one for each request and task that
+/// works on one.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Mutex<BTreeMap<Vec<u8>, Option<i64>>>);
 
@@ -30,23 +31,23 @@ impl Pending {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch is going to be logged under this key, which is given back.
+    /// Adds a batch that will be logged under this key, and returns the key.
     pub(crate) fn begin(&self, key: Vec<u8>, now_seconds: i64) -> Vec<u8> {
         self.all().insert(key.clone(), Some(now_seconds));
         key
     }
 
-    /// A part of it failed: nothing says how long it waits, or how the clock is set meanwhile.
+    /// Marks a batch whose part failed: neither its wait nor later clock changes are bounded.
     pub(crate) fn waits(&self, key: &[u8]) {
         self.all().insert(key.to_vec(), None);
     }
 
-    /// Its record is gone.
+    /// Removes a batch whose record is gone.
     pub(crate) fn end(&self, key: &[u8]) {
         self.all().remove(key);
     }
 
-    /// The moment before which deletions may be dropped, if without logged batches it would be `gc_before_seconds`.
+    /// The moment before which deletions may be dropped; without logged batches it would be `gc_before_seconds`.
     pub(crate) fn purge_horizon_seconds(&self, gc_before_seconds: i64) -> i64 {
         let all = self.all();
         let kept = |logged: &Option<i64>| logged.map_or(i64::MIN, |at| at.saturating_sub(IN_FLIGHT_SECONDS));

@@ -1,4 +1,4 @@
-//! Whether the database answers: in each open store a real durable write, and a real read of it.
+//! Health check of the database: in each open store a real durable write, and a real read of it.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::clock::Clock;
 use crate::partition::store::{Batch, Space, Store};
 use crate::partition::{StoreId, Stores};
 
-/// The catalog's record that probes write, in each store: the wall time, µs as i64. It means nothing to anybody.
+/// The catalog's record that probes write, in each store: the wall time, µs as i64. No other code reads it.
 pub(super) const PROBE: &[u8] = b"!probe";
 
-/// Stores that one probe asks at once.
+/// Stores that one probe checks concurrently.
 const STORES_AT_ONCE: usize = 32;
 
 /// How long a store took.
@@ -25,16 +25,16 @@ pub struct Took {
     pub read: Duration,
 }
 
-/// What is known of a store that is probed.
+/// The state of one store's probe.
 #[derive(Debug)]
 pub struct StoreProbe {
     /// Its number; 0 is the main store.
     pub store: u32,
-    /// How long it took, or what failed; `None`: not finished.
+    /// How long it took, or what failed; `None` means that it is not finished.
     pub outcome: Option<Result<Took, Error>>,
 }
 
-/// A probe of all stores, filled as they answer: a caller that gives up waiting sees in it which did.
+/// A probe of all stores, filled as they answer: a caller that stops waiting sees which ones did.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// The open stores, the main one first. Empty as long as another probe runs.
@@ -48,9 +48,9 @@ pub(super) struct Prober {
 }
 
 impl Prober {
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. A store beside
-    /// the main one that is removed meanwhile is left out. Probes that run at once may disturb each other, so one runs after the other.
-    /// Takes as long as the slowest store: the caller sets the limit, by dropping it.
+    /// Writes a record in each open store, durably, and reads it back; all concurrently, up to a limit. Skips a side
+    /// store that is removed meanwhile. Concurrent probes may disturb each other, so they run one at a time. Takes as
+    /// long as the slowest store: the caller sets the limit, by dropping the future.
     pub(super) async fn probe(&self, stores: &Stores, clock: &Clock, probe: &mut Probe) {
         let _one_at_a_time = self.running.lock().await;
         let open = stores.all();
@@ -75,7 +75,7 @@ impl Prober {
 }
 
 /// # Errors
-/// When the store refuses, fails, or does not hold what it was given.
+/// When the store refuses, fails, or returns another value.
 async fn write_and_read(store: &Store, clock: &Clock) -> Result<Took, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Fault(error.to_string());
     let began = clock.monotonic();

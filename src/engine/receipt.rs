@@ -1,4 +1,4 @@
-//! What metering knows of a request: what was executed, how it ended, and what it was charged.
+//! Receipts of requests: what was executed, how it ended, and its charge.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,17 +9,17 @@ use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;
 
-/// What a front end was asked, as logs show it. Made once for a statement and shared by its executions.
+/// The origin of a request, as logs show it. Made once for a statement and shared by its executions.
 #[derive(Debug)]
 pub struct Origin {
     number: u64,
     /// The kind of statement.
     pub kind: StatementKind,
-    /// The first table that it names; `None`: it names none.
+    /// The first table that it names; `None` means that it names none.
     pub table: Option<Arc<Table>>,
-    /// Whether the request log keeps it. Statements on system keyspaces, which drivers send all the time, are left out.
+    /// Whether the request log keeps it. Statements on system keyspaces, which drivers send permanently, are left out.
     pub is_logged: bool,
-    /// As it was written.
+    /// Its original text.
     pub text: Arc<str>,
     /// Prints a text of its language without the values in it.
     pub without_values: fn(&str) -> String,
@@ -51,25 +51,25 @@ impl Origin {
     }
 }
 
-/// A number that this process has not given before; never 0.
+/// A number that this process has not used before; never 0.
 pub(super) fn next_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// What was executed.
+/// The executed request.
 #[derive(Clone, Copy)]
 pub enum Executed<'a> {
     /// A statement, prepared or not.
     Statement(&'a Arc<Origin>),
-    /// A batch that came as a message.
+    /// A BATCH message.
     Batch(&'a Batch),
 }
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Ended {
-    /// It was answered, with so many bytes of rows.
+    /// It succeeded.
     Answered {
         /// Bytes of the answer's rows.
         row_bytes: usize,
@@ -82,7 +82,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Bytes of the answer's rows; 0 where there is none.
+    /// Bytes of the answer's rows; 0 if there are none.
     #[inline(always)]
     pub(super) fn row_bytes(self) -> u32 {
         match self {
@@ -92,11 +92,11 @@ impl Ended {
     }
 }
 
-/// What a statement was charged.
+/// The charge of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChargeReceipt {
     /// The whole charge, as clients see it.
     pub charge: RequestUnits,
-    /// How long the statement waited in the server for request units; `None`: it did not wait.
+    /// How long the statement waited in the server for request units; `None` means that it did not wait.
     pub waited: Option<Duration>,
 }

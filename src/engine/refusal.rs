@@ -1,4 +1,5 @@
-//! Why the engine refuses a command: data, of which `Display` makes the text. Texts are Cassandra's or Cosmos's where they have one.
+//! Why the engine refuses a command: data, from which `Display` makes the text. Texts are Cassandra's or Cosmos's where
+//! these have one.
 
 use crate::consistency::Consistency;
 use crate::functions;
@@ -7,7 +8,8 @@ use crate::profile::AccountConsistency;
 use crate::throughput::Footing;
 use crate::types;
 
-/// Why a command is refused. It changed nothing, and is refused again unless the command, the schema or a setting is changed.
+/// Why a command is refused. It changed nothing, and is refused again unless the command, the schema or a setting
+/// changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A guardrail.
@@ -16,7 +18,7 @@ pub enum Refusal {
     /// Its consistency level.
     #[error(transparent)]
     Level(LevelRefusal),
-    /// A bound on what is written.
+    /// A limit on written data.
     #[error(transparent)]
     Limit(LimitRefusal),
     /// A condition.
@@ -25,7 +27,7 @@ pub enum Refusal {
     /// An element of a list.
     #[error(transparent)]
     List(ListRefusal),
-    /// A read of the nearest rows.
+    /// An approximate-nearest-neighbour read.
     #[error(transparent)]
     Nearest(NearestRefusal),
     /// Throughput.
@@ -34,10 +36,10 @@ pub enum Refusal {
     /// A move of a physical partition.
     #[error(transparent)]
     Move(MoveRefusal),
-    /// A function does not take its arguments.
+    /// A function rejects its arguments.
     #[error(transparent)]
     Call(Box<functions::Error>),
-    /// A value is none of its type.
+    /// A value is invalid for its type.
     #[error(transparent)]
     Value(types::Invalid),
     /// Null as an element of a set, map or vector.
@@ -46,16 +48,16 @@ pub enum Refusal {
     /// A value is too long for an index.
     #[error(transparent)]
     Overlong(Box<Overlong>),
-    /// An answer is larger than any may be.
+    /// An answer is larger than the memory that one may take.
     #[error(
         "The answer is larger than {bytes_max} bytes, the most that one may take in memory: ask for pages of fewer rows, or raise \
          connections-memory-bytes-max"
     )]
     AnswerTooLarge {
-        /// The most.
+        /// The largest answer.
         bytes_max: usize,
     },
-    /// A table of this name is not there.
+    /// A table does not exist.
     #[error("table {keyspace}.{table} does not exist")]
     NoTable {
         /// Its keyspace.
@@ -63,7 +65,7 @@ pub enum Refusal {
         /// Its name.
         table: String,
     },
-    /// What is restored does not fit to the schema: why.
+    /// A restored schema or row does not fit the present schema: why.
     #[error("{0}")]
     Restore(String),
 }
@@ -71,18 +73,18 @@ pub enum Refusal {
 /// Why a consistency level is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelRefusal {
-    /// A read that is stricter than the account.
+    /// A read is stricter than the account.
     #[error("Consistency level {} is not allowed for reads of an account whose consistency is {}", asked.name(), account.name())]
     Account {
-        /// The level.
+        /// The read's level.
         asked: Consistency,
         /// The account's.
         account: AccountConsistency,
     },
-    /// A serial level that is none.
+    /// The given serial level is not a serial one.
     #[error("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL")]
     Serial,
-    /// The level of the commit of a condition.
+    /// A serial level as the commit level of a conditional write.
     #[error(
         "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how \
          many replicas commit it for non-SERIAL reads\"",
@@ -98,7 +100,7 @@ pub enum LevelRefusal {
     /// A serial level for a counter.
     #[error("Counter operations are inherently non-serializable")]
     SerialForCounter,
-    /// The level of Cassandra's own tools.
+    /// NODE_LOCAL, which only Cassandra's own tools use.
     #[error("NODE_LOCAL consistency level is highly dangerous and should be used only for debugging purposes")]
     NodeLocal,
     /// A serial level for a write without a condition.
@@ -109,7 +111,7 @@ pub enum LevelRefusal {
     SerialOfSeveral,
 }
 
-/// What a bound keeps out.
+/// The limit that a command exceeds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitRefusal {
     /// Statements of a batch.
@@ -120,18 +122,18 @@ pub enum LimitRefusal {
     Key {
         /// Its bytes.
         bytes: usize,
-        /// The most.
+        /// The largest number of bytes.
         bytes_max: usize,
     },
     /// A time to live.
     #[error("ttl is too large. requested ({seconds}) maximum ({seconds_max})")]
     Ttl {
-        /// As asked for.
+        /// The requested value.
         seconds: u32,
-        /// The most.
+        /// The largest value.
         seconds_max: u32,
     },
-    /// A time to live beyond what Cassandra's cells can tell.
+    /// A time to live beyond what Cassandra's cells can express.
     #[error(
         "Request on table {keyspace}.{table} with ttl of {seconds} seconds exceeds maximum supported expiration date of \
          2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
@@ -142,31 +144,31 @@ pub enum LimitRefusal {
         keyspace: String,
         /// The table.
         table: String,
-        /// As asked for.
+        /// The requested value.
         seconds: u32,
     },
     /// Bytes of a batch, by a guardrail.
     #[error("Batch too large")]
     Batch,
-    /// A row together with what is stored of it.
+    /// A row merged with the stored one.
     #[error(
         "A row would be {bytes} bytes long, and may be {bytes_max}: spread its data over several rows, or raise row-bytes-max"
     )]
     Row {
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: usize,
-        /// The most.
+        /// The largest row in bytes.
         bytes_max: usize,
     },
-    /// What a store takes at once: its words.
+    /// A store's own limit: its text.
     #[error("{0}")]
     Store(String),
 }
 
-/// Why a condition is not judged.
+/// Why a condition is not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionRefusal {
-    /// A batch of nothing.
+    /// An empty batch.
     #[error("Batch with conditions is empty")]
     Empty,
     /// Several partitions by IN.
@@ -178,16 +180,16 @@ pub enum ConditionRefusal {
     /// Members of several partitions.
     #[error("Batch with conditions cannot span multiple partitions")]
     Partitions,
-    /// One row is to be there, and not to be.
+    /// IF EXISTS and IF NOT EXISTS on one row.
     #[error("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")]
     ExistsAndNot,
-    /// One row is to be there, and to have values.
+    /// IF EXISTS and conditions on values of one row.
     #[error("Cannot mix IF conditions and IF EXISTS for the same row")]
     ValuesAndExists,
-    /// One row is not to be there, and to have values.
+    /// IF NOT EXISTS and conditions on values of one row.
     #[error("Cannot mix IF conditions and IF NOT EXISTS for the same row")]
     ValuesAndNotExists,
-    /// Nothing can be dated later than what is there.
+    /// No timestamp is later than that of the stored row.
     #[error(
         "Cannot apply the condition: a row that it reads or writes has the timestamp 9223372036854775807, the last one there is, so that no \
          later write takes effect"
@@ -198,23 +200,23 @@ pub enum ConditionRefusal {
 /// Why an element of a list cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRefusal {
-    /// An element is deleted of a list that is not there.
+    /// An element of a missing list is deleted.
     #[error("Attempted to delete an element from a list which is null")]
     DeleteOfNull,
-    /// An element is set of a list that is not there.
+    /// An element of a missing list is set.
     #[error("Attempted to set an element on a list which is null")]
     SetOfNull,
-    /// The list is shorter.
+    /// The position is beyond the end of the list.
     #[error("List index {position} out of bound, list has size {size}")]
     Position {
-        /// From 0.
+        /// The requested position, from 0.
         position: i32,
-        /// Elements.
+        /// Elements of the list.
         size: usize,
     },
 }
 
-/// Why the nearest rows are not read.
+/// Why an approximate-nearest-neighbour read is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NearestRefusal {
     /// Aggregates or groups.
@@ -229,22 +231,22 @@ pub enum NearestRefusal {
     /// No LIMIT.
     #[error("Top-K queries must have a limit specified and the limit must be less than the query page size")]
     NoLimit,
-    /// A LIMIT that is too great.
+    /// A LIMIT above the largest.
     #[error(
         "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {rows_max}. LIMIT was {rows}"
     )]
     Limit {
-        /// As asked for.
+        /// The requested rows.
         rows: u32,
-        /// The most.
+        /// The most rows.
         rows_max: u32,
     },
 }
 
-/// Why throughput is not set.
+/// Why throughput is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThroughputRefusal {
-    /// The server meters nothing: the keyspace, and the table if it is one's.
+    /// The server has no metering: the keyspace, and the table if it is the table's throughput.
     #[error(
         "{} has provisioned throughput, which this server cannot enforce: it was started without metering",
         match table {
@@ -258,19 +260,19 @@ pub enum ThroughputRefusal {
         /// The table.
         table: Option<String>,
     },
-    /// The words are ours: what Cosmos says is not known.
+    /// Throughput of a table that shares its keyspace's. The text is our own; Cosmos's is not known.
     #[error("Cannot set provisioned throughput for a table that uses its keyspace's shared throughput")]
     Shared,
-    /// Less than past and content ask for.
+    /// Less than the lower bound.
     #[error("{}", footing.below(*asked, *least, *step))]
     Below {
-        /// What the floor follows from.
+        /// The figures from which the lower bound is computed.
         footing: Footing,
-        /// RU/s.
+        /// The requested throughput, RU/s.
         asked: u32,
-        /// RU/s.
+        /// The lower bound, RU/s.
         least: u32,
-        /// RU/s.
+        /// The granularity, RU/s.
         step: u32,
     },
 }
@@ -278,16 +280,16 @@ pub enum ThroughputRefusal {
 /// Why a physical partition is not moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveRefusal {
-    /// The change is no move, or a move where only the list may change.
+    /// The change is not a move, or is a move where only the partition map may change.
     #[error("{0}")]
     NoMove(&'static str),
     /// No such partition.
     #[error("There is no physical partition {0}")]
     Unknown(u64),
-    /// Lowered, and never lifted.
+    /// A move to the main store of a partition that is there.
     #[error("Physical partition {0} is in the main store already")]
     InMain(u64),
-    /// Lifted, and alone in its store.
+    /// A move to a store of its own of a partition that has one.
     #[error("Physical partition {id} has a store of its own already: {store}")]
     Alone {
         /// The partition.
@@ -298,31 +300,31 @@ pub enum MoveRefusal {
     /// An index is not complete: its name.
     #[error("Index {0} is being built; physical partitions of its table can be moved when it is complete")]
     IndexInBuild(String),
-    /// As many stores as there may be.
+    /// The largest number of stores exists already.
     #[error(
         "There are {stores_max} stores beside the main one already; lower a physical partition first, or raise stores_max"
     )]
     Stores {
-        /// The most.
+        /// The most side stores.
         stores_max: usize,
     },
-    /// Another change came first.
+    /// Another change overtook the move.
     #[error(
         "The table or its physical partitions changed while physical partition {0} was moved; it is where it was, try again"
     )]
     Overtaken(u64),
-    /// More was written than fits into the notes of a copy.
+    /// More keys were written during a copy than it can record.
     #[error("More was written to the physical partition than could be copied beside it; try again")]
     TooMuchWritten,
 }
 
-/// A value that an index cannot keep.
+/// A value that is too large for an index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Cannot index value of size {bytes} for index {index} on {keyspace}.{table}({column}) (maximum allowed size={bytes_max})"
 )]
 pub struct Overlong {
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: usize,
     /// The index.
     pub index: String,
@@ -332,11 +334,11 @@ pub struct Overlong {
     pub table: String,
     /// The column.
     pub column: String,
-    /// The most.
+    /// The largest size in bytes.
     pub bytes_max: usize,
 }
 
-/// Bytes as Cosmos's texts give them: `20 GB`, `2.5 MB`.
+/// Bytes as Cosmos's texts print them: `20 GB`, `2.5 MB`.
 pub(super) fn in_words(bytes: u64) -> String {
     let units = [("GB", 30), ("MB", 20), ("KB", 10)];
     let Some((unit, bits)) = units.into_iter().find(|(_, bits)| bytes >> bits > 0) else {

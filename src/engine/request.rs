@@ -1,4 +1,4 @@
-//! One request while it is carried out: its terms, the catalog that it sees, its time and its claim on budgets.
+//! One running request: its terms, the catalog that it sees, its time and its claim on budgets.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -12,28 +12,28 @@ use crate::partition::{Consistency, TablePartitions};
 use crate::schema::{Schema, StorageId, Table};
 use crate::throughput::{Account, PartitionRef};
 
-/// How a request shall be carried out, and who sent it. Plain data that a front end fills in.
+/// The options of a request, and its sender. Plain data that a front end fills in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
-    /// How many replicas must take part.
+    /// The consistency level.
     pub consistency: Consistency,
-    /// `Serial` or `LocalSerial`, for the decision about conditions; `None`: `Serial`.
+    /// `Serial` or `LocalSerial`, for the decision about conditions; `None` means `Serial`.
     pub serial_consistency: Option<Consistency>,
-    /// The timestamp of writes that name none, µs since 1970-01-01 UTC; `None`: the node's.
+    /// The timestamp of writes that name none, µs since 1970-01-01 UTC; `None` means the node's.
     pub timestamp_micros: Option<i64>,
-    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC; `None`: now.
+    /// The time by which cells are expired, seconds since 1970-01-01 UTC; `None` means now.
     pub now_seconds: Option<i32>,
-    /// Whether notes for a trace are wanted.
+    /// Whether a trace is wanted.
     pub is_traced: bool,
-    /// Bytes of the request's body, for logs; 0: not known.
+    /// Bytes of the request's body, for logs; 0 means unknown.
     pub request_bytes: u32,
-    /// Where the client is, for logs.
+    /// The client's address, for logs.
     pub client: Option<&'a SocketAddr>,
-    /// The user who logged in; `None`: no login was asked for.
+    /// The authenticated user; `None` means that no login was required.
     pub user: Option<&'a Arc<str>>,
     /// The virtual node that the client is connected to, from 0.
     pub node: usize,
-    /// The connection's part in the memory for answers; `None`: they are not bounded.
+    /// The connection's share of the memory for answers; `None` means no limit.
     pub share: Option<&'a Arc<Share>>,
 }
 
@@ -41,9 +41,9 @@ pub struct Terms<'a> {
 pub struct Request<'a> {
     /// The catalog at the moment when the request began.
     pub(crate) snapshot: Arc<Snapshot>,
-    /// How it shall be carried out.
+    /// Its options.
     pub(crate) terms: Terms<'a>,
-    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC.
+    /// The time by which cells are expired, seconds since 1970-01-01 UTC.
     pub(crate) now_seconds: i64,
     /// When it began, µs since 1970-01-01 UTC.
     pub(crate) at_micros: i64,
@@ -51,7 +51,7 @@ pub struct Request<'a> {
     pub(crate) began: Duration,
     /// Time and randomness for its functions.
     pub(crate) context: Context,
-    /// What its admission took from budgets; empty: nothing that it uses has a budget.
+    /// The budgets that admitted it; empty means that it uses no budget.
     pub(super) claim: OnceLock<Claim>,
 }
 
@@ -95,7 +95,7 @@ impl Request<'_> {
         tables.find(|table| table.storage_id == id)
     }
 
-    /// The account that pays for a physical partition; `None`: it has no budget.
+    /// The account of a physical partition; `None` means that it has no budget.
     pub(super) fn account(&self, partition: PartitionRef) -> Option<&Arc<Account>> {
         let partitions = self.snapshot.partitions_of(partition.table)?;
         partitions.budget()?.account(partition.partition)

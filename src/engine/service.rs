@@ -47,13 +47,13 @@ use crate::views::{Sources, live::Live};
 pub use self::options::{ClockRules, Options};
 pub use self::reads::{Checked, Paging, ReadPage};
 
-/// How long background work may take to end after the stores are closed, unless the caller says so.
+/// Default time for background work to end after the stores are closed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What only the server knows, asked for when a view shows it.
+/// Reads the state that only the server knows, whenever a view shows it.
 pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
 
-/// The engine: the services that carry commands out.
+/// The engine: the services that execute commands.
 pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     stores: Stores,
@@ -85,7 +85,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Opens the database at a URL; makes one where there is none.
+    /// Opens the database at a URL; creates it if it does not exist.
     ///
     /// # Errors
     /// When the store cannot be opened or its catalog cannot be read.
@@ -101,7 +101,7 @@ impl Engine {
         self.close_within(CLOSE_WITHIN).await
     }
 
-    /// As [`Engine::close`]. Background work that has not ended when the time has passed since the stores were closed is aborted.
+    /// As [`Engine::close`]. Background work that is still running `within` after the stores were closed is aborted.
     ///
     /// # Errors
     /// When the medium fails.
@@ -119,29 +119,30 @@ impl Engine {
         &self.catalog.tasks
     }
 
-    /// Sets the source of what only the server knows, such as connected clients. The first call counts.
+    /// Sets the source of the server's own state, such as connected clients. Only the first call counts.
     pub fn set_live_source(&self, source: LiveSource) {
         // A second source would be a second server on one database, which does not happen.
         drop(self.live.set(source));
     }
 
-    /// Sets who is handed the changes of the schema, in the order of their commits. The first call counts.
+    /// Sets the listener for changes of the schema, which gets them in the order of their commits. Only the first call
+    /// counts.
     pub fn set_schema_listener(&self, listener: SchemaListener) {
         self.catalog.listener.set(listener);
     }
 
-    /// What only the server knows, now.
+    /// The server's own state now.
     fn ask_server(&self) -> Live {
         self.live.get().map(|live| live()).unwrap_or_default()
     }
 
-    /// What is defined now.
+    /// The current schema.
     #[must_use]
     pub fn schema(&self) -> Arc<Schema> {
         Arc::clone(&self.catalog.load().schema)
     }
 
-    /// The version of what is defined now: changes with every change of it, and with nothing else.
+    /// The version of the current schema: it changes with every change of the schema and with nothing else.
     #[must_use]
     pub fn schema_version(&self) -> Uuid {
         self.catalog.load().schema.version
@@ -153,7 +154,7 @@ impl Engine {
         self.rules.profile
     }
 
-    /// The virtual nodes, and the fault plan in force.
+    /// The virtual nodes, and the active fault plan.
     #[must_use]
     pub const fn nodes(&self) -> &Arc<Nodes> {
         &self.nodes
@@ -176,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// What the server runs beside requests.
+    /// The server's background jobs.
     #[must_use]
     pub const fn upkeep(&self) -> Upkeep<'_> {
         Upkeep {
@@ -201,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// What it does and holds, for views and for callers in the same process.
+    /// Figures for views and for callers in the same process.
     #[must_use]
     pub fn figures(&self) -> Figures<'_> {
         Figures {
@@ -218,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Makes a view of this moment, as clients of the first node see it.
+    /// Builds a view of this moment, as clients of the first node see it.
     pub(crate) fn show<T>(&self, of: impl FnOnce(Sources<'_>) -> T) -> T {
         let (schema, live) = (self.schema(), self.ask_server());
         of(Sources {
@@ -253,7 +254,8 @@ impl Engine {
     /// begins a request; without it the request may be refused until another one has done so.
     pub async fn resolve_in_doubt(&self) {
         if self.catalog.is_in_doubt() {
-            // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
+            // Boxed, since it is rare and would make every request's future larger. On failure reads go on: either
+            // catalog is right.
             let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
             drop(resolving);
         }
@@ -284,8 +286,8 @@ impl Engine {
         self.ledger.charges(request.consistency())
     }
 
-    /// Ends a request: pays and records what it was charged, whether it was carried out or failed. `notes`: what a trace tells of
-    /// the charges, where the request is traced.
+    /// Ends a request: settles and records its charges, whether it succeeded or failed. `notes` gets the trace of
+    /// the charges, if the request is traced.
     #[inline]
     pub fn settle(
         &self,
@@ -298,7 +300,7 @@ impl Engine {
         self.ledger.settle(request, executed, charges, ended, notes)
     }
 
-    /// Time and chance for the functions of one request.
+    /// Time and randomness for the functions of one request.
     fn context(&self, now_micros: i64) -> Context {
         Context::new(now_micros, Arc::clone(&self.timeuuids), self.draws.generator().u64(..))
     }
@@ -320,7 +322,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes the schema as an intent says.
+    /// Changes the schema by an intent.
     ///
     /// # Errors
     /// The intent is refused, or a store fails; nothing has changed then.
@@ -337,7 +339,7 @@ impl Engine {
             NotChanged::Failed(error) => NotChanged::Failed(catalog_edge(error)),
             refused @ NotChanged::Refused(_) => refused,
         })?;
-        // What is kept for each table is gone through only when one may have gone.
+        // The figures are searched only when a table may have been dropped.
         if outcome
             .change
             .as_ref()
@@ -349,7 +351,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Forgets the figures of dropped tables, once there are more of these than of tables.
+    /// Removes the figures of dropped tables, once they outnumber the tables.
     fn forget_dropped_figures(&self) {
         let schema = self.schema();
         let stored: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
@@ -366,7 +368,7 @@ impl Engine {
     }
 }
 
-/// The error of a change of the catalog as its client sees it: as Cassandra does them, on every replica.
+/// The error of a catalog change as its client sees it: like Cassandra's, on every replica.
 fn catalog_edge(error: Error) -> Error {
     error.at_edge(Consistency::All, WriteKind::Simple)
 }

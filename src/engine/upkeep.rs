@@ -1,4 +1,4 @@
-//! What the server runs beside requests: sizes, heat, sweeps, probes.
+//! Background jobs of the server: sizes, load, sweeps, probes.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Upkeep<'a> {
     /// Gives writes their timestamps.
     pub(super) timestamps: &'a WriteClock,
     pub(super) timeuuids: &'a Arc<Timeuuids>,
-    /// Physical partitions that stay hot are split.
+    /// Whether tables behave as in Cosmos, where only their throughput splits partitions.
     pub(super) is_cosmos: bool,
 }
 
@@ -40,11 +40,11 @@ impl std::fmt::Debug for Upkeep<'_> {
 }
 
 impl<'a> Upkeep<'a> {
-    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one merge
+    /// Splits physical partitions that are too large and, if enabled, merges small ones: at most one merge
     /// of each table. Counts larger tables that were shown before.
     ///
     /// # Errors
-    /// When the medium fails; what was changed before stays so.
+    /// When the medium fails; changes made before remain.
     pub async fn repartition(
         self,
         limits: PartitionLimits,
@@ -57,11 +57,11 @@ impl<'a> Upkeep<'a> {
         resizer.repartition(limits, sizes).await
     }
 
-    /// Splits physical partitions that were written to fast and hold too much: costs little where none was, so that it can be called each
-    /// second.
+    /// Splits physical partitions that were filled fast and are too large. Cheap if there are none, so that it can be
+    /// called each second.
     ///
     /// # Errors
-    /// When the medium fails; what was changed before stays so.
+    /// When the medium fails; changes made before remain.
     pub async fn split_written(
         self,
         limits: PartitionLimits,
@@ -77,22 +77,21 @@ impl<'a> Upkeep<'a> {
     /// Splits physical partitions that have stayed hot since the last call.
     ///
     /// # Errors
-    /// When the medium fails; what was changed before stays so.
+    /// When the medium fails; changes made before remain.
     pub async fn look_at_heat(self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
         heat::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
     }
 
-    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`; nothing while the clock is not believed. Leaves out a table that is dropped and a physical partition that is
-    /// moved meanwhile.
-    ///
+    /// Purges what no reader sees any more: expired cells, deleted rows, and deletions older than their table's
+    /// `gc_grace_seconds`. Does nothing while the clock is not trusted. Skips a table that is dropped and a physical
+    /// partition that is moved meanwhile.
     /// # Errors
     /// The first failure of a store; everything else was swept nevertheless.
     pub async fn sweep(self) -> Result<Swept, Error> {
         self.sweeper().sweep().await
     }
 
-    /// As [`Upkeep::sweep`], of one table; of one that is not there, nothing.
+    /// As [`Upkeep::sweep`], of one table; no-op for one that does not exist.
     ///
     /// # Errors
     /// As [`Upkeep::sweep`].
@@ -115,7 +114,7 @@ impl<'a> Upkeep<'a> {
         self.catalog.grow_due().await
     }
 
-    /// Looks at the room of the disk: while less is free than the reserve, only what may free some is written.
+    /// Checks the free space of the disk: below the reserve, only writes that may free space are admitted.
     pub fn look_at_disk(&self) {
         self.stores.look_at_disk();
     }
@@ -126,7 +125,7 @@ impl<'a> Upkeep<'a> {
         self.timeuuids.forget();
     }
 
-    /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
+    /// Why data cannot be read until the server restarts; `None` means that it can be read, or will be again.
     #[must_use]
     pub fn lost(self) -> Option<String> {
         let (id, error) = self.stores.lost()?;
@@ -155,7 +154,7 @@ impl<'a> Upkeep<'a> {
         survey(&self.catalog.load()).await
     }
 
-    /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
+    /// Counts physical partitions before views show them: small tables now, larger ones by the next check of sizes.
     pub async fn count_partitions(self) {
         self.counts.count_small(&self.catalog.load()).await;
     }

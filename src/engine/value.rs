@@ -37,7 +37,7 @@ pub(crate) fn join_key<'a>(components: impl ExactSizeIterator<Item = &'a [u8]>) 
     key
 }
 
-/// Appends the value that an ordered key starts with, and moves behind it.
+/// Appends the value at the start of an ordered key, and advances past it.
 pub(crate) fn decode_key(ty: &CqlType, key: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<(), Error> {
     let value = ty.decode_key(key, descending).map_err(|Corrupt(what)| Damaged {
         record: Record::Key,

@@ -1,8 +1,9 @@
 //! Physical partitions by the bytes written to them: a check each second that keeps a fast loader from filling one far beyond the limit.
 //!
 //! The check of sizes (partitions.rs) walks whole tables and comes once a minute; a loader can write several times the limit in that time.
-//! This check walks single partitions, and only those that may have passed the limit. Three conditions must hold, the cheapest first:
-//!
+//! The check of sizes (partitions.rs) walks whole tables once a minute; a loader can write several times the limit in
+//! that time. This check walks single partitions, and only those that may have passed the limit. Three conditions must
+//! hold, the cheapest first:
 //! ```text
 //! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::heat)
 //! its table holds more than the limit                what the stores know of the table
@@ -34,14 +35,14 @@ pub struct MeasuredPartitions(HashMap<(StorageId, PhysicalPartitionId), Measured
 /// A physical partition at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Measured {
-    /// Bytes written until then, since it came to be.
+    /// Bytes written by then, since it was created.
     written: u64,
-    /// Bytes that it held; `None`: never measured.
+    /// Its size in bytes; `None` means that it was never measured.
     bytes: Option<u64>,
 }
 
 impl Measured {
-    /// Whether a partition to which so many bytes were written since it came to be is to be measured.
+    /// Whether a partition with so many bytes written since its creation is to be measured.
     fn is_due(self, written: u64, table_bytes: impl FnOnce() -> u64, bytes_max: u64) -> bool {
         let grown = written.saturating_sub(self.written);
         grown >= (bytes_max / GROWTH_DIVISOR).max(1)
@@ -51,10 +52,11 @@ impl Measured {
 }
 
 impl Resizer<'_> {
-    /// Splits the physical partitions that were written to fast and now hold too much. Requests do not wait for it; it may stop anywhere.
+    /// Splits the physical partitions that were filled fast and are now too large. Requests do not wait for it; it may
+    /// stop anywhere.
     ///
     /// # Errors
-    /// When the medium fails; what was changed before stays so.
+    /// When the medium fails; changes made before remain.
     pub(super) async fn split_written(
         self,
         limits: PartitionLimits,
@@ -96,7 +98,7 @@ impl Resizer<'_> {
             if !before.is_due(written, || list.bytes(id).bytes, bytes_max) {
                 continue;
             }
-            // What is written during the walk counts as written since.
+            // Bytes written during the walk count as written since.
             let bytes = bytes_of(partition, id).await?;
             let bytes_known = Some(bytes);
             measured.0.insert(

@@ -6,14 +6,14 @@
 //! helenus_requests_total 17
 //! helenus_statement_seconds_bucket{kind="select",le="0.000016"} 3
 //! ```
-//! A family is written whole, once; [`Text`] holds that by taking all its samples together.
+//! A family is written whole, once; [`Text`] ensures that by taking all its samples together.
 //! Source: the "Exposition formats" page of Prometheus's documentation.
 
 use std::fmt::{Display, Write};
 
 use super::histogram::Distribution;
 
-/// What every name begins with.
+/// Prefix of every name.
 const PREFIX: &str = "helenus_";
 
 /// The content type of the text.
@@ -22,18 +22,18 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Names and values of one sample's labels.
 pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// A text in the making.
+/// A text under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(String);
 
 impl Text {
-    /// Nothing yet.
+    /// An empty text.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The whole of it.
+    /// The finished text.
     #[must_use]
     pub fn finish(self) -> String {
         self.0

@@ -1,11 +1,12 @@
-//! How long things took: counts by length, in a fixed number of buckets.
+//! Durations: counts by length, in a fixed number of buckets.
 //!
 //! ```text
 //! bucket    0 1 2 3 │ 4 5 6 7 │ 8‥9 10‥11 12‥13 14‥15 │ 16‥19 … │ … │ 2²⁶ and above          microseconds
 //!           one each │  four buckets for each doubling                  overflow
 //! ```
-//! So a figure read from it is at most a quarter too high and never too low, whatever its size. Adding is two relaxed additions, and a
-//! third when there is a new maximum; nothing is allocated, locked or forgotten: the figures are of all time since the start.
+//! So a percentile read from it is at most a quarter too high and never too low, whatever its size. Adding is two
+//! relaxed additions, and a third for a new maximum; nothing is allocated, locked or reset: the figures cover all time
+//! since the start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ const PART_BITS: u32 = 2;
 /// Buckets for each doubling.
 const PARTS: usize = 1 << PART_BITS;
 
-/// Microseconds from which on lengths are not told apart: 67 s, longer than any client waits.
+/// Microseconds from which on durations share one bucket: 67 s, longer than any client waits.
 const OVERFLOW_BITS: u32 = 26;
 
 /// Buckets: one for each of the first [`PARTS`] values, [`PARTS`] for each doubling above, and the overflow.
@@ -35,7 +36,7 @@ fn bucket(value: u64) -> usize {
     PARTS + PARTS * doubling as usize + part
 }
 
-/// The lowest value that is above all of a bucket; `None`: there is none.
+/// The lowest value above all of a bucket; `None` means that the bucket has no upper limit.
 fn end(bucket: usize) -> Option<u64> {
     if bucket >= BUCKETS - 1 {
         return None;
@@ -62,7 +63,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// One without values.
+    /// A histogram without values.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -72,24 +73,24 @@ impl Histogram {
         }
     }
 
-    /// Counts a value so many times.
+    /// Counts a value `times` times.
     pub fn add(&self, value: u64, times: u64) {
         if let Some(bucket) = self.buckets.get(bucket(value)) {
             bucket.fetch_add(times, Ordering::Relaxed);
         }
         self.sum.fetch_add(value.saturating_mul(times), Ordering::Relaxed);
-        // Looked at first, since a maximum is rarely passed.
+        // Read first, since a maximum is rarely exceeded.
         if value > self.max.load(Ordering::Relaxed) {
             self.max.fetch_max(value, Ordering::Relaxed);
         }
     }
 
-    /// Counts that so many things took this long.
+    /// Counts this duration several times.
     pub fn add_time(&self, time: Duration, times: u64) {
         self.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), times);
     }
 
-    /// The counts at this moment. What is added meanwhile may be missing in part.
+    /// The counts at this moment. Concurrent additions may be missing in part.
     #[must_use]
     pub fn load(&self) -> Distribution {
         Distribution {
@@ -104,7 +105,7 @@ impl Histogram {
     }
 }
 
-/// What a histogram held at a moment.
+/// The content of a histogram at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     buckets: Vec<u64>,
@@ -125,13 +126,14 @@ impl Distribution {
         self.sum
     }
 
-    /// The greatest; 0 if there are none.
+    /// The maximum; 0 if there are no values.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The value that this part of all (0 to 1) does not pass: at most a quarter too high. 0 if there are none.
+    /// The value that this part of all values (0 to 1) does not exceed: at most a quarter too high. 0 if there are no
+    /// values.
     #[must_use]
     pub fn quantile(&self, part: f64) -> u64 {
         let count = self.count();
@@ -152,7 +154,8 @@ impl Distribution {
         self.max
     }
 
-    /// How many values are below each power of two from 2⁴ to 2²⁶, as (that power, count), rising: a quarter of the buckets, which is what is scraped.
+    /// How many values are below each power of two from 2⁴ to 2²⁶, as (that power, count), ascending: a quarter of the
+    /// buckets, which Prometheus scrapes.
     pub fn below_powers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut seen = 0;
         self.buckets.iter().enumerate().filter_map(move |(place, bucket)| {

@@ -1,8 +1,8 @@
-//! What is counted: every counter with its name in one list, statements by kind and table, how long they took.
+//! Metrics: every counter with its name in one list, statements by kind and table, and their durations.
 //!
-//! Three kinds of figure. A [`Counter`] only rises and is process-wide, since that is what is scraped. A [`Histogram`] counts lengths
-//! of time (or sizes) in a fixed number of buckets. [`Statements`] are those of one database, which also shows them in its own
-//! tables. A gauge is read where its value is kept and has no place here.
+//! Three kinds of figure. A [`Counter`] only rises and is process-wide, as Prometheus scrapes it. A [`Histogram`]
+//! counts durations (or sizes) in a fixed number of buckets. [`Statements`] are those of one database, which also shows
+//! them in its own tables. A gauge is read where its value is kept and has no place here.
 //!
 //! **Cost.** A counter is one relaxed addition, most of them once for many requests. A request costs an entry in the memory of its
 //! thread, and its part of two readings of the clock and five additions that all requests of a [`turn`] share.

@@ -1,8 +1,8 @@
-//! Statements by kind and by table: how many, how many failed, how long they took.
+//! Statements by kind and by table: their number, failures and durations.
 //!
-//! A plan is made once and carried out often, so it keeps a [`Subject`]: where it is counted. Kinds are a fixed list. Tables come and
-//! go with the schema: who lists them asks by the ids that are there, and forgets the others ([`Statements::keep`]). Nothing here knows a
-//! name, a text or a value.
+//! A plan is made once and executed often, so it keeps a [`Subject`]: its counters. Kinds are a fixed list. Tables are
+//! added and removed with the schema: a view reads those with known ids and drops the others ([`Statements::keep`]).
+//! This file knows no names, texts or values.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::histogram::Histogram;
 
-/// What a request asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatementKind {
     /// SELECT.
@@ -38,12 +38,12 @@ pub enum StatementKind {
     Auth,
     /// PREPARE.
     Prepare,
-    /// What could not be read or planned.
+    /// Statements that could not be parsed or planned.
     Unplanned,
 }
 
 impl StatementKind {
-    /// All, in the order in which they are shown.
+    /// All kinds, in the order in which they are shown.
     pub const ALL: [Self; 13] = [
         Self::Select,
         Self::Insert,
@@ -84,13 +84,13 @@ impl StatementKind {
 /// Statements of one kind.
 #[derive(Debug, Default)]
 pub struct KindFigures {
-    /// How long each took, from being read off the connection to its answer being handed to the socket, µs.
+    /// Their durations, from being read off the connection to the answer being handed to the socket, µs.
     pub latency: Histogram,
-    /// Those that were answered with an error.
+    /// Those that failed.
     pub errors: AtomicU64,
 }
 
-/// What is done to a table.
+/// The kinds of access to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads of partitions by key.
@@ -101,17 +101,17 @@ pub enum Access {
     Write,
 }
 
-/// Statements on one table, of one way of access.
+/// Statements on one table, of one kind of access.
 #[derive(Debug, Default)]
 pub struct AccessFigures {
-    /// How long each took, µs.
+    /// Their durations, µs.
     pub latency: Histogram,
     rate: Mutex<Rate>,
 }
 
 impl AccessFigures {
-    /// Statements a second, with the weight of the past falling to 1/e in five minutes. It is brought up to date by being asked, so
-    /// it is smoother the more often it is. `now` is monotonic time.
+    /// Statements a second, with the weight of the past falling to 1/e in five minutes. Each reading updates it, so
+    /// it is smoother the more often it is read. `now` is monotonic time.
     pub fn per_second(&self, now: Duration) -> f64 {
         let count = self.latency.load().count();
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ impl AccessFigures {
 /// The window of [`AccessFigures::per_second`], as of Cassandra's five-minute rates.
 const RATE_WINDOW_SECONDS: f64 = 300.0;
 
-/// A rate that is only looked after when it is asked for.
+/// A rate that is updated only when it is read.
 #[derive(Debug, Default)]
 struct Rate {
     at: Duration,
@@ -134,7 +134,7 @@ impl Rate {
     #[expect(clippy::cast_precision_loss, reason = "a rate is shown with three digits")]
     fn update(&mut self, count: u64, now: Duration) -> f64 {
         let passed = now.saturating_sub(self.at).as_secs_f64();
-        // Asked twice within a moment, the second difference says nothing.
+        // Two readings within a moment have no meaningful difference.
         if passed >= 1.0 {
             let lately = count.saturating_sub(self.count) as f64 / passed;
             let weight = 1.0 - (-passed / RATE_WINDOW_SECONDS).exp();
@@ -168,7 +168,7 @@ impl TableFigures {
     }
 }
 
-/// Where a statement is counted.
+/// The counters of a statement.
 #[derive(Debug)]
 pub struct Subject {
     statements: Arc<Statements>,
@@ -177,7 +177,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Counts so many that took this long.
+    /// Counts `count` statements with this duration.
     pub(super) fn add(&self, time: Duration, count: u64) {
         self.statements.of(self.kind).latency.add_time(time, count);
         for (table, access) in &self.tables {
@@ -218,7 +218,7 @@ impl Statements {
         &self.kinds[kind as usize]
     }
 
-    /// Where statements of this kind on these tables are counted.
+    /// The counters of statements of this kind on these tables.
     #[must_use]
     pub fn subject(self: &Arc<Self>, kind: StatementKind, tables: Vec<(u128, Access)>) -> Arc<Subject> {
         let tables = tables.into_iter().map(|(id, access)| (self.table(id), access));
@@ -229,27 +229,27 @@ impl Statements {
         })
     }
 
-    /// Statements on a table; made when first asked for.
+    /// Statements on a table; created at the first access.
     #[must_use]
     pub fn table(&self, id: u128) -> Arc<TableFigures> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(tables.entry(id).or_default())
     }
 
-    /// Statements on a table; `None` if there were none.
+    /// Statements on a table; `None` means that there were none.
     #[must_use]
     pub fn known_table(&self, id: u128) -> Option<Arc<TableFigures>> {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.get(&id).map(Arc::clone)
     }
 
-    /// How many tables are remembered.
+    /// How many tables have counters.
     #[must_use]
     pub fn tables_known(&self) -> usize {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Forgets the tables of which `is_there` says no.
+    /// Removes the tables for which `is_there` returns false.
     pub fn keep(&self, is_there: impl Fn(u128) -> bool) {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.retain(|id, _| is_there(*id));

@@ -1,17 +1,17 @@
-//! When requests begin and end, for two readings of the clock a turn rather than two a request.
+//! Start and end times of requests, with two readings of the clock a poll rather than two a request.
 //!
-//! A connection's task works on all requests that have come, one after the other, and then writes all answers at once. Its client
-//! sees each of them answered at that moment; so the task enters a [`MeasuredPoll`], requests that are answered in it are noted, and
-//! [`MeasuredPoll::settle`], called just before the write, counts them all with that time. Requests that are answered outside a turn read the
-//! clock themselves.
+//! A connection's task works on all received requests, one after the other, and then writes all answers at once. Its
+//! client sees each of them answered at that moment. So the task enters a [`MeasuredPoll`], records the requests
+//! answered in it, and calls [`MeasuredPoll::settle`] just before the write, which counts them all with that time.
+//! Requests that are answered outside a poll read the clock themselves.
 //!
 //! ```text
 //! MeasuredPoll::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── settle ── …        one thread, without a lock
 //!     clock                                                  clock
 //! ```
-//! What is noted stands in the thread's own memory: runs of requests that began at once and count for the same [`Subject`], which
-//! most requests of a turn do. Others who would rather do something once a turn than once a request are told when it settles
-//! ([`keep_back`]).
+//! Records are kept in the thread's own memory: runs of requests that began at once and count for the same [`Subject`],
+//! as most requests of a poll do. Other recorders that prefer to run once a poll rather than once a request register
+//! for its end ([`keep_back`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use super::statements::Subject;
 
-/// Requests that began together and count for the same.
+/// Requests that began together and have the same subject.
 #[derive(Debug)]
 struct Run {
     subject: Arc<Subject>,
@@ -27,50 +27,50 @@ struct Run {
     count: u64,
 }
 
-/// A recorder that runs once a turn.
+/// A recorder that runs once a poll.
 pub trait KeptBack: Send + Sync {
-    /// Does what was kept back on this thread; the turn's requests have ended now.
+    /// Records what was kept back on this thread; the poll's requests have ended now.
     fn settle(&self, now: Duration);
 }
 
 struct Thread {
-    /// When what is begun now began; `None` outside a turn.
+    /// The start time of requests that begin now; `None` outside a poll.
     now: Option<Duration>,
-    /// Answered, and not counted yet.
+    /// Requests that are answered and not counted yet.
     runs: Vec<Run>,
-    /// Who is told when the turn settles.
+    /// The recorder registered for the end of the poll.
     kept_back: Option<Arc<dyn KeptBack>>,
 }
 
-/// Runs that are noted before they are counted; a turn of more different statements is counted on its way.
+/// Most runs kept before they are counted; a poll of more different statements counts some of them earlier.
 const RUNS_MAX: usize = 64;
 
 thread_local! {
     static THREAD: RefCell<Thread> = const { RefCell::new(Thread { now: None, runs: Vec::new(), kept_back: None }) };
 }
 
-/// Counts what was noted, as having ended now.
+/// Counts the recorded requests, as having ended now.
 fn settle(thread: &mut Thread, now: Duration) {
     for run in thread.runs.drain(..) {
         run.subject.add(now.saturating_sub(run.began), run.count);
     }
 }
 
-/// A turn of a connection's task on this thread. Ends with the value.
+/// A poll of a connection's task on this thread. Ends when the value is dropped.
 #[derive(Debug)]
 pub struct MeasuredPoll<F: Fn() -> Duration> {
     clock: F,
 }
 
 impl<F: Fn() -> Duration> MeasuredPoll<F> {
-    /// Enters a turn. `clock` gives monotonic time.
+    /// Enters a poll. `clock` gives monotonic time.
     pub fn enter(clock: F) -> Self {
         let now = clock();
         THREAD.with_borrow_mut(|thread| thread.now = Some(now));
         Self { clock }
     }
 
-    /// Counts the requests that were answered since the last time; what begins from here on begins now.
+    /// Counts the requests that were answered since the last call; later requests begin now.
     pub fn settle(&self) {
         let due = THREAD.with_borrow_mut(|thread| {
             if thread.runs.is_empty() && thread.kept_back.is_none() {
@@ -94,12 +94,13 @@ impl<F: Fn() -> Duration> Drop for MeasuredPoll<F> {
     }
 }
 
-/// When a request begins that begins here.
+/// The start time of a request that begins now.
 pub fn begin(clock: impl FnOnce() -> Duration) -> Duration {
     THREAD.with_borrow(|thread| thread.now).unwrap_or_else(clock)
 }
 
-/// Registers a recorder for the end of this turn; false: there is no turn, or another is registered, and nothing may be kept back.
+/// Registers a recorder for the end of this poll. On false there is no poll, or another recorder is registered: the
+/// caller must record at once.
 pub fn keep_back<T: KeptBack + 'static>(who: &Arc<T>) -> bool {
     THREAD.with_borrow_mut(|thread| {
         if thread.now.is_none() {
@@ -168,14 +169,14 @@ mod tests {
         assert_eq!(readings.get(), 2);
         let all = statements.of(StatementKind::Select).latency.load();
         assert_eq!((all.count(), all.sum()), (100, 50_000));
-        // What begins now began at the last write; what is left over is counted when the turn ends.
+        // A request that begins now began at the last write; the rest is counted when the poll ends.
         let began = begin(clock);
         note(&subject, began, clock);
         time.set(1501);
         drop(turn);
         let all = statements.of(StatementKind::Select).latency.load();
         assert_eq!((all.count(), all.sum()), (101, 50_001));
-        // Outside a turn the clock is read.
+        // Outside a poll the clock is read.
         let began = begin(clock);
         time.set(1601);
         note(&subject, began, clock);

@@ -1,6 +1,6 @@
-//! What stores hold as blocks of a backup, and blocks as what a store holds.
+//! Conversion between the entries of stores and the blocks of a backup.
 //!
-//! Every entry is given without the number of its table, with which a store's keys begin: a restored table has another one.
+//! Entries have no table number, with which a store's keys begin: a restored table has another one.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -16,7 +16,7 @@ use crate::backup::{Block, Entry, Kind, entries};
 use crate::mutant::{self, Mutant};
 use crate::storage::{Batch, Error, Gap, KeyRange, Order, Result, Salvage, Snapshot, Space, Store, TableId};
 
-/// A change that a logged batch is going to make: where, and what is merged there.
+/// A change that a logged batch will make: the space, the key, and the value merged there.
 pub type Merge = (Space, Vec<u8>, Bytes);
 
 /// A snapshot of each store.
@@ -55,7 +55,7 @@ impl Rest {
         }
     }
 
-    /// Whether nothing is left.
+    /// Whether all entries are copied.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.range.is_none()
@@ -63,10 +63,10 @@ impl Rest {
 }
 
 impl Moments {
-    /// Takes a snapshot of the main store and of all stores of these lists. The caller holds all gates. An empty commit to each store
-    /// stands behind whatever was handed to it by requests that have gone away.
+    /// Takes a snapshot of the main store and of all stores of these partition maps. The caller holds all gates. An
+    /// empty commit to each store completes after every commit that cancelled requests had handed to it.
     ///
-    /// # Errors
+    /// A store takes no writes.
     /// A store takes no writes.
     pub async fn take<'a>(main: &Store, lists: impl Iterator<Item = &'a TablePartitions>) -> Result<Self> {
         let mut stores: BTreeMap<StoreId, Store> = BTreeMap::from([(StoreId::MAIN, main.clone())]);
@@ -91,7 +91,7 @@ impl Moments {
         })
     }
 
-    /// The records of the catalog, as far as they belong.
+    /// The records of the catalog that `belongs` accepts.
     ///
     /// # Errors
     /// The medium fails or is damaged.
@@ -108,7 +108,7 @@ impl Moments {
         Ok(found)
     }
 
-    /// Adds entries of a physical partition to a block, until it is full or there are no more. How many.
+    /// Adds entries of a physical partition to a block, until it is full or none are left. Returns how many.
     ///
     /// # Errors
     /// The medium fails or is damaged.
@@ -138,7 +138,8 @@ impl Moments {
     }
 }
 
-/// Adds what can be read of a damaged store to a block, until it is full or there is no more. How many entries, and what was passed over.
+/// Adds the readable entries of a damaged store to a block, until it is full or none are left. Returns how many, and
+/// the gaps skipped.
 pub async fn fill_salvaged(salvage: &Salvage, block: &mut Block, rest: &mut Rest) -> (u64, Vec<Gap>) {
     let Some(range) = rest.range.take() else {
         return (0, Vec::new());
@@ -165,13 +166,13 @@ pub async fn fill_salvaged(salvage: &Salvage, block: &mut Block, rest: &mut Rest
     (count, gaps)
 }
 
-/// What a record of the batch log says; `None`: it is damaged.
+/// Decodes a record of the batch log; `None` means that it is damaged.
 #[must_use]
 pub fn merges(record: &[u8]) -> Option<Vec<Merge>> {
     Batch::merges(record)
 }
 
-/// What a logged batch says about a table, as an entry; `None`: nothing.
+/// A logged batch's change of a table, as an entry; `None` means that it concerns another table.
 #[must_use]
 pub fn late_entry(table: TableId, (space, key, value): &Merge) -> Option<Entry<'_>> {
     let kind = match space {
@@ -191,7 +192,7 @@ fn without_table(key: &[u8]) -> &[u8] {
     key.split_first_chunk::<4>().map_or(key, |(_, rest)| rest)
 }
 
-/// How many entries of each kind there were.
+/// Numbers of entries by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rows.
@@ -202,7 +203,8 @@ pub struct Counts {
     pub late: u64,
 }
 
-/// The entries of a block as changes under the number of a table, which are counted; `None`: the block is damaged.
+/// The entries of a block as changes under the number of a table, and counts them; `None` means that the block is
+/// damaged.
 #[must_use]
 pub fn changes(payload: &[u8], table: TableId, counts: &mut Counts) -> Option<Batch> {
     let mut batch = Batch::new();

@@ -1,8 +1,8 @@
-//! Index entries of a hosted partition, and the places of rows to which they lead.
+//! Index entries of a hosted partition, and the places of the rows that they refer to.
 //!
 //! A *place* is what follows the table id in the key of a row or of a logical partition: entries end with one ([`crate::storage::derivation`]).
-//! An index lies in a store as a whole, so a walk over it passes entries of other partitions, and for a while those of rows that were
-//! moved elsewhere. Such an [`Entry`] has no place here, so nothing can be read by it.
+//! An index lies whole in a store. So a walk over it passes entries of other partitions and, for a while after a move,
+//! those of rows that are elsewhere now. Such an [`Entry`] has no place here, so no row can be read through it.
 
 use std::borrow::Cow;
 use std::ops::{Bound, ControlFlow};
@@ -18,7 +18,7 @@ use super::view::{Moment, ReadView};
 use crate::storage::{Damaged, Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
 use crate::token::Token;
 
-/// The place of a row or of a logical partition among those of its table. Sorts as they lie.
+/// The place of a row or of a logical partition within its table. Places sort as the rows do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(Vec<u8>);
 
@@ -33,14 +33,14 @@ impl<'a> PlaceRef<'a> {
         Self(key::partition_place(self.0).unwrap_or(self.0))
     }
 
-    /// How many bytes it takes.
+    /// Its length in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "no place is empty")]
     pub const fn len(self) -> usize {
         self.0.len()
     }
 
-    /// A copy.
+    /// An owned copy.
     #[must_use]
     pub fn to_place(self) -> Place {
         Place(self.0.to_vec())
@@ -48,13 +48,13 @@ impl<'a> PlaceRef<'a> {
 }
 
 impl Place {
-    /// It, borrowed.
+    /// A borrowed view.
     #[must_use]
     pub fn as_ref(&self) -> PlaceRef<'_> {
         PlaceRef(&self.0)
     }
 
-    /// The token and the partition key of the logical partition that it is the place of, or lies in.
+    /// The token and the partition key of the logical partition that the place names or lies in.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -63,7 +63,7 @@ impl Place {
         Ok((Token::bound(token), partition_key))
     }
 
-    /// Whether it is the place of a row of a logical partition, or of that itself.
+    /// Whether the place is a row of a logical partition, or that partition itself.
     #[must_use]
     pub fn is_in(&self, prefix: &Prefix) -> bool {
         key::place_of(prefix.as_bytes()).is_some_and(|place| self.0.starts_with(place))
@@ -71,7 +71,7 @@ impl Place {
 }
 
 impl LogicalPartition<'_> {
-    /// The key of the row at a place in it; `None`: it is the static row.
+    /// The key of the row at a place in it; `None` means the static row.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -85,16 +85,16 @@ impl LogicalPartition<'_> {
     }
 }
 
-/// The places that are left to be sought.
+/// The places that a walk has yet to visit.
 #[derive(Clone, Debug)]
 pub struct PlaceRange {
     next: Bound<Vec<u8>>,
-    /// Behind the last one; `None`: there is no end.
+    /// The first place after the range; `None` means no end.
     end: Option<Vec<u8>>,
 }
 
 impl PlaceRange {
-    /// Those of a span.
+    /// The places of a span.
     #[must_use]
     pub fn of_span(span: &KeySpan) -> Self {
         let (start, end) = bounds_of(span);
@@ -104,7 +104,7 @@ impl PlaceRange {
         }
     }
 
-    /// Those of one logical partition.
+    /// The places of one logical partition.
     #[must_use]
     pub fn of_logical(prefix: &Prefix) -> Self {
         let place = key::place_of(prefix.as_bytes()).unwrap_or_default();
@@ -114,25 +114,25 @@ impl PlaceRange {
         }
     }
 
-    /// Has it begin behind a place: that of a row, or with all rows of that of a logical partition.
+    /// Moves the start after a place: after that row, or after all rows of that logical partition.
     pub fn skip_past(&mut self, place: &Place, is_partition: bool) {
         self.next = match key::successor(&place.0) {
-            Some(behind) if is_partition => Bound::Included(behind),
+            Some(after) if is_partition => Bound::Included(after),
             _ => Bound::Excluded(place.0.clone()),
         };
     }
 
-    /// Has it begin behind a logical partition, if it does not already.
+    /// Moves the start after a logical partition, unless it is there or further already.
     pub fn skip(&mut self, prefix: &Prefix) {
-        let behind = key::place_of(prefix.as_bytes()).and_then(key::successor);
-        if let Some(behind) = behind
-            && self.begins_before(&behind)
+        let after = key::place_of(prefix.as_bytes()).and_then(key::successor);
+        if let Some(after) = after
+            && self.begins_before(&after)
         {
-            self.next = Bound::Included(behind);
+            self.next = Bound::Included(after);
         }
     }
 
-    /// Has it begin behind a row.
+    /// Sets the start right after a row.
     pub fn start_after(&mut self, row: &RowKey) {
         self.next = Bound::Excluded(key::place_of(row.as_bytes()).unwrap_or_default().to_vec());
     }
@@ -144,7 +144,7 @@ impl PlaceRange {
         }
     }
 
-    /// Whether a logical partition begins in it.
+    /// Whether a logical partition begins in the range.
     #[must_use]
     pub fn has_logical(&self, prefix: &Prefix) -> bool {
         let place = key::place_of(prefix.as_bytes()).unwrap_or_default();
@@ -155,7 +155,7 @@ impl PlaceRange {
         !is_before && self.end.as_ref().is_none_or(|end| place < end.as_slice())
     }
 
-    /// Whether a place lies in it.
+    /// Whether a place lies in the range.
     #[must_use]
     pub fn has(&self, place: PlaceRef<'_>) -> bool {
         let is_before = match &self.next {
@@ -167,18 +167,18 @@ impl PlaceRange {
     }
 }
 
-/// Entries of an index.
+/// A range of an index's entries.
 #[derive(Clone, Debug)]
 pub struct EntryRange(KeyRange);
 
 impl EntryRange {
-    /// All of an index.
+    /// All entries of an index.
     #[must_use]
     pub fn all(index: TableId) -> Self {
         Self(key::table_range(index))
     }
 
-    /// Those between two encoded values; `end`: `None` is the end of the index.
+    /// The entries between two encoded values; an `end` of `None` means the end of the index.
     #[must_use]
     pub fn of_values(index: TableId, start: &[u8], end: Option<&[u8]>) -> Self {
         Self(KeyRange {
@@ -189,7 +189,7 @@ impl EntryRange {
         })
     }
 
-    /// Those of one encoded value whose rows lie at these places; `None`: none can.
+    /// The entries of one encoded value whose rows lie at these places; `None` means that the range is empty.
     #[must_use]
     pub fn of_value(index: TableId, value: &[u8], places: &PlaceRange) -> Option<Self> {
         let prefix = key::with_table(index, value);
@@ -205,12 +205,12 @@ impl EntryRange {
     }
 }
 
-/// An index entry that a walk passes.
+/// An index entry on a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The encoded value.
     pub value: &'a [u8],
-    /// Where its row lies; `None`: not in the partition that is read.
+    /// The place of its row; `None` means that the row is not in the partition that is read.
     pub place: Option<PlaceRef<'a>>,
 }
 
@@ -238,7 +238,7 @@ async fn walk(
 }
 
 impl Hosted {
-    /// What is stored under the key of an index entry.
+    /// The value stored under the key of an index entry.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -246,7 +246,7 @@ impl Hosted {
         self.store().get(Space::Indexes, key, &at.0).await
     }
 
-    /// Walks index entries in their order until `visit` breaks. Only those of rows that lie in this partition have a place.
+    /// Walks index entries in order until `visit` breaks. Only entries of rows in this partition have a place.
     ///
     /// # Errors
     /// As [`Store::scan`]; [`Error::Damaged`].
@@ -265,8 +265,8 @@ impl Hosted {
 }
 
 impl TablePartitions {
-    /// Walks index entries in a store of which the rows lie in that store by this list, until `visit` breaks. `visit` is given the token of
-    /// each row.
+    /// Walks the index entries in one store until `visit` breaks, and skips those whose rows lie in another store by
+    /// this map. `visit` gets the token of each row.
     ///
     /// # Errors
     /// As [`Store::scan`]; [`Error::Damaged`].

@@ -1,16 +1,17 @@
-//! The fault plan: what goes wrong on purpose, so that a team can see what its driver and its retries do. Pure: the time, the number of
-//! the request and what it asks for are handed in, and the same plan with the same requests in the same order decides the same.
+//! The fault plan: deliberate faults, so that a team can observe its driver and its retries. Pure: the caller passes
+//! the time, the number of the request and its subject. The same plan with the same requests in the same order makes
+//! the same decisions.
 //!
 //! ```toml
 //! seed = 7
 //!
-//! [[fault]]                  # the second node is down from 5 s to 15 s after the plan came into force
+//! [[fault]]                  # the second node is down from 5 s to 15 s after the plan became active
 //! action = "down"
 //! node = 2
 //! from-ms = 5000
 //! until-ms = 15000
 //!
-//! [[fault]]                  # of the writes to shop.orders one in ten is carried out and answered with a timeout, 20 times at most
+//! [[fault]] # one in ten writes to shop.orders is applied and answered with a timeout, 20 times at most
 //! action = "timeout-after"
 //! keyspace = "shop"
 //! table = "orders"
@@ -20,26 +21,27 @@
 //! ```
 //! | action | what happens | own keys |
 //! | --- | --- | --- |
-//! | `down` | the node takes no connections, cuts those it has, and its replicas are dead | `node` |
+//! | `down` | the node accepts no connections, cuts its open ones, and its replicas are dead | `node` |
 //! | `replica-down` | the replicas on the node are dead, its clients stay connected | `node`, `keyspace`, `table`, `partition` |
-//! | `lag` | replicas on the node that do not write show ONE and LOCAL_ONE what was there up to `ms` or `commits` ago | the same; `ms`, `commits` |
-//! | `delay` | the request waits before it is carried out | `ms`, `jitter-ms` |
-//! | `drop` | the request is not carried out and not answered for `ms` (30,000 unless given), then with a timeout | `ms` |
-//! | `throttle` | not carried out, Overloaded | `ms`: when to come again |
-//! | `unavailable` | not carried out, Unavailable with one replica too few | |
-//! | `fail` | not carried out, ReadFailure or WriteFailure; in the `cosmos` profile a write in the words of a conflict (HTTP's 449) | |
-//! | `timeout` | not carried out, ReadTimeout or WriteTimeout | `received`, `data-present`, `write-type` |
-//! | `timeout-after` | carried out, ReadTimeout or WriteTimeout | `received`, `data-present` |
-//! | `split` | the physical partition that is read or written is split while the request holds the old list | |
+//! | `lag` | replicas on the node that do not write return rows of up to `ms` or `commits` ago at ONE and LOCAL_ONE | the same; `ms`, `commits` |
+//! | `delay` | the request waits before it is executed | `ms`, `jitter-ms` |
+//! | `drop` | the request is not executed, and gets a timeout after `ms` (30,000 unless given) | `ms` |
+//! | `throttle` | not executed, Overloaded | `ms`: when to retry |
+//! | `unavailable` | not executed, Unavailable with one replica too few | |
+//! | `fail` | not executed, ReadFailure or WriteFailure; in the `cosmos` profile a write fails with the text of a conflict (HTTP's 449) | |
+//! | `timeout` | not executed, ReadTimeout or WriteTimeout | `received`, `data-present`, `write-type` |
+//! | `timeout-after` | executed, ReadTimeout or WriteTimeout | `received`, `data-present` |
+//! | `split` | the physical partition that is read or written is split while the request holds the old partition map | |
 //!
-//! Every fault but the first three is of requests: those of `keyspace`, `table`, `partition` (of any of its tables), `statement`,
-//! `consistency`, `node` (where the client is connected); the first `skip` that match go by, of the others each is hit with
-//! `probability`, until `count` were hit. All faults hold from `from-ms` to `until-ms` after the plan came into force and from the
-//! `from-request`th to before the `until-request`th request of users' tables since. Of several that hit one request the
-//! delays add up, and the first refusal counts. Requests of system tables, DDL and logins meet no faults.
+//! Every fault but the first three applies to requests, selected by `keyspace`, `table`, `partition` (of any of its
+//! tables), `statement`, `consistency` and `node` (where the client is connected). The first `skip` matches pass; each
+//! later one is hit with `probability`, until `count` were hit. Every fault is in effect from `from-ms` to `until-ms`
+//! after the plan became active, and from the `from-request`th to before the `until-request`th request on users' tables
+//! since. If several hit one request, the delays add up, and the first refusal counts. Requests on system tables, DDL
+//! and logins are exempt.
 //!
-//! A draw depends on the seed, the place of the fault in the plan and the number of the match, on no clock: other requests
-//! in between do not change it.
+//! A draw depends on the seed, the index of the fault in the plan and the number of the match, on no clock: other
+//! requests in between do not change it.
 
 mod course;
 
@@ -55,10 +57,10 @@ pub const FAULTS_MAX: usize = 256;
 /// Longest delay, and longest time without an answer: 60 s.
 pub const HELD_MS_MAX: u64 = 60_000;
 
-/// How long a dropped request is held unless the plan says: longer than drivers wait.
+/// How long a dropped request is held unless the plan sets it: longer than drivers wait.
 const DROPPED_MS: u64 = 30_000;
 
-/// What goes wrong.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the table above says what each is")]
@@ -77,20 +79,20 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it is about nodes and replicas, not about requests.
+    /// Whether it affects nodes and replicas, not requests.
     #[must_use]
     pub const fn is_standing(self) -> bool {
         matches!(self, Self::Down | Self::ReplicaDown | Self::Lag)
     }
 }
 
-/// Kinds of statements by which requests are chosen.
+/// Kinds of statements that a fault can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatementKind {
     /// SELECT.
     Read,
-    /// INSERT, UPDATE, DELETE without a condition, of no counter.
+    /// Unconditional INSERT, UPDATE or DELETE, without counters.
     Write,
     /// A change of a counter, alone or in a batch.
     Counter,
@@ -100,7 +102,7 @@ pub enum StatementKind {
     Conditional,
 }
 
-/// One thing that goes wrong: what, for whom, when, how.
+/// One fault: its effect, the requests that it selects, its time and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the module's text says what each is")]
@@ -114,7 +116,7 @@ pub struct Fault {
     pub partition: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementKind>,
-    /// The name of a level, as `QUORUM`.
+    /// The name of a consistency level, as `QUORUM`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<String>,
     /// From 1 to 4.
@@ -148,30 +150,30 @@ pub struct Fault {
     pub write_type: Option<WriteKind>,
 }
 
-/// A plan: a seed and what goes wrong. The empty one is that nothing does.
+/// A plan: a seed and faults. The empty plan has no faults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Plan {
-    /// What chance is drawn from.
+    /// The seed of random draws.
     #[serde(default)]
     pub seed: u64,
-    /// The faults, in the order in which they are asked.
+    /// The faults, in the order in which they are checked.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
 }
 
-/// Why a plan is not taken.
+/// Why a plan is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("{0}")]
     Form(String),
-    /// A fault of it makes no sense.
+    /// A fault has contradictory or invalid keys.
     #[error("fault {number}: {what}")]
     Fault {
-        /// Its place in the plan, from 1.
+        /// Its position in the plan, from 1.
         number: usize,
-        /// What is wrong.
+        /// The flaw.
         what: &'static str,
     },
     /// It has more than [`FAULTS_MAX`] faults.
@@ -183,7 +185,7 @@ impl Plan {
     /// Reads a plan in TOML.
     ///
     /// # Errors
-    /// [`PlanError`] says what is wrong with it.
+    /// [`PlanError`] describes the flaw.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let plan: Self = toml::from_str(text).map_err(|error| PlanError::Form(error.to_string()))?;
         plan.check()?;
@@ -193,14 +195,14 @@ impl Plan {
     /// Reads a plan in JSON: the same keys.
     ///
     /// # Errors
-    /// [`PlanError`] says what is wrong with it.
+    /// [`PlanError`] describes the flaw.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let plan: Self = serde_json::from_str(text).map_err(|error| PlanError::Form(error.to_string()))?;
         plan.check()?;
         Ok(plan)
     }
 
-    /// Whether a node goes down in it.
+    /// Whether it takes a node down.
     #[must_use]
     pub fn takes_nodes_down(&self) -> bool {
         self.faults.iter().any(|fault| fault.action == Action::Down)
@@ -294,7 +296,7 @@ impl Fault {
         )
     }
 
-    /// Whether it holds at a moment.
+    /// Whether it is in effect at a moment.
     #[must_use]
     pub fn holds(&self, now: Moment) -> bool {
         let within = |from: Option<u64>, until: Option<u64>, at: u64| {
@@ -304,7 +306,7 @@ impl Fault {
             && within(self.from_request, self.until_request, now.requests)
     }
 
-    /// Whether it is about this part of a table.
+    /// Whether it applies to this part of a table.
     #[must_use]
     pub fn concerns(&self, place: &Place<'_>) -> bool {
         self.keyspace.as_ref().is_none_or(|name| name == place.keyspace)
@@ -312,7 +314,7 @@ impl Fault {
             && self.partition.is_none_or(|id| id == place.partition)
     }
 
-    /// Whether it is about replicas on this node, counted from 0.
+    /// Whether it applies to replicas on this node, counted from 0.
     #[must_use]
     pub fn is_of_node(&self, node: usize) -> bool {
         self.node.is_some_and(|number| usize::from(number) == node + 1)

@@ -1,21 +1,24 @@
-//! The gate that writes to a physical partition go through, so that it can be moved to another store while it is in use.
+//! The gate that writes to a physical partition pass through: a latch that lets it move to another store while in use.
 //!
 //! ```text
-//! open ──hold──► held ──open again──► open         writers wait at the gate; those inside are waited for
-//!                  └────supersede──► superseded    the partition is elsewhere: writers go by a newer list
+//! open ──hold──► held ──open again──► open         new writers wait at the gate; the holder waits for those inside
+//!                  └────supersede──► superseded    the partition moved: writers use a newer partition map
 //! ```
-//! A writer takes a [`Pass`] before it reads anything that its write depends on and keeps it until its commit is answered. While a
-//! partition is being copied the keys that writers have changed are noted ([`WriteGate::note`]), to be copied again.
+//! A writer takes a [`Pass`] before it reads anything that its write depends on, and keeps it until its commit is
+//! answered. While a partition is being copied, writers record the keys that they change ([`WriteGate::note`]), to be
+//! copied again.
 //!
-//! No key goes while its partition is copied, so that a noted key need only be put. Statements only add to what a key has: tombstones,
-//! counters and what expires stay in their rows. Sweeps, which do remove keys, are kept out ([`WriteGate::enter_to_sweep`]). TRUNCATE and
-//! DROP give the rows up as a whole, and these are removed when no move goes by their list any more. A noted key that is not there is of
-//! a commit that failed and was not done, or not yet.
+//! No key is removed while its partition is copied, so a recorded key need only be put. Statements only add to a key:
+//! tombstones, counters and expired cells stay in their rows. Sweeps, which do remove keys, are kept out
+//! ([`WriteGate::enter_to_sweep`]). TRUNCATE and DROP abandon the rows as a whole; these are removed when no move uses
+//! their partition map any more. A recorded key that is absent from the store belongs to a commit that failed, and was
+//! not applied or not yet.
 //!
-//! A split or merge makes new gates. Who still goes by the old list is inside an old gate: the new ones know those ([`WriteGate::after`]),
-//! and who holds one holds all of these.
+//! A split or merge makes new gates. Requests with the old partition map are inside an old gate. The new gates know the
+//! old ones ([`WriteGate::after`]), so a holder of a new one holds all of these.
 //!
-//! No request waits at a gate while it holds a pass of another, so that writers to several partitions cannot wait for each other.
+//! No request waits at a gate while it holds a pass of another, so that writers to several partitions cannot wait for
+//! each other.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,24 +31,24 @@ use crate::storage::{Batch, KeyRange, Space};
 
 const SUPERSEDED: usize = 1;
 const COPIED: usize = 2;
-/// One that holds it: a move, a backup, or both.
+/// One holder: a move, a backup, or both.
 const ONE_HOLD: usize = 4;
-/// The bits that count those.
+/// The bits that count holders.
 const HELD: usize = FOLLOWED - ONE_HOLD;
-/// Rows of the table are followed by those of materialized views.
+/// Views follow the table: a write to it makes rows of views too.
 const FOLLOWED: usize = 1 << 8;
 /// One writer inside.
 const ONE: usize = 1 << 9;
 
-/// Bytes of keys that are noted while a partition is copied.
+/// Most bytes of keys that are recorded while a partition is copied; beyond it the copy starts again.
 pub const NOTED_BYTES_MAX: usize = 64 << 20;
 
-/// The keys that a batch changes, kept beyond its commit for a copy that runs beside it.
+/// The keys that a batch changes, kept beyond its commit for a concurrent copy.
 #[derive(Debug, Default)]
 pub struct BatchKeys(Vec<(Space, Vec<u8>)>);
 
 impl BatchKeys {
-    /// Those of a batch.
+    /// The keys of a batch.
     #[must_use]
     pub fn of(batch: &Batch) -> Self {
         Self(batch.keys().map(|(space, key)| (space, key.to_vec())).collect())
@@ -57,7 +60,7 @@ impl BatchKeys {
         self.0.is_empty()
     }
 
-    /// Each of them.
+    /// Its keys.
     pub fn iter(&self) -> impl Iterator<Item = (Space, &[u8])> {
         self.0.iter().map(|(space, key)| (*space, key.as_slice()))
     }
@@ -66,14 +69,14 @@ impl BatchKeys {
 /// The gate of one physical partition.
 #[derive(Debug, Default)]
 pub struct WriteGate {
-    /// How many are inside, how many hold it, and the flags above.
+    /// The number of writers inside, the number of holders, and the flags above.
     state: AtomicUsize,
-    /// Told when it is opened again or superseded.
+    /// Notified when it is opened again or superseded.
     opened: Notify,
-    /// Notified when the last one leaves a held gate.
+    /// Notified when the last writer leaves a held gate.
     left: Notify,
     noted: Mutex<Noted>,
-    /// The gates of what this partition was made of, as long as anybody may be inside.
+    /// The gates of the partitions that this one replaced, as long as a writer may be inside them.
     before: Vec<Weak<WriteGate>>,
 }
 
@@ -81,25 +84,26 @@ pub struct WriteGate {
 struct Noted {
     range: Option<KeyRange>,
     keys: BTreeSet<(Space, Vec<u8>)>,
-    /// Keys of commits that failed: those may yet be done, as late as the next commit to the store, and are told each time.
-    unsure: BTreeSet<(Space, Vec<u8>)>,
-    /// Of the keys of both.
+    /// Keys of commits in doubt: a failed commit may still be applied with the next commit to the store,
+    /// so these are returned each time.
+    in_doubt: BTreeSet<(Space, Vec<u8>)>,
+    /// Size of the keys of both.
     bytes: usize,
     is_full: bool,
 }
 
-/// What came of going to a gate.
+/// The result of entering a gate.
 #[derive(Debug)]
 pub enum Entry {
     /// Inside.
     Passed(Pass),
-    /// To be waited at ([`WriteGate::wait`]).
+    /// Held: the writer waits ([`WriteGate::wait`]).
     Held,
-    /// The partition is elsewhere by now.
+    /// The partition has moved.
     Superseded,
 }
 
-/// Being inside a gate.
+/// Permission to write, held while inside a gate.
 #[derive(Debug)]
 pub struct Pass(Arc<WriteGate>);
 
@@ -121,7 +125,7 @@ impl Drop for Pass {
 }
 
 impl WriteGate {
-    /// The gate of a partition that is made of those of other gates.
+    /// The gate of a partition that replaces those of other gates.
     #[must_use]
     pub fn after<'a>(gates: impl IntoIterator<Item = &'a Arc<Self>>) -> Self {
         let mut before = Vec::new();
@@ -135,7 +139,7 @@ impl WriteGate {
         }
     }
 
-    /// Goes in, if it is open.
+    /// Enters it, if it is open.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Entry {
         let before = self.state.fetch_add(ONE, Ordering::SeqCst);
@@ -151,8 +155,9 @@ impl WriteGate {
         }
     }
 
-    /// Goes in to sweep. `None` while the partition is moved, or when it is elsewhere: a sweep removes keys without noting them, and a
-    /// copy would bring back what was removed, or miss the deletion that hid it. No copy begins while a pass is out.
+    /// Enters it to sweep. `None` means that the partition is being moved or has moved: a sweep removes keys without
+    /// recording them, so a copy would bring back removed rows, or miss the deletion that hid them. No copy begins
+    /// while a pass is out.
     #[must_use]
     pub fn enter_to_sweep(self: &Arc<Self>) -> Option<Pass> {
         match self.enter() {
@@ -161,7 +166,7 @@ impl WriteGate {
         }
     }
 
-    /// Waits until it is not held, or its holder has something to tell.
+    /// Waits until it is opened, or its holder calls [`Hold::tell`].
     pub async fn wait(&self) {
         let opened = self.opened.notified();
         tokio::pin!(opened);
@@ -171,33 +176,33 @@ impl WriteGate {
         }
     }
 
-    /// It and the gates before it.
+    /// This gate and those before it.
     fn all(self: &Arc<Self>) -> Vec<Arc<Self>> {
         let before = self.before.iter().filter_map(Weak::upgrade);
         std::iter::once(Arc::clone(self)).chain(before).collect()
     }
 
-    /// Whoever enters from now on knows that rows of views follow from what it writes. Who is inside already may not know it: hold the
-    /// gate once to wait for those.
+    /// Marks the table as followed by views: each later writer learns it inside. A writer already inside may not know
+    /// it, so the caller holds the gate once to wait for those.
     pub fn follow(self: &Arc<Self>) {
         for gate in self.all() {
             gate.state.fetch_or(FOLLOWED, Ordering::SeqCst);
         }
     }
 
-    /// Whether rows of views follow from what is written. Ask it inside.
+    /// Whether views follow the table. Valid only inside the gate.
     #[must_use]
     pub fn is_followed(&self) -> bool {
         self.state.load(Ordering::SeqCst) & FOLLOWED != 0
     }
 
-    /// Lets no request in any more, and waits until none is inside. Who holds it opens it by dropping what this gives, or supersedes it.
-    /// Several may hold it at once: it is open again when the last of them has let go.
+    /// Admits no more writers, and waits until none is inside. The holder opens the gate by dropping the [`Hold`], or
+    /// supersedes it. Several may hold it at once: it opens when the last of them is dropped.
     pub async fn hold(self: &Arc<Self>) -> Hold {
         Self::hold_all([self]).await
     }
 
-    /// [`WriteGate::hold`] of several gates at one moment: all are closed before any is waited for.
+    /// Holds several gates at one moment: all are closed before the wait begins.
     pub async fn hold_all<'a>(gates: impl IntoIterator<Item = &'a Arc<Self>>) -> Hold {
         let mut all: Vec<Arc<Self>> = gates.into_iter().flat_map(Self::all).collect();
         all.sort_unstable_by_key(Arc::as_ptr);
@@ -220,7 +225,7 @@ impl WriteGate {
         hold
     }
 
-    /// Whether keys are to be noted.
+    /// Whether writers must record their keys.
     #[must_use]
     pub fn is_copied(&self) -> bool {
         self.state.load(Ordering::SeqCst) & COPIED != 0
@@ -230,7 +235,8 @@ impl WriteGate {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes keys that a writer inside has changed, or may have, if its commit failed; others than those of the copied range are left out.
+    /// Records keys that a writer inside changed or, if its commit failed, may have changed. Keys outside the copied
+    /// range are skipped.
     pub fn note<'a>(&self, keys: impl Iterator<Item = (Space, &'a [u8])>, is_done: bool) {
         if mutant::is_on(Mutant::NoteNothing) {
             return;
@@ -246,7 +252,7 @@ impl WriteGate {
                 noted.is_full = true;
                 break;
             }
-            let to = if is_done { &mut noted.keys } else { &mut noted.unsure };
+            let to = if is_done { &mut noted.keys } else { &mut noted.in_doubt };
             if to.insert((space, key.to_vec())) {
                 noted.bytes += key.len();
             }
@@ -254,7 +260,8 @@ impl WriteGate {
         noted.range = Some(range);
     }
 
-    /// What was noted since the last time, and all that is unsure, in order; `None`: it was too much.
+    /// The keys recorded since the last call and all that are in doubt, in order; `None` means that they exceeded
+    /// [`NOTED_BYTES_MAX`].
     #[must_use]
     pub fn take_noted(self: &Arc<Self>) -> Option<BTreeSet<(Space, Vec<u8>)>> {
         let mut all = BTreeSet::new();
@@ -263,14 +270,14 @@ impl WriteGate {
             if noted.is_full {
                 return None;
             }
-            noted.bytes = noted.unsure.iter().map(|(_, key)| key.len()).sum();
+            noted.bytes = noted.in_doubt.iter().map(|(_, key)| key.len()).sum();
             all.append(&mut noted.keys);
-            all.extend(noted.unsure.iter().cloned());
+            all.extend(noted.in_doubt.iter().cloned());
         }
         Some(all)
     }
 
-    /// Begins to note keys of a range. The gate is held.
+    /// Begins to record keys of a range. The caller holds the gate.
     pub fn begin_notes(self: &Arc<Self>, range: &KeyRange) {
         for gate in self.all() {
             *gate.noted() = Noted {
@@ -281,7 +288,7 @@ impl WriteGate {
         }
     }
 
-    /// Ends it.
+    /// Ends the recording.
     pub fn end_notes(self: &Arc<Self>) {
         for gate in self.all() {
             gate.state.fetch_and(!COPIED, Ordering::SeqCst);
@@ -297,14 +304,14 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Lets waiting requests look again at what is known; they wait again if that is the same.
+    /// Wakes waiting requests to check the partition map again; they wait again if it is the same.
     pub fn tell(&self) {
         for gate in &self.gates {
             gate.opened.notify_waiters();
         }
     }
 
-    /// The partition is elsewhere from now on: requests that come or wait go by a newer list.
+    /// Marks the partition as moved: requests that arrive or wait use a newer partition map.
     pub fn supersede(self) {
         for gate in &self.gates {
             gate.state.fetch_or(SUPERSEDED, Ordering::SeqCst);
@@ -431,8 +438,8 @@ mod tests {
         );
         assert!(gate.take_noted().unwrap().is_empty());
         gate.note(std::iter::once((Space::Rows, inside.as_slice())), false);
-        let unsure = BTreeSet::from([(Space::Rows, inside)]);
-        assert!((0..3).all(|_| gate.take_noted().unwrap() == unsure));
+        let in_doubt = BTreeSet::from([(Space::Rows, inside)]);
+        assert!((0..3).all(|_| gate.take_noted().unwrap() == in_doubt));
         gate.end_notes();
         assert!(!gate.is_copied());
         assert!(gate.enter_to_sweep().is_some());

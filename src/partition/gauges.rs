@@ -1,24 +1,25 @@
-//! Which logical partitions may have grown large: judged by what is written, in bounded memory.
+//! Which logical partitions may have grown large: estimated from written bytes, in bounded memory.
 //!
-//! Every logical partition falls to one of a fixed number of gauges. A write adds its bytes there, and the write that fills the gauge
-//! names a partition worth counting: the more of the bytes are a partition's, the sooner it is named. Once that one is counted the
-//! gauge begins again, with room for a quarter of what was found, so that counting again and again costs no more than four times what
-//! was written, and a partition that is alone in its gauge is never more than a quarter larger than it was when last counted.
-//! Two partitions may share a gauge; the one that is written more is then the more likely to be named.
+//! Every logical partition maps to one of a fixed number of gauges. A write adds its bytes there, and the write that
+//! fills the gauge names a partition worth counting: the larger a partition's share of the bytes, the sooner it is
+//! named. Once that one is counted the gauge begins again, with a limit of a quarter of the counted size. So repeated
+//! counts cost no more than four times the bytes written, and a partition that is alone in its gauge is never more than
+//! a quarter larger than at its last count. Two partitions may share a gauge; the one with more writes is then more
+//! likely to be named.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A power of two: 64 KiB in all.
 const GAUGES: usize = 4096;
 
-/// Part of what a partition was found to hold, after which it is counted again: a quarter.
+/// Growth since the last count after which a partition is counted again, as a part of its size: a quarter.
 const GROWTH_DIVISOR: u64 = 4;
 
-/// How much has been written to some logical partitions since one of them was counted.
+/// Bytes written to groups of logical partitions since one of each was counted.
 #[derive(Debug)]
 pub struct Gauges {
     gauges: Box<[Gauge]>,
-    /// What fills a gauge of which nothing is known.
+    /// The bytes that fill a gauge before its first count.
     bytes_min: u64,
 }
 
@@ -29,7 +30,7 @@ struct Gauge {
 }
 
 impl Gauges {
-    /// Gauges that so many bytes fill at first.
+    /// Gauges that `bytes_min` bytes fill at first.
     #[must_use]
     pub fn new(bytes_min: u64) -> Self {
         let gauge = |_| Gauge {
@@ -43,14 +44,14 @@ impl Gauges {
     }
 
     fn of(&self, table: u32, spread: i64) -> Option<&Gauge> {
-        // It is a hash already; the table's number only keeps equal keys of different tables apart.
+        // `spread` is a hash already; the table's number only separates equal keys of different tables.
         let mixed = spread.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.gauges.get(usize::try_from(mixed % GAUGES as u64).unwrap_or(0))
     }
 
-    /// Adds what is written to a logical partition, named by its table's number and the number that the placement
-    /// made of its key ([`super::Placement::spread`]). Whether it is worth counting; who is
-    /// told so says [`Gauges::counted`] when it was, and until then no other caller is told.
+    /// Adds bytes written to a logical partition, given by its table's number and the number that the placement made of
+    /// its key ([`super::Placement::spread`]). Returns whether the caller should count the partition. That caller
+    /// reports the result to [`Gauges::counted`]; until then no other caller gets `true`.
     pub fn note(&self, table: u32, spread: i64, bytes: u64) -> bool {
         let Some(gauge) = self.of(table, spread) else {
             return false;
@@ -60,7 +61,7 @@ impl Gauges {
         before < full_at && before.saturating_add(bytes) >= full_at
     }
 
-    /// The partition that was named holds so many bytes.
+    /// Records the counted size of the partition that was named.
     pub fn counted(&self, table: u32, spread: i64, bytes: u64) {
         if let Some(gauge) = self.of(table, spread) {
             let full_at = self.bytes_min.max(bytes / GROWTH_DIVISOR);

@@ -1,13 +1,14 @@
-//! How much is asked of a physical partition, and what follows from it.
+//! The load of a physical partition, and the decisions that follow from it.
 //!
-//! Each partition of a table's list has a [`Heat`] of its own, which begins anew when the partition is split off or merged. What a
-//! statement was charged there is added to it; every `UNITS_PER_SAMPLE` units the token that was asked for is kept, the newest
-//! `SAMPLES` of them: so the tokens kept are spread as the load is. Of a table that is ordered by partition key the keys are kept.
+//! Each partition of a partition map has a [`Heat`] of its own, which begins anew when the partition is split off or
+//! merged. The charges of statements are added to it. Every `UNITS_PER_SAMPLE` units the token of the request is kept,
+//! the newest `SAMPLES` of them, so the samples are distributed as the load is. For a table that is ordered by
+//! partition key, keys are kept.
 //!
-//! [`Heat::look`] is called now and then and judges the time since the last call. A partition that stays above its share at every one
-//! of so many calls is hot: it is to be split where its load is halved (`halving`). One key that takes nearly all of it cannot be
-//! divided. Two neighbours that are to be one must both be quiet, which is to use at most an eighth of what a partition may; a split
-//! leaves each about half, so that nothing is split and merged to and fro.
+//! [`Heat::look`] is called periodically and evaluates the time since the last call. A partition that stays above its
+//! share for a number of consecutive checks is hot, and is to be split where its load is halved (`halving`). One key
+//! with nearly all of the load cannot be divided. Two neighbours may be merged only if both are quiet: each uses at
+//! most an eighth of its share. A split leaves each about half, so that no partition is split and merged in turn.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,40 +16,40 @@ use std::time::Duration;
 
 use crate::throughput::RequestUnits;
 
-/// Tokens, or keys, that a partition keeps: 2 KiB of tokens, once something has been asked of it.
+/// Tokens or keys that a partition keeps: 2 KiB of tokens, once it has a load.
 const SAMPLES: usize = 256;
 
-/// Units after which the token asked for is kept.
+/// Units after which a request's token is kept.
 const UNITS_PER_SAMPLE: RequestUnits = RequestUnits::whole(10);
 
-/// Fewer samples say nothing.
+/// Fewest samples from which a split point is computed.
 const SAMPLES_MIN: usize = 32;
 
 /// Part of the samples that a split must leave on each side: a tenth.
 const SIDE_DIVISOR: usize = 10;
 
-/// What is asked of one physical partition.
+/// The load of one physical partition.
 #[derive(Debug, Default)]
 pub struct Heat {
-    /// Hundredths of units since it came to be, of statements that asked for keys.
+    /// Hundredths of units since it was created, of statements on keys.
     units: AtomicU64,
-    /// Those of scans.
+    /// The same, of scans.
     scanned: AtomicU64,
     samples: OnceLock<Box<[AtomicI64]>>,
-    /// Of a table that is ordered by partition key.
+    /// Samples of a table that is ordered by partition key.
     keys: Mutex<KeySamples>,
-    /// Hundredths of units a second, between the last two looks.
+    /// Hundredths of units a second, between the last two checks.
     rate: AtomicU64,
-    /// Looks, one after the other, at which it was above its share.
+    /// Consecutive checks at which it was above its share.
     hot_looks: AtomicU32,
-    /// It used more than an eighth of what it may, at the last look.
+    /// Whether it used more than an eighth of its share, at the last check.
     is_busy: AtomicBool,
     last_look: Mutex<Option<Look>>,
-    /// Bytes of keys and values that were written to it since it came to be.
+    /// Bytes of keys and values that were written to it since it was created.
     written_bytes: AtomicU64,
 }
 
-/// The partition keys that were asked for, as [`Heat::samples`] has tokens.
+/// Samples of partition keys, as [`Heat::samples`] has tokens.
 #[derive(Debug, Default)]
 struct KeySamples {
     units: u64,
@@ -64,16 +65,16 @@ struct Look {
 /// When a partition is hot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatLimits {
-    /// Units a second that a physical partition may use.
+    /// Units a second that a physical partition may use: its share.
     pub units_per_second_max: RequestUnits,
-    /// Percent of those above which it is hot.
+    /// The percentage of that share above which it is hot.
     pub hot_percent: u32,
-    /// How many looks it must stay hot.
+    /// How many consecutive checks it must be above it.
     pub looks: u32,
 }
 
 impl HeatLimits {
-    /// Units a second of a physical partition: 10,000, as Cosmos has it.
+    /// Units a second of a physical partition: 10,000, as in Cosmos.
     pub const UNITS_PER_SECOND_MAX: u64 = 10_000;
 }
 
@@ -88,24 +89,24 @@ impl Default for HeatLimits {
 }
 
 impl Heat {
-    /// Adds bytes of keys and values that are written.
+    /// Records bytes of keys and values written.
     pub fn note_written(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of keys and values that were written since the partition came to be, also to rows that were there: it has grown by at most
-    /// so much.
+    /// Bytes of keys and values written since the partition was created, overwrites included: an upper bound of its
+    /// growth.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds what a statement that asked for this token was charged.
+    /// Records the charge of a statement on this token.
     pub fn note(&self, token: i64, units: RequestUnits) {
         self.note_all(&[token], units);
     }
 
-    /// Adds what statements that asked for these tokens were charged together, each of them about as much as the others.
+    /// Records the total charge of statements on these tokens, spread evenly over them.
     pub fn note_all(&self, tokens: &[i64], units: RequestUnits) {
         let step = UNITS_PER_SAMPLE.in_hundredths();
         let before = self.units.fetch_add(units.in_hundredths(), Ordering::Relaxed);
@@ -116,7 +117,7 @@ impl Heat {
         let samples = self
             .samples
             .get_or_init(|| (0..SAMPLES).map(|_| AtomicI64::new(0)).collect());
-        // One that costs many units has as many samples.
+        // A statement that costs many units counts as many samples.
         let first = (before / step).max(steps.saturating_sub(SAMPLES as u64));
         for at in first..steps {
             let place = usize::try_from(at % SAMPLES as u64).unwrap_or(0);
@@ -127,8 +128,8 @@ impl Heat {
         }
     }
 
-    /// Keeps the partition key that a statement asked for, in a table that is ordered by partition key, where a token says nothing of the
-    /// load. `units`: what it stands for; they are not added to what was asked.
+    /// Samples the partition key of a statement, in a table that is ordered by partition key, where a token shows
+    /// nothing of the load. `units` weights the sample and is not added to the load.
     pub fn note_key(&self, partition_key: &[u8], units: RequestUnits) {
         let step = UNITS_PER_SAMPLE.in_hundredths();
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +145,8 @@ impl Heat {
         }
     }
 
-    /// The partition key before which about half of the load lies, in a table that is ordered by partition key; `None` as of
-    /// [`Heat::middle`].
+    /// The partition key before which about half of the load lies, in a table that is ordered by partition key; `None`
+    /// as for [`Heat::middle`].
     #[must_use]
     pub fn middle_key(&self) -> Option<Vec<u8>> {
         let mut kept = {
@@ -155,15 +156,15 @@ impl Heat {
         halving(&mut kept).map(|key| key.to_vec())
     }
 
-    /// Units that may be added together at one token without making what is known of the load coarser.
+    /// Units that may be recorded together at one token without coarser samples.
     pub const TOGETHER: RequestUnits = UNITS_PER_SAMPLE;
 
-    /// Adds what a scan was charged, which asks for no token in particular.
+    /// Records the charge of a scan, which has no particular token.
     pub fn note_scan(&self, units: RequestUnits) {
         self.scanned.fetch_add(units.in_hundredths(), Ordering::Relaxed);
     }
 
-    /// Everything since the partition came to be.
+    /// All units since the partition was created.
     #[must_use]
     pub fn units(&self) -> RequestUnits {
         RequestUnits::hundredths(self.all())
@@ -174,13 +175,13 @@ impl Heat {
         units.saturating_add(self.scanned.load(Ordering::Relaxed))
     }
 
-    /// Units a second, as of the last look.
+    /// Units a second, as of the last check.
     #[must_use]
     pub fn per_second(&self) -> RequestUnits {
         RequestUnits::hundredths(self.rate.load(Ordering::Relaxed))
     }
 
-    /// Judges the time since the last look. Whether it has stayed hot for as many looks as it takes.
+    /// Evaluates the time since the last check. Returns whether it has been hot for as many checks as required.
     pub fn look(&self, now: Duration, limits: &HeatLimits) -> bool {
         let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
         let units = self.all();
@@ -208,18 +209,19 @@ impl Heat {
         looks >= limits.looks.max(1)
     }
 
-    /// Whether it used at most an eighth of what it may, as of the last check; also before the first check.
+    /// Whether it used at most an eighth of its share, as of the last check; also before the first check.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.is_busy.load(Ordering::Relaxed)
     }
 
-    /// It is not hot before it has stayed so for as many looks again.
+    /// Resets the count of checks: it is hot again only after as many more.
     pub fn begin_again(&self) {
         self.hot_looks.store(0, Ordering::Relaxed);
     }
 
-    /// The token before which about half of the latest load lies; `None` when too little is known, or nearly all is one token's.
+    /// The token before which about half of the recent load lies. `None` means too few samples, or nearly all of one
+    /// token.
     #[must_use]
     pub fn middle(&self) -> Option<i64> {
         let kept = self.samples.get()?;
@@ -234,7 +236,8 @@ impl Heat {
     }
 }
 
-/// The token or key before which about half of the samples lie; `None` when they are too few, or nearly all are of one.
+/// The token or key before which about half of the samples lie. `None` means that they are too few, or nearly all
+/// equal.
 fn halving<T: Ord>(samples: &mut [T]) -> Option<&T> {
     if samples.len() < SAMPLES_MIN {
         return None;
@@ -287,7 +290,7 @@ mod tests {
         let heat = Heat::default();
         assert_eq!(heat.middle(), None);
         for number in 0..100_i64 {
-            // Three quarters of the load come to the tokens from 50 to 59.
+            // Three quarters of the load go to the tokens from 50 to 59.
             let token = if number % 4 == 0 { number } else { 50 + number % 10 };
             heat.note(token, UNITS_PER_SAMPLE);
         }

@@ -1,7 +1,8 @@
-//! A physical partition that this machine serves: its descriptor with what is live of it.
+//! A physical partition that this machine serves: its descriptor and its live parts.
 //!
-//! The rest of the server reads and stages rows by (partition key, clustering key): the key of a row is made here, and what lies in the
-//! store outside the partition's span cannot be seen through it. A move leaves rows where they were for a while; they are such.
+//! The rest of the server reads and stages rows by (partition key, clustering key). This room builds the keys of rows
+//! and hides rows of the store that lie outside the partition's span. After a move the old store holds such rows for a
+//! while.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,21 +16,21 @@ use crate::invariant::{Broken, Invariant};
 use crate::storage::{Estimate, KeyRange, Store, TableId, key};
 use crate::token::Token;
 
-/// A physical partition that is served here. Cloning it gives the same one.
+/// A physical partition that is served here. A clone shares the live parts.
 #[derive(Clone, Debug)]
 pub struct Hosted {
     descriptor: PhysicalPartition,
     placement: Placement,
     store: Store,
-    /// Where its span begins and ends among the places of index entries.
+    /// The bounds of its span among the places of index entries.
     places: (Vec<u8>, Option<Vec<u8>>),
-    /// Writes to it go through this.
+    /// The latch that writes to it pass through.
     pub gate: Arc<WriteGate>,
-    /// How much is asked of it.
+    /// Its load.
     pub heat: Arc<Heat>,
 }
 
-/// The descriptor stands for the partition wherever only that matters: its number, span, epoch and store.
+/// The descriptor stands for the partition where only its number, span, epoch and store matter.
 impl Deref for Hosted {
     type Target = PhysicalPartition;
 
@@ -55,7 +56,7 @@ impl Hosted {
         }
     }
 
-    /// What it is, without what is live.
+    /// Its descriptor, without the live parts.
     #[must_use]
     pub const fn descriptor(&self) -> &PhysicalPartition {
         &self.descriptor
@@ -73,32 +74,32 @@ impl Hosted {
         self.placement.spread(token, partition_key)
     }
 
-    /// How the partition keys of its table find their tokens.
+    /// How the partition keys of its table get their tokens.
     #[must_use]
     pub const fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// The store that it lies in: for commits, which are a store's, and for moves.
+    /// Its store: commits and moves need the store itself.
     #[must_use]
     pub const fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What a read that begins now sees of the store.
+    /// The moment at which a read that begins now sees the store.
     #[must_use]
     pub fn now(&self) -> Moment {
         Moment(self.store.snapshot())
     }
 
-    /// How much of a table lies both in it and in a span.
+    /// The estimated size of a table's rows that lie both in it and in a span.
     #[must_use]
     pub fn bytes_in(&self, table: TableId, span: &KeySpan) -> Estimate {
         let range = self.key_range_in(table, span);
         range.map(|range| self.store.bytes_in(&range)).unwrap_or_default()
     }
 
-    /// How much of a table lies in its store, in this partition and others.
+    /// The estimated size of a table in its store, in this partition and others.
     #[must_use]
     pub fn store_bytes(&self, table: TableId) -> Estimate {
         self.store.bytes_in(&key::table_range(table))
@@ -110,19 +111,19 @@ impl Hosted {
         range_of(table, &self.span)
     }
 
-    /// The keys of a table's rows that lie both in it and in a span; `None`: none can.
+    /// The keys of a table's rows that lie both in it and in a span; `None` means that there are none.
     #[must_use]
     pub fn key_range_in(&self, table: TableId, span: &KeySpan) -> Option<KeyRange> {
         self.span.and(span).map(|both| range_of(table, &both))
     }
 
-    /// Whether a row of this place lies in it.
+    /// Whether a row at this place lies in it.
     pub(super) fn has_place(&self, place: &[u8]) -> bool {
         let (start, end) = &self.places;
         start.as_slice() <= place && end.as_ref().is_none_or(|end| place < end.as_slice())
     }
 
-    /// Checks that a logical partition lies in it: else what is read of it would be missing, and what is written to it would be lost.
+    /// Checks that a logical partition lies in it: otherwise reads would miss rows, and writes would be lost.
     ///
     /// # Errors
     /// [`Broken`] unless it does.
@@ -142,7 +143,7 @@ pub fn range_of(table: TableId, span: &KeySpan) -> KeyRange {
     key::span_range(table, (start.token(), start.partition_key()), end)
 }
 
-/// The place at which a span begins, and the one at which it ends.
+/// The place at which a span begins, and the one at which it ends; `None` means no end.
 pub(super) fn bounds_of(span: &KeySpan) -> (Vec<u8>, Option<Vec<u8>>) {
     let start = span.start();
     let end = span

@@ -1,13 +1,14 @@
-//! Which logical partitions are asked most: counted in bounded memory.
+//! The hot partition keys, counted in bounded memory.
 //!
 //! Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent and top-k elements in data streams", 2005): a fixed
-//! number of counters; a key that has none takes over the smallest, and what was on it is its possible error. Every key with more than
-//! one part in so many of the requests has a counter, and none is shown with fewer requests than it had.
+//! number of counters; a key without one takes over the smallest, whose count becomes its possible error. Every key
+//! with more than one part in that number of the requests has a counter, and no key is shown with fewer requests than
+//! it had.
 //!
-//! Keys are spread over `SHARDS`, each behind a lock that is held for some tens of nanoseconds; who finds it taken leaves its request
-//! out. Once a window has seen many requests only one of `SAMPLE` is counted, that many times over, chosen by a fixed sequence of
-//! numbers that looks like chance (Knuth's multiplier for linear congruences, The Art of Computer Programming 2, 3.3.4). What is shown is the window
-//! of `WINDOW` that runs and the one before.
+//! Keys are spread over `SHARDS`, each with a lock that is held for some tens of nanoseconds; a request that finds it
+//! taken is not counted. Once a window has many requests, only one of `SAMPLE` is counted, with that weight. A fixed
+//! pseudorandom sequence selects it (Knuth's multiplier for linear congruences, The Art of Computer Programming 2,
+//! 3.3.4). The views show the current window of `WINDOW` and the one before.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,38 +22,38 @@ const SHARDS: usize = 8;
 /// Counters of a shard in a window.
 const COUNTERS: usize = 32;
 
-/// Of so many requests one is counted when there are many.
+/// Under load, one of so many requests is counted.
 const SAMPLE: u64 = 64;
 
-/// Requests of a shard in a window that are counted one by one.
+/// Requests of a shard in a window that are counted singly before sampling begins.
 const COUNTED_EACH: u64 = 2048;
 
 /// Bytes of a key that are kept.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// How long a window is.
+/// Length of a window.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// A key that is asked often.
+/// A hot partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotKey {
     /// Its table's number.
     pub table: u32,
-    /// The number that its table's placement made of the key ([`super::Placement::spread`]).
+    /// The number of the key by its table's placement ([`super::Placement::spread`]).
     pub spread: i64,
     /// The partition key, its first KiB.
     pub key: Box<[u8]>,
-    /// Requests of the last one to two windows: at most so many.
+    /// Requests of the last one to two windows; an upper bound.
     pub requests: u64,
-    /// It may be fewer by so many.
+    /// How far the real number may be lower.
     pub requests_error: u64,
-    /// What those were charged, judged by the requests that were counted.
+    /// The charges of those requests, extrapolated from the counted ones.
     pub units: RequestUnits,
 }
 
 #[derive(Debug, Default)]
 struct Sketch {
-    /// Of each counter, apart from the rest of it, since those of all are looked at for a request.
+    /// The number of each counter's key. Kept apart from the other fields, since every request searches all of them.
     spreads: Vec<i64>,
     requests: Vec<u64>,
     counters: Vec<Counter>,
@@ -74,7 +75,7 @@ struct Shard {
     before: Sketch,
 }
 
-/// The keys that are asked most.
+/// Counters of hot partition keys.
 #[derive(Debug)]
 pub struct HotKeys {
     shards: Vec<Mutex<Shard>>,
@@ -92,11 +93,12 @@ impl Default for HotKeys {
 
 thread_local! {
     static CHANCE: Cell<u64> = const { Cell::new(0) };
-    /// Requests of this thread to be left out before one is counted again.
+    /// Requests of this thread to skip before the next is counted.
     static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Says how many requests are left out now, [`SAMPLE`] − 1 in the mean: not always as many, since requests often come in rounds.
+/// Draws how many requests to skip now, [`SAMPLE`] − 1 in the mean. The number varies, since requests often come in
+/// cycles.
 #[inline(never)]
 fn choose() -> u64 {
     let chance = CHANCE
@@ -166,7 +168,7 @@ impl Sketch {
 }
 
 impl Shard {
-    /// Begins another window when it is time.
+    /// Begins another window when the current one has ended.
     fn turn_to(&mut self, window: u64) {
         if window == self.window {
             return;
@@ -186,7 +188,7 @@ fn window_of(now: Duration) -> u64 {
 }
 
 impl HotKeys {
-    /// How often a request that begins now is to be counted; 0: not at all.
+    /// The weight with which to count a request that begins now; 0 means not at all.
     #[inline]
     pub fn weight(&self) -> u64 {
         if !self.is_busy.load(Ordering::Relaxed) {
@@ -201,9 +203,9 @@ impl HotKeys {
         }
     }
 
-    /// Counts a request for a logical partition, given by its table's number, the number that the placement made of its key
-    /// ([`super::Placement::spread`]) and the key, and what it was charged, so many times: its [`HotKeys::weight`]. Keys that agree in
-    /// that number and in their first KiB count as one.
+    /// Counts a request for a logical partition with its [`HotKeys::weight`] `times`. The partition is given by its
+    /// table's number, the number of its key by the placement ([`super::Placement::spread`]) and the key; `units` is
+    /// the charge. Keys that agree in that number and in their first KiB count as one.
     pub fn note(&self, table: u32, spread: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
         if times == 0 {
             return;
@@ -226,7 +228,7 @@ impl HotKeys {
         }
     }
 
-    /// The keys asked most, the most asked first; at most `count`.
+    /// The hottest keys, at most `count`, the hottest first.
     #[must_use]
     pub fn hottest(&self, now: Duration, count: usize) -> Vec<HotKey> {
         let window = window_of(now);
@@ -251,7 +253,7 @@ impl HotKeys {
             }
             hottest.append(&mut keys);
         }
-        // Those that are surely asked often come first.
+        // Sorted by the lower bound first: those keys are certainly hot.
         hottest.sort_by_key(|key| std::cmp::Reverse((key.requests - key.requests_error, key.requests, key.spread)));
         hottest.truncate(count);
         hottest
@@ -269,7 +271,7 @@ mod tests {
         let keys = HotKeys::default();
         let mut random = fastrand::Rng::with_seed(1);
         for number in 0..200_000_i64 {
-            // Key 1 is asked a tenth, key 2 a twentieth of the time.
+            // Key 1 gets a tenth of the requests, key 2 a twentieth.
             let token = match number % 20 {
                 0 | 1 => 1,
                 2 => 2,
@@ -282,7 +284,7 @@ mod tests {
         let (first, second) = (&hottest[0], &hottest[1]);
         assert_eq!(first.key.as_ref(), 1_i64.to_be_bytes());
         for (key, asked) in [(first, 20_000_u64), (second, 10_000)] {
-            // Sampling and the counter that was taken over.
+            // Error of sampling and of the counter taken over.
             assert!(key.requests.abs_diff(asked) < asked / 5 + key.requests_error, "{key:?}");
             assert_eq!(key.units.in_hundredths() / 100 + key.requests_error, key.requests);
         }

@@ -1,6 +1,7 @@
-//! The physical partitions of a table as requests go by them: the map, and what serves each partition here.
+//! The physical partitions of a table as requests use them: the map, and the live parts of each partition here.
 //!
-//! A list never changes: a split or merge makes the next one, under the next epoch, and requests go on with the one they have.
+//! A partition map is immutable: a split or merge makes the next one, under the next epoch, and requests keep the one
+//! they began with.
 
 use std::sync::{Arc, Weak};
 
@@ -14,7 +15,8 @@ use crate::storage::{Estimate, Store, TableId, key};
 use crate::throughput::TableBudget;
 use crate::token::Token;
 
-/// What a list and its copies share: who waits until it is not in use any more waits for the semaphore to be closed, in order.
+/// Shared by a map and its clones. A waiter for the end of their use waits on the semaphore, which closes when the last
+/// one is dropped.
 #[derive(Debug)]
 struct InUse(Arc<Semaphore>);
 
@@ -34,13 +36,13 @@ impl Drop for InUse {
 #[derive(Clone, Debug)]
 pub struct TablePartitions {
     map: PartitionMap,
-    /// One for each partition of the map.
+    /// The live partitions, one for each of the map, in its order.
     hosted: Vec<Arc<Hosted>>,
-    /// What the table may spend; `None`: anything. The list that a change makes has its parent's until it gets its own.
+    /// What the table may spend; `None` means no limit. A changed map keeps its parent's budget until it gets its own.
     budget: Option<Arc<TableBudget>>,
-    /// Lives as long as any request goes by this list.
+    /// Lives as long as any request uses this map.
     in_use: Arc<InUse>,
-    /// The same of the lists before it.
+    /// The same for earlier maps of the table.
     older: Vec<Weak<InUse>>,
 }
 
@@ -51,13 +53,14 @@ impl TablePartitions {
         Self::evenly(1, store_id, &store)
     }
 
-    /// So many physical partitions (at least one, at most [`super::PARTITIONS_MAX`]) of equal parts of the ring, all in one store.
+    /// `count` physical partitions (at least one, at most [`super::PARTITIONS_MAX`]) of equal parts of the ring, all in
+    /// one store.
     #[must_use]
     pub fn evenly(count: usize, store_id: StoreId, store: &Store) -> Self {
         Self::first(PartitionMap::evenly(count, store_id), store)
     }
 
-    /// One physical partition of a table that lies in the order of its partition keys.
+    /// One physical partition of a table that is ordered by partition key.
     #[must_use]
     pub fn ordered(store_id: StoreId, store: &Store) -> Self {
         Self::first(PartitionMap::ordered(store_id), store)
@@ -86,24 +89,24 @@ impl TablePartitions {
         }
     }
 
-    /// What the table may spend, by physical partition; `None`: anything.
+    /// What the table may spend, by physical partition; `None` means no limit.
     #[must_use]
     pub fn budget(&self) -> Option<&TableBudget> {
         self.budget.as_deref()
     }
 
-    /// Gives the list its budget.
+    /// Sets the budget.
     pub fn set_budget(&mut self, budget: Option<Arc<TableBudget>>) {
         self.budget = budget;
     }
 
-    /// What of it is written down.
+    /// The recorded map.
     #[must_use]
     pub const fn map(&self) -> &PartitionMap {
         &self.map
     }
 
-    /// Rises with every change of the list.
+    /// Rises with every change of the map.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.map.epoch()
@@ -121,13 +124,13 @@ impl TablePartitions {
         self.hosted.iter().find(|partition| partition.id == id)
     }
 
-    /// Whether it is what a table has of which nothing is recorded: one partition, never changed, of hashed keys.
+    /// Whether it is the map of a table without a recorded one: one partition, never changed, of hashed keys.
     #[must_use]
     pub fn is_unrecorded(&self) -> bool {
         self.map.is_unrecorded()
     }
 
-    /// How the table's partition keys find their tokens.
+    /// How the table's partition keys get their tokens.
     #[must_use]
     pub const fn placement(&self) -> Placement {
         self.map.placement()
@@ -139,7 +142,8 @@ impl TablePartitions {
         self.placement().token(partition_key)
     }
 
-    /// The place before a logical partition at which a physical one may begin: before the whole token where keys are hashed.
+    /// The bound before a logical partition at which a physical one may begin: before the whole token where keys are
+    /// hashed.
     #[must_use]
     pub fn bound(&self, partition_key: &[u8]) -> KeyBound {
         let token = self.token(partition_key);
@@ -149,7 +153,7 @@ impl TablePartitions {
         }
     }
 
-    /// Where a logical partition lives: its token, and the physical partition that has it.
+    /// The position of a logical partition: its token, and the physical partition that contains it.
     ///
     /// # Panics
     /// Never: the ring is covered.
@@ -159,7 +163,7 @@ impl TablePartitions {
         (token, self.at(token, partition_key))
     }
 
-    /// Where a logical partition lives whose token is known.
+    /// The physical partition of a logical partition whose token is known.
     ///
     /// # Panics
     /// Never: the ring is covered.
@@ -170,7 +174,7 @@ impl TablePartitions {
         self.hosted.get(number).expect("the ring is covered")
     }
 
-    /// The physical partition that begins at a place or has what lies behind it.
+    /// The physical partition that begins at a bound or contains the keys after it.
     ///
     /// # Panics
     /// Never: the ring is covered.
@@ -185,7 +189,8 @@ impl TablePartitions {
         self.hosted.get(self.map.touched(span)).unwrap_or_default()
     }
 
-    /// The list in which the partition of a place is two: one ends before the place, one begins with it. Both have new ids.
+    /// The map with the partition of a bound split in two: one ends before the bound, one begins at it. Both have new
+    /// ids.
     ///
     /// # Errors
     /// [`MapError::AtBoundary`], [`MapError::TooMany`].
@@ -193,11 +198,11 @@ impl TablePartitions {
         self.after_change(self.map.split(at)?)
     }
 
-    /// The list in which the partitions of these places are split there, and how many were. A place at which one begins already is left
-    /// out, and so are those for which there are too many partitions.
+    /// The map with partitions split at each of these bounds, and the number of splits. Bounds at which a partition
+    /// begins already are skipped, and so are those beyond the largest number of partitions.
     ///
     /// # Errors
-    /// As [`TablePartitions::split`], when none is left.
+    /// As [`TablePartitions::split`], if every bound was skipped.
     pub fn split_all(&self, places: &[KeyBound]) -> Result<(Self, usize), MapError> {
         let (mut map, mut splits, mut refused) = (self.map.clone(), 0, None);
         for at in places {
@@ -215,7 +220,7 @@ impl TablePartitions {
         }
     }
 
-    /// The list in which two neighbours are one, with a new id.
+    /// The map with two neighbours merged into one, which has a new id.
     ///
     /// # Errors
     /// [`MapError::Unknown`], [`MapError::NotNeighbours`], [`MapError::Apart`].
@@ -223,7 +228,7 @@ impl TablePartitions {
         self.after_change(self.map.merge(left, right)?)
     }
 
-    /// The list with at least so many partitions; see [`PartitionMap::grown_to`].
+    /// The map with at least `count` partitions; see [`PartitionMap::grown_to`].
     ///
     /// # Errors
     /// As [`TablePartitions::split`]; never in practice.
@@ -235,8 +240,8 @@ impl TablePartitions {
         self.after_change(grown)
     }
 
-    /// The list of another map. What the map leaves as it was stays; what it makes of other partitions lies in their store, and writers to
-    /// it wait for those that are still inside the others' gates.
+    /// The live form of a changed map. Unchanged partitions keep their gates. New ones lie in the store of those that
+    /// they replace, and holders of a new gate wait for writers that are still inside the old ones.
     fn after_change(&self, map: PartitionMap) -> Result<Self, MapError> {
         let hosted = map.all().iter().map(|of| {
             let parents = self.touched(&of.span);
@@ -269,7 +274,7 @@ impl TablePartitions {
         next
     }
 
-    /// The list in which one partition, in the same range and under its own id, is in another store.
+    /// The map with one partition, of the same range and id, in another store.
     ///
     /// # Errors
     /// [`MapError::Unknown`].
@@ -291,8 +296,8 @@ impl TablePartitions {
         Ok(self.next(map, hosted))
     }
 
-    /// This list as one that was read from its record while another was in force: requests that still go by that one are inside its
-    /// gates, and who holds a gate of this one waits for them.
+    /// This map as the successor of the published one, after it was decoded from its record. Requests that still use
+    /// the old map are inside its gates, and a holder of a gate of this map waits for them.
     #[must_use]
     pub fn after(&self, before: &Self) -> Self {
         let hosted = self.hosted.iter().map(|partition| {
@@ -312,7 +317,7 @@ impl TablePartitions {
         after
     }
 
-    /// The stores that it lies in, each once.
+    /// The stores of its partitions, each once.
     pub fn stores(&self) -> impl Iterator<Item = (StoreId, &Store)> {
         let mut seen: Vec<StoreId> = Vec::with_capacity(1);
         self.hosted.iter().filter_map(move |partition| {
@@ -324,7 +329,7 @@ impl TablePartitions {
         })
     }
 
-    /// How much lies in a span of the table of this number.
+    /// The estimated size of a span of the table of this number.
     #[must_use]
     pub fn bytes_in(&self, table: TableId, span: &KeySpan) -> Estimate {
         let mut sum = Estimate {
@@ -345,7 +350,7 @@ impl TablePartitions {
         sum
     }
 
-    /// How much of the table of this number there is.
+    /// The estimated size of the table of this number.
     #[must_use]
     pub fn bytes(&self, table: TableId) -> Estimate {
         let mut sum = Estimate {
@@ -358,38 +363,38 @@ impl TablePartitions {
         sum
     }
 
-    /// The part of the ring that lies in a store, in 2^64ths; what a table holds there lies in that part.
+    /// The part of the ring in a store, in 2^64ths. All rows of the table in that store lie in this part.
     fn part_of(&self, store: StoreId) -> u128 {
         let mine = self.hosted.iter().filter(|partition| partition.store_id == store);
         mine.map(|partition| partition.span.tokens()).sum::<u128>().min(1 << 64)
     }
 
-    /// Waits until no request goes by this list any more, by one that was made of it without a change, or by one before it.
-    pub fn when_left(list: Arc<Self>) -> impl Future<Output = ()> + Send {
-        let older = list.older.iter().filter_map(Weak::upgrade);
+    /// Waits until no request uses this map, an unchanged copy of it, or an earlier map of the table.
+    pub fn when_left(partitions: Arc<Self>) -> impl Future<Output = ()> + Send {
+        let older = partitions.older.iter().filter_map(Weak::upgrade);
         let in_use: Vec<_> = older
-            .chain([Arc::clone(&list.in_use)])
+            .chain([Arc::clone(&partitions.in_use)])
             .map(|in_use| Arc::clone(&in_use.0))
             .collect();
-        drop(list);
+        drop(partitions);
         async move {
             for in_use in in_use {
-                // It never has any: this waits until it is closed.
+                // No permit is ever added: `acquire` returns when the semaphore is closed.
                 drop(in_use.acquire().await);
             }
         }
     }
 
-    /// The list as bytes for the catalog.
+    /// Encodes the map for the catalog.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.map.encode()
     }
 
-    /// Reads what [`TablePartitions::encode`] wrote; `store` finds a store by its number.
+    /// Decodes a map that [`TablePartitions::encode`] wrote; `store` finds an open store by its number.
     ///
     /// # Errors
-    /// [`MapError::Damaged`] unless it is a list that covers the ring, in stores that there are.
+    /// [`MapError::Damaged`] unless the map covers the ring and all its stores are open.
     pub fn decode(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Result<Self, MapError> {
         let map = PartitionMap::decode(bytes)?;
         let hosted = map.all().iter().map(|of| {

@@ -1,18 +1,21 @@
-//! The `partition` room: from a place on the ring to the store that holds it.
+//! The `partition` room: from a position on the ring to the store that holds it.
 //!
-//! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`span`]) that cover the ring without
-//! gap or overlap. Requests go by [`TablePartitions`] ([`map`]), which adds to each descriptor what is live of it here: a [`Hosted`], with
-//! its store, gate and heat. Only the table's [`Placement`] gives a partition key its token ([`TablePartitions::place`]). Rows are read and
-//! staged by (partition key, clustering key) ([`rows`]), index entries by the places of rows ([`entries`]), at the moments of one
-//! [`ReadView`]; what lies in a store outside the partition's range cannot be seen.
+//! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`span`]) that
+//! cover the ring without gap or overlap. Requests use [`TablePartitions`] ([`map`]), which adds the live parts to each
+//! descriptor: a [`Hosted`], with its store, gate and load. Only the table's [`Placement`] gives a partition key its
+//! token ([`TablePartitions::place`]). Rows are read and staged by (partition key, clustering key) ([`rows`]), index
+//! entries by the places of rows ([`entries`]), at the moments of one [`ReadView`]. Rows in a store outside the
+//! partition's range cannot be seen.
 //!
-//! The replica set says whether a consistency level can be honoured ([`replicas`]; who is alive, and what goes wrong on purpose, [`nodes`]
-//! and [`faults`] say). A write whose outcome depends on what is stored takes the stripe lock of its partition key ([`stripes`]). Writes go
-//! through the partition's gate ([`gate`]), so that it can be moved to another of the open stores ([`stores`]). What is written and asked
-//! is judged in bounded memory: which logical partitions may be large ([`gauges`]), which are asked most ([`hot`]), how much is asked
-//! of a physical one ([`heat`]). What a row or a statement means, this room does not know.
+//! The replica set decides whether a consistency level can be met ([`replicas`]); [`nodes`] and [`faults`] report which
+//! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the stripe lock
+//! of its partition key ([`stripes`]). Writes go through the partition's gate ([`gate`]), so that it can be moved to
+//! another of the open stores ([`stores`]). Use is measured in bounded memory: which logical partitions may be large
+//! ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`heat`]). This room does not
+//! know the meaning of a row or a statement.
 //!
-//! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3 `[consistency]`.
+//! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3
+//! `[consistency]`.
 
 pub mod backups;
 pub mod entries;

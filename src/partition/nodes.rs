@@ -1,23 +1,25 @@
-//! The virtual nodes: which of them are up, who writes which physical partition, and how the fault plan in force disturbs requests.
+//! The virtual nodes: which of them are up, which replica writes each physical partition, and how the active fault plan
+//! disturbs requests.
 //!
 //! One process plays all replicas of every store: four, or as many as there are nodes where these are two or three. Replica `r` of
 //! physical partition `p` is on node `(p + r) mod n`, so that the first writers of a table's partitions are spread. With one node the
-//! four replicas are as virtual, only no address is theirs.
+//! four replicas are virtual too, but have no addresses.
 //!
-//! Life: [`Nodes::new`] with all nodes up and nothing disturbed; [`Nodes::set_plan`] and [`Nodes::clear`] at any time; requests ask
-//! [`Nodes::is_quiet`] first, which is one relaxed load and all that they pay as long as no plan is in force.
+//! Life: [`Nodes::new`] with all nodes up and no faults; [`Nodes::set_plan`] and [`Nodes::clear`] at any time; requests
+//! check [`Nodes::is_quiet`] first. That is one relaxed load, and their whole cost while no plan is active.
 //!
-//! **The lease.** A partition is written by the holder of its lease, under the lease's epoch. The lease goes to the first live replica,
-//! in the order of the set, and only if a quorum is alive to give it; an epoch is the number of the view (of who is alive) in which the
-//! holder got it, so it rises with every change of hands, and back. A write asks for its replica set right before it is committed,
-//! so one that waited through a change is judged by what is there then. The new writer has what the old one acknowledged,
-//! since both read the one store.
+//! **The lease.** The holder of a partition's lease writes it, under the lease's epoch. The lease goes to the first
+//! live replica, in the order of the set, and only if a quorum is alive to grant it. The epoch is the number of the
+//! view (the set of live nodes) in which the holder got the lease, so it rises with every change of holder. A write
+//! reads its replica set right before its commit, so one that waited through a change uses the current set. The new
+//! writer has all that the old one acknowledged, since both read the one store.
 //!
-//! **Lag.** While a plan has a lag, commits leave the snapshots of the last moments behind ([`KEPT_MAX`] for each store at most), and
-//! a follower on a lagging node reads as of the oldest within its bound: it misses only what was acknowledged in the last `ms`, or
-//! the last `commits`. Without one everybody reads what is there.
+//! **Lag.** While a plan has a lag, commits keep the snapshots of recent moments ([`KEPT_MAX`] for each store at most),
+//! and a follower on a lagging node reads as of the oldest within its bound: it misses only what was acknowledged in
+//! the last `ms`, or the last `commits`. Without a lag every replica reads the current rows.
 //!
-//! Deliberately absent: real distance. A node that comes back has caught up at once; a schema is known everywhere at once.
+//! Deliberately absent: network latency. A node that comes back has caught up at once; every node knows a schema change
+//! at once.
 
 mod lag;
 mod spread;
@@ -37,10 +39,10 @@ use super::faults::{Action, Course, Decision, Fault, Moment, Place, Plan, PlanEr
 use super::replicas::ReplicaSet;
 use crate::clock::Clock;
 
-/// The most nodes that there are.
+/// Most nodes of a server.
 pub const NODES_MAX: usize = 6;
 
-/// How often a plan is asked in which nodes go down and up by time.
+/// How often the plan is checked for nodes that go down or up by time.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Which nodes are up.
@@ -48,7 +50,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub struct Up([bool; NODES_MAX]);
 
 impl Up {
-    /// All.
+    /// All nodes up.
     pub const ALL: Self = Self([true; NODES_MAX]);
 
     /// Whether a node, counted from 0, is up.
@@ -58,7 +60,7 @@ impl Up {
     }
 }
 
-/// A replica, as it is shown.
+/// A replica, as the views show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
     /// The node it is on, from 0.
@@ -67,23 +69,23 @@ pub struct Replica {
     pub is_alive: bool,
     /// Whether it holds the lease.
     pub is_writer: bool,
-    /// How far it may be behind; `None`: not at all.
+    /// How far it may lag; `None` means not at all.
     pub lag: Option<Lag>,
 }
 
-/// A replica set, as it is shown.
+/// A replica set, as the views show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The replicas, the first writer first.
     pub replicas: Vec<Replica>,
-    /// The epoch of the lease in force.
+    /// The epoch of the current lease.
     pub lease_epoch: u64,
 }
 
-/// Who holds the lease of the partitions that share an order of nodes.
+/// The lease of the partitions that share an order of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease {
-    /// The replica; `None`: a quorum is missing.
+    /// The replica that holds it; `None` means that no quorum is alive.
     holder: Option<usize>,
     epoch: u64,
 }
@@ -91,14 +93,14 @@ struct Lease {
 #[derive(Debug)]
 struct State {
     course: Course,
-    /// When the plan came into force.
+    /// When the plan became active.
     began: Duration,
     /// Requests since then.
     requests: u64,
-    /// Rises with every change of who is alive.
+    /// Rises with every change of the set of live nodes or replicas.
     view: u64,
     up: Up,
-    /// The faults that keep replicas of some tables down, by their places in the plan.
+    /// The faults that keep replicas of some tables down, by their indexes in the plan.
     replicas_down: Vec<usize>,
     leases: [Lease; NODES_MAX],
     kept: Vec<Kept>,
@@ -114,29 +116,29 @@ pub struct Nodes {
     lagging: AtomicBool,
     state: Mutex<State>,
     up: watch::Sender<Up>,
-    /// The number of the plan in force: those that are held go on when it changes.
+    /// The number of the active plan; a change ends the wait of delayed requests.
     plan: watch::Sender<u64>,
 }
 
-/// What a request is told to do, and under which plan.
+/// A decision about a request, and the plan that made it.
 #[derive(Debug)]
 pub struct Ordered {
-    /// What becomes of it.
+    /// The decision.
     pub decision: Decision,
-    /// Its number.
+    /// The number of the request.
     pub request: u64,
     plan: u64,
 }
 
-/// The plan in force and how far it has come, for people and programs.
+/// The active plan and its progress, for people and programs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Report {
-    /// What chance is drawn from.
+    /// The seed of random draws.
     pub seed: u64,
-    /// Requests since the plan came into force.
+    /// Requests since the plan became active.
     pub requests: u64,
-    /// The number of the view of who is alive.
+    /// The number of the current view of live nodes.
     pub view: u64,
     /// The nodes that are up, from 1.
     pub nodes_up: Vec<usize>,
@@ -144,14 +146,14 @@ pub struct Report {
     pub fault: Vec<FaultReport>,
 }
 
-/// A fault and how far it has come.
+/// A fault and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FaultReport {
     /// As in the plan.
     #[serde(flatten)]
     pub fault: Fault,
-    /// Whether it holds now.
+    /// Whether it is in effect now.
     pub holds: bool,
     /// Requests that matched it.
     pub matched: u64,
@@ -160,7 +162,7 @@ pub struct FaultReport {
 }
 
 impl Nodes {
-    /// All up; `count` is from 1 to [`NODES_MAX`].
+    /// All nodes up; `count` is from 1 to [`NODES_MAX`].
     #[must_use]
     pub fn new(count: usize, clock: Clock) -> Self {
         let first = Lease {
@@ -188,7 +190,7 @@ impl Nodes {
         }
     }
 
-    /// How many have an address.
+    /// How many nodes have an address.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count
@@ -200,17 +202,16 @@ impl Nodes {
         self.spread.set(|_| true).count()
     }
 
-    /// Whether nothing is disturbed, so that nothing needs to be asked. A plan that comes into force is seen by requests that begin
-    /// after it.
+    /// Whether no plan is active, so that requests skip the checks. A new plan applies to requests that begin after it.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.disturbed.load(Ordering::Relaxed)
     }
 
-    /// Puts a plan in force in place of that before, from its beginning.
+    /// Replaces the active plan; the new one starts from its beginning.
     ///
     /// # Errors
-    /// A node that is to go down, where there is only one; a node that there is not.
+    /// A node that is to go down where there is only one; a node that does not exist.
     pub fn set_plan(&self, plan: Plan) -> Result<(), PlanError> {
         if self.count == 1 && plan.takes_nodes_down() {
             return Err(PlanError::Form(
@@ -236,18 +237,18 @@ impl Nodes {
         self.lagging.store(lags, Ordering::SeqCst);
         self.disturbed.store(!is_empty, Ordering::SeqCst);
         self.observe(&mut state);
-        // While locked, so that who is ordered under the new plan has its number.
+        // Under the lock, so that a decision made by the new plan carries its number.
         self.plan.send_modify(|number| *number += 1);
         Ok(())
     }
 
-    /// Ends all faults; what is held goes on.
+    /// Ends all faults and the waits of delayed requests.
     pub fn clear(&self) {
         // The empty plan takes no node down.
         drop(self.set_plan(Plan::default()));
     }
 
-    /// The plan in force and how far it has come.
+    /// The active plan and its progress.
     #[must_use]
     pub fn report(&self) -> Report {
         let mut state = self.locked();
@@ -274,13 +275,13 @@ impl Nodes {
         }
     }
 
-    /// Which nodes are up, and its changes.
+    /// Which nodes are up, and later changes.
     #[must_use]
     pub fn up(&self) -> watch::Receiver<Up> {
         self.up.subscribe()
     }
 
-    /// Asks the plan now and then whether a node goes down or up by time. Never ends; for a task of its own.
+    /// Checks the plan periodically for nodes that go down or up by time. Never ends; it runs as a task of its own.
     pub async fn keep_time(&self) {
         let mut plan = self.plan.subscribe();
         loop {
@@ -295,7 +296,7 @@ impl Nodes {
                     .any(|fault| fault.action == Action::Down && by_time(fault))
             };
             if is_timed {
-                // Whichever comes first; the plan is asked again after both.
+                // Whichever comes first; the plan is checked after both.
                 drop(tokio::time::timeout(TICK, plan.changed()).await);
             } else if plan.changed().await.is_err() {
                 return;
@@ -303,13 +304,13 @@ impl Nodes {
         }
     }
 
-    /// Lets the faults follow the clock now, after it was moved.
+    /// Updates the faults to the clock's current time, after the clock was moved.
     pub fn follow_time(&self) {
         let mut state = self.locked();
         self.observe(&mut state);
     }
 
-    /// Counts a request; its number. One for which too few replicas are alive counts as well.
+    /// Counts a request and returns its number. A request for which too few replicas are alive counts as well.
     #[must_use]
     pub fn begin(&self) -> u64 {
         let mut state = self.locked();
@@ -318,7 +319,7 @@ impl Nodes {
         state.requests
     }
 
-    /// Decides what becomes of a request of this number.
+    /// Decides about a request of this number.
     #[must_use]
     pub fn decide(&self, request: u64, subject: &Subject<'_>) -> Ordered {
         let mut state = self.locked();
@@ -333,15 +334,15 @@ impl Nodes {
         }
     }
 
-    /// Waits as a decision says, at most until another plan is in force.
+    /// Waits for the decided time, or until another plan becomes active.
     pub async fn hold(&self, ordered: &Ordered, for_ms: u64) {
         let mut plan = self.plan.subscribe();
         let changed = plan.wait_for(|number| *number != ordered.plan);
-        // Which of the two it was does not matter.
+        // Both ends of the wait mean the same.
         drop(tokio::time::timeout(Duration::from_millis(for_ms), changed).await);
     }
 
-    /// The replica set of part of a table, as it is now.
+    /// The current replica set of part of a table.
     #[must_use]
     pub fn replicas(&self, place: &Place<'_>) -> ReplicaSet {
         if self.is_quiet() {
@@ -352,7 +353,7 @@ impl Nodes {
         state.set(place, self.spread)
     }
 
-    /// The replica set of part of a table with all that is shown of it.
+    /// The current replica set of part of a table, with all that the views show.
     #[must_use]
     pub fn shown(&self, place: &Place<'_>) -> Shown {
         let mut state = self.locked();
@@ -382,7 +383,7 @@ impl Nodes {
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock leaves a state that is still whole.
+        // A panic under this lock leaves a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -394,7 +395,7 @@ impl Nodes {
         }
     }
 
-    /// Brings who is alive up to date. A change makes a new view and new leases.
+    /// Updates the set of live nodes and replicas. A change makes a new view and, where the holder changes, new leases.
     fn observe(&self, state: &mut State) {
         let now = self.moment(state);
         let mut up = Up::ALL;
@@ -451,7 +452,7 @@ impl State {
         })
     }
 
-    /// How far the replica on a node may be behind: the first lag in the plan that concerns it.
+    /// How far the replica on a node may lag: the first lag in the plan that applies to it. `None` means not at all.
     fn lag(&self, place: &Place<'_>, node: usize, now: Moment) -> Option<Lag> {
         let mut standing = self.course.standing(now);
         let fault =

@@ -1,7 +1,7 @@
 //! Replica sets: four replicas, quorum three; on two or three nodes as many as there are nodes, quorum two. Pure decisions.
 //!
-//! One replica writes, the others follow its log. A consistency level asks for *live* replicas, and is refused when there are fewer. Of
-//! four:
+//! One replica writes, the others follow its log. A consistency level requires *live* replicas, and is refused when
+//! there are fewer. Of four:
 //!
 //! ```text
 //! level                                           reads need   writes need   answered by
@@ -12,8 +12,9 @@
 //! ALL                                             4            4             the writer
 //! SERIAL, LOCAL_SERIAL; the decision of an IF     3            3             the writer
 //! ```
-//! A level that asks for more replicas than a set has is never met, as in Cassandra. A write needs a quorum at any level, since it is
-//! acknowledged when a quorum has it: with one replica down writes go on, with two they stop and nothing is lost. The writer holds a lease that a quorum gives; when it is down the next live replica takes over.
+//! A level that requires more replicas than a set has is never met, as in Cassandra. A write needs a quorum at any
+//! level, since it is acknowledged when a quorum has it: with one replica down writes continue; with two they stop and
+//! nothing is lost. The writer holds a lease that a quorum grants; when it is down the next live replica takes over.
 //! On one machine the four are virtual ([`super::nodes`]), and all alive unless a fault plan says otherwise.
 
 pub use crate::consistency::Consistency;
@@ -21,14 +22,14 @@ pub use crate::consistency::Consistency;
 /// How many replicas a set has, unless there are fewer nodes for them.
 pub const REPLICAS: u32 = 4;
 
-/// How many of a set's replicas are a majority that two disjoint halves cannot both have: ⌊n / 2⌋ + 1.
+/// The size of a majority: two disjoint sets cannot both have it. ⌊n / 2⌋ + 1.
 #[must_use]
 pub const fn quorum(replicas: u32) -> u32 {
     replicas / 2 + 1
 }
 
 impl Consistency {
-    /// How many live replicas of a set of so many a read at this level asks for. Nothing is read at `Any`.
+    /// How many live replicas, of a set of `replicas`, a read at this level requires. `Any` reads nothing.
     #[must_use]
     pub const fn needed(self, replicas: u32) -> u32 {
         match self {
@@ -41,10 +42,11 @@ impl Consistency {
         }
     }
 
-    /// How many live replicas of a set of so many a write at this level asks for: never fewer than a quorum, so that what was
-    /// acknowledged at any level outlives every single replica.
+    /// How many live replicas, of a set of `replicas`, a write at this level requires: never fewer than a quorum, so
+    /// that a write acknowledged at any level survives the loss of any one replica.
     ///
-    /// Differs: Cassandra writes to one replica, or a hint, if that is all that is asked for, and may then lose it.
+    /// Differs: Cassandra writes to one replica, or a hint, where the level requires no more, and may then lose the
+    /// write.
     #[must_use]
     pub const fn needed_to_write(self, replicas: u32) -> u32 {
         let (asked, least) = (self.needed(replicas), quorum(replicas));
@@ -52,11 +54,11 @@ impl Consistency {
     }
 }
 
-/// Fewer replicas are alive than a level asks for.
+/// Fewer replicas are alive than a level requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Cannot achieve consistency level {}", consistency.name())]
 pub struct Shortage {
-    /// The level asked for.
+    /// The level of the request.
     pub consistency: Consistency,
     /// How many replicas it needs.
     pub required: u32,
@@ -64,17 +66,18 @@ pub struct Shortage {
     pub alive: u32,
 }
 
-/// One replica set at a moment: where its replicas are, which of them are alive, and who writes. Replica 0 is the one that writes as
-/// long as nothing is wrong.
+/// One replica set at a moment: its replicas, which of them are alive, and which one writes. Replica 0 writes as long
+/// as no replica is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
-    /// Those behind `count` are not alive.
+    /// Those at `count` and after are not alive.
     alive: [bool; REPLICAS as usize],
     count: u32,
 }
 
 impl ReplicaSet {
-    /// A set of so many replicas, at most [`REPLICAS`], which are alive as told; the first writer first.
+    /// A set of `count` replicas, at most [`REPLICAS`]; `is_alive` reports which are alive. The first writer comes
+    /// first.
     #[must_use]
     pub fn new(count: u32, is_alive: impl Fn(usize) -> bool) -> Self {
         let count = count.min(REPLICAS);
@@ -82,7 +85,7 @@ impl ReplicaSet {
         Self { alive, count }
     }
 
-    /// A set of so many replicas, all alive.
+    /// A set of `count` replicas, all alive.
     #[must_use]
     pub fn whole(count: u32) -> Self {
         Self::new(count, |_| true)
@@ -106,7 +109,8 @@ impl ReplicaSet {
         self.alive.get(replica).is_some_and(|alive| *alive)
     }
 
-    /// The replica that writes: the first that is alive. `None` when fewer than a [`quorum`] are, since a lease is given by a quorum.
+    /// The replica that writes: the first live one. `None` means that fewer than a [`quorum`] are alive to grant the
+    /// lease.
     #[must_use]
     pub fn writer(&self) -> Option<usize> {
         if self.alive() < quorum(self.count) {
@@ -126,7 +130,7 @@ impl ReplicaSet {
     /// Whether a write at this level may be tried.
     ///
     /// # Errors
-    /// [`Shortage`] when fewer replicas are alive than [`Consistency::needed_to_write`] says.
+    /// [`Shortage`] when fewer replicas are alive than [`Consistency::needed_to_write`] requires.
     pub fn admit_write(&self, consistency: Consistency) -> Result<(), Shortage> {
         self.require(consistency, consistency.needed_to_write(self.count))
     }

@@ -1,4 +1,4 @@
-//! The physical partitions of a table as they are written down: pure values, without stores, gates or heat.
+//! The recorded form of a table's physical partitions: pure values, without stores, gates or load.
 //!
 //! A [`PartitionMap`] covers the ring without gap or overlap. Splits, merges and moves make the next one, under the next epoch. What
 //! serves a partition on this machine is a [`super::Hosted`].
@@ -8,8 +8,8 @@
 //! version 2   02 · placement u8 · epoch u64 · next id u64
 //!                · ( id u64 · epoch u64 · token i64 · key length u32 · partition key · store u32 )+       (big-endian)
 //! ```
-//! Version 2 is written only for a map that version 1 cannot say: one that divides the keys of a token, or places keys otherwise than by
-//! their hash. A server that does not know it refuses to open, since it knows no such version.
+//! Version 2 is written only for a map that version 1 cannot express: one that divides the keys of a token, or that
+//! does not place keys by their hash. An older server that does not know version 2 refuses to open.
 
 use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
@@ -17,18 +17,18 @@ use crate::token::Token;
 
 use super::span::{KeyBound, KeySpan};
 
-/// The number of a physical partition among its table's; never used again in the table.
+/// The number of a physical partition within its table; never reused there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysicalPartitionId(pub u64);
 
-/// The number of a store among those that this server has open.
+/// The number of an open store of this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u32);
 
-/// How the partition keys of a table find their tokens.
+/// How the partition keys of a table get their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// By their hash, as Cassandra's Murmur3Partitioner has it: the placement of CQL tables.
+    /// By their hash, as in Cassandra's Murmur3Partitioner: the placement of CQL tables.
     #[default]
     Hash,
     /// All under one token, so that the table lies in the order of its partition keys.
@@ -36,7 +36,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The token under which all keys of a table lie that is ordered by them.
+    /// The token of all keys of a table that is ordered by partition key.
     const ONE: Token = Token::bound(0);
 
     /// The token of a partition key.
@@ -48,7 +48,7 @@ impl Placement {
         }
     }
 
-    /// A number that spreads logical partitions evenly over locks and gauges: the token where that is a hash already.
+    /// A number that spreads logical partitions evenly over locks and gauges: the token where that is already a hash.
     #[must_use]
     pub fn spread(self, token: Token, partition_key: &[u8]) -> i64 {
         match self {
@@ -57,7 +57,7 @@ impl Placement {
         }
     }
 
-    /// The token of a partition key of which [`Placement::spread`] made this number.
+    /// The token of the partition key from which [`Placement::spread`] made this number.
     #[must_use]
     pub fn token_of_spread(self, spread: i64) -> i64 {
         match self {
@@ -87,39 +87,39 @@ impl Placement {
 pub struct PhysicalPartition {
     /// Its number.
     pub id: PhysicalPartitionId,
-    /// The table's epoch at which this range came to be in this store: a request that routed by an older map can be recognised by it.
+    /// The table's epoch at which this range began in this store. It reveals a request that was routed by an older map.
     pub epoch: u64,
     /// Its logical partitions.
     pub span: KeySpan,
-    /// The store's number: what is written to one store can be one commit.
+    /// The store's number: writes to one store can be one commit.
     pub store_id: StoreId,
 }
 
 impl PhysicalPartition {
-    /// Its lowest token, also where it has only some keys of that.
+    /// Its lowest token, even if it contains only some keys of that token.
     #[must_use]
     pub const fn lower(&self) -> i64 {
         self.span.lower()
     }
 
-    /// Its highest token, also where it has only some keys of that.
+    /// Its highest token, even if it contains only some keys of that token.
     #[must_use]
     pub fn upper(&self) -> i64 {
         self.span.upper()
     }
 }
 
-/// Most physical partitions a table can have: far above what its rows need, few enough that a change can write the whole map.
+/// Most physical partitions of a table: far above what its rows need, few enough that a change can write the whole map.
 pub const PARTITIONS_MAX: usize = 4096;
 
-/// The versions of the record of a map.
+/// The versions of a map's record.
 const BY_TOKEN: u8 = 1;
 const BY_KEY: u8 = 2;
 
 /// Why a partition map cannot be changed or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// A split where nothing would be left on one side.
+    /// A split that would leave one side empty.
     #[error("Cannot split at token {at}: physical partition {id} begins there already")]
     AtBoundary {
         /// The token.
@@ -127,16 +127,16 @@ pub enum MapError {
         /// The partition that begins there.
         id: u64,
     },
-    /// A split of a table that has [`PARTITIONS_MAX`].
+    /// A split of a table that already has [`PARTITIONS_MAX`].
     #[error("A table has at most {PARTITIONS_MAX} physical partitions")]
     TooMany,
-    /// A merge of a partition that is not there, or not any more.
+    /// A merge of a partition that does not exist, or no longer.
     #[error("There is no physical partition {0}")]
     Unknown(u64),
-    /// A merge of two that have another, or nothing, between them.
+    /// A merge of two partitions that are not adjacent in this order.
     #[error("Physical partitions {left} and {right} are not neighbours in this order")]
     NotNeighbours {
-        /// The one said to be the lower.
+        /// The one given as the lower.
         left: u64,
         /// The other.
         right: u64,
@@ -159,7 +159,7 @@ pub enum MapError {
     Damaged,
 }
 
-/// A table's physical partitions: in order, without gap or overlap, over the whole ring.
+/// A table's physical partitions: ordered, without gap or overlap, over the whole ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionMap {
     placement: Placement,
@@ -171,7 +171,8 @@ pub struct PartitionMap {
 }
 
 impl PartitionMap {
-    /// So many physical partitions (at least one, at most [`PARTITIONS_MAX`]) of equal parts of the ring, all in one store.
+    /// `count` physical partitions (at least one, at most [`PARTITIONS_MAX`]) of equal parts of the ring, all in one
+    /// store.
     #[must_use]
     pub fn evenly(count: usize, store_id: StoreId) -> Self {
         let count = count.clamp(1, PARTITIONS_MAX) as u64;
@@ -196,7 +197,7 @@ impl PartitionMap {
         }
     }
 
-    /// One physical partition of a table that lies in the order of its partition keys.
+    /// One physical partition of a table that is ordered by partition key.
     #[must_use]
     pub fn ordered(store_id: StoreId) -> Self {
         Self {
@@ -205,7 +206,7 @@ impl PartitionMap {
         }
     }
 
-    /// How keys find their tokens.
+    /// How keys get their tokens.
     #[must_use]
     pub const fn placement(&self) -> Placement {
         self.placement
@@ -223,30 +224,31 @@ impl PartitionMap {
         &self.partitions
     }
 
-    /// Whether it is what a table has of which nothing is recorded: one partition, never changed, of hashed keys.
+    /// Whether it is the map of a table without a recorded one: one partition, never changed, of hashed keys.
     #[must_use]
     pub fn is_unrecorded(&self) -> bool {
         self.epoch == 0 && self.partitions.len() == 1 && self.placement == Placement::Hash
     }
 
-    /// The number, from the lowest, of the partition in which a logical partition lies, or begins.
+    /// The index, from the lowest, of the partition in which a logical partition lies, or begins.
     pub(super) fn number(&self, token: i64, partition_key: &[u8]) -> usize {
         let is_passed = |partition: &PhysicalPartition| !partition.span.ends_after(token, partition_key);
         self.partitions.partition_point(is_passed)
     }
 
-    /// The numbers of the partitions that a span touches.
+    /// The indexes of the partitions that a span touches.
     pub(super) fn touched(&self, span: &KeySpan) -> std::ops::Range<usize> {
         let (start, end) = (span.start(), span.end());
         let first = self.number(start.token(), start.partition_key());
-        let behind = match end {
+        let after = match end {
             None => self.partitions.len(),
             Some(end) => self.partitions.partition_point(|one| one.span.start() < end),
         };
-        first..behind.max(first)
+        first..after.max(first)
     }
 
-    /// The map in which the partition of a place is two: one ends before the place, one begins with it. Both have new ids.
+    /// The map with the partition of a bound split in two: one ends before the bound, one begins at it. Both have new
+    /// ids.
     ///
     /// # Errors
     /// [`MapError::AtBoundary`], [`MapError::TooMany`].
@@ -271,7 +273,7 @@ impl PartitionMap {
         self.with(number..=number, children)
     }
 
-    /// The map in which two neighbours are one, with a new id.
+    /// The map with two neighbours merged into one, which has a new id.
     ///
     /// # Errors
     /// [`MapError::Unknown`], [`MapError::NotNeighbours`], [`MapError::Apart`].
@@ -299,8 +301,9 @@ impl PartitionMap {
         self.with(number..=next, vec![self.child(lower, 0, span)])
     }
 
-    /// The map with at least so many partitions (at most [`PARTITIONS_MAX`]): those of most tokens split in the middle, as many as it
-    /// takes and no more. One that is ordered by partition key stays as it is, since nothing is known here of its keys.
+    /// The map with at least `count` partitions (at most [`PARTITIONS_MAX`]). The widest partitions are split in the
+    /// middle of their tokens, no more of them than needed. A table ordered by partition key stays as it is, since its
+    /// keys are not known here.
     ///
     /// # Errors
     /// As [`PartitionMap::split`]; never in practice.
@@ -310,7 +313,7 @@ impl PartitionMap {
             return Ok(grown);
         }
         while grown.partitions.len() < count.min(PARTITIONS_MAX) {
-            // The first among equals.
+            // `max_by_key` returns the last of equals; reversed, the first.
             let widest = grown.partitions.iter().rev().max_by_key(|one| one.span.tokens());
             let middle = widest.and_then(|widest| widest.span.middle_token());
             grown = grown.split(&KeyBound::at_token(middle.ok_or(MapError::Damaged)?))?;
@@ -318,7 +321,7 @@ impl PartitionMap {
         Ok(grown)
     }
 
-    /// The map in which one partition, in the same range and under its own id, is in another store.
+    /// The map with one partition, of the same range and id, in another store.
     ///
     /// # Errors
     /// [`MapError::Unknown`].
@@ -336,7 +339,7 @@ impl PartitionMap {
         Ok(next)
     }
 
-    /// A partition made of others, in the store of the first.
+    /// A partition made from others, in the store of the first.
     fn child(&self, parent: &PhysicalPartition, number: u64, span: KeySpan) -> PhysicalPartition {
         PhysicalPartition {
             id: PhysicalPartitionId(self.next_id + number),
@@ -355,14 +358,14 @@ impl PartitionMap {
         next.epoch += 1;
         next.next_id += children.len() as u64;
         drop(next.partitions.splice(numbers, children));
-        // The simulation must find these by what clients see, without the assertion.
+        // The simulation must find these seeded bugs by what clients see, without the assertion.
         if !mutant::is_on(Mutant::SplitOffByOne) && !mutant::is_on(Mutant::MergeLosesRight) {
             next.check()?;
         }
         Ok(next)
     }
 
-    /// The parts of the ring that are not in a store, in order.
+    /// The ranges of the ring that are not in a store, in order, adjacent ones joined.
     #[must_use]
     pub fn spans_outside(&self, store: StoreId) -> Vec<KeySpan> {
         let mut spans: Vec<KeySpan> = Vec::new();
@@ -379,7 +382,8 @@ impl PartitionMap {
         spans
     }
 
-    /// What is wrong with it; `None`: it covers the ring, and its numbers and epochs are what its changes made.
+    /// The invariant that it breaks, with a description. `None` means that it covers the ring, and that its numbers and
+    /// epochs are valid.
     fn flaw(&self) -> Option<(Invariant, &'static str)> {
         let spans = || self.partitions.iter().map(|partition| &partition.span);
         let is_covered = spans().next().is_some_and(|first| *first.start() == KeyBound::LOWEST)
@@ -400,10 +404,11 @@ impl PartitionMap {
         (self.partitions.len() > PARTITIONS_MAX).then_some((Invariant::RingIsCovered, "it has too many partitions"))
     }
 
-    /// Checks that it is whole: requests would go nowhere, or to two places. What made it is stopped before it is recorded.
+    /// Checks that it covers the ring; otherwise requests would reach no partition, or two. A faulty change stops
+    /// before it is recorded.
     ///
     /// # Errors
-    /// [`Broken`] with what is wrong with it.
+    /// [`Broken`] with a description of the flaw.
     pub fn check(&self) -> Result<(), Broken> {
         match self.flaw() {
             None => Ok(()),
@@ -411,17 +416,17 @@ impl PartitionMap {
         }
     }
 
-    /// Checks that it may follow another map of its table. One that does not rise could not be told from the older one by requests that
-    /// went by that.
+    /// Checks that it may follow another map of its table. Requests that were routed by the older map recognise the
+    /// newer one by its higher epoch.
     ///
     /// # Errors
-    /// [`Broken`] unless its epoch is higher, and no number is given again.
+    /// [`Broken`] unless its epoch is higher and no number is reused.
     pub fn check_follows(&self, before: &Self) -> Result<(), Broken> {
         let rises = self.epoch > before.epoch && self.next_id >= before.next_id;
         Invariant::EpochRises.check(rises, || format!("epoch {} was to follow {}", self.epoch, before.epoch))
     }
 
-    /// The map as bytes for the catalog.
+    /// Encodes the map for the catalog.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let by_token = self.partitions.iter().all(|one| one.span.start().is_between_tokens());
@@ -449,7 +454,7 @@ impl PartitionMap {
         bytes
     }
 
-    /// Reads what [`PartitionMap::encode`] wrote.
+    /// Decodes a map that [`PartitionMap::encode`] wrote.
     ///
     /// # Errors
     /// [`MapError::Damaged`] unless it is a map that covers the ring.

@@ -1,7 +1,7 @@
 //! Rows of a hosted partition by (partition key, clustering key): reads of one logical partition, and scans in the order of the ring.
 //!
-//! Keys of rows are made and taken apart here. Above this room a [`RowKey`], a [`Prefix`] and a [`RowRange`] have no bytes, only what can
-//! be asked of them. The prefix of a logical partition is made once for a [`LogicalPartition`], whatever is read or staged there.
+//! This room builds and parses the keys of rows. Above it a [`RowKey`], a [`Prefix`] and a [`RowRange`] are opaque. The
+//! prefix of a logical partition is built once for a [`LogicalPartition`], for all its reads and writes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use crate::storage::{
 };
 use crate::token::Token;
 
-/// Bytes of the kind of a row, between the prefix of its logical partition and its clustering key.
+/// Bytes of a row's kind, between the prefix of its logical partition and its clustering key.
 const KIND_BYTES: usize = 1;
 
-/// What the keys of one logical partition begin with. Sorts as logical partitions lie.
+/// The common prefix of one logical partition's keys. Prefixes sort as logical partitions do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(Vec<u8>);
 
@@ -60,24 +60,24 @@ pub struct RowKey {
 }
 
 impl RowKey {
-    /// The key of these bytes, which have a kind after the prefix.
+    /// The key with these bytes, which have a kind after the prefix.
     pub(super) const fn of_bytes(bytes: Vec<u8>, prefix_len: usize) -> Self {
         Self { bytes, prefix_len }
     }
 
-    /// Its bytes in the store, for what is derived of a row and its key.
+    /// Its bytes in the store, for derivations of the row.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether no store takes it.
+    /// Whether it exceeds the length that stores accept.
     #[must_use]
     pub const fn is_too_long(&self) -> bool {
         self.bytes.len() > crate::storage::KEY_BYTES_MAX
     }
 
-    /// How many bytes it takes.
+    /// Its length in bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "no key is empty")]
     pub const fn len(&self) -> usize {
@@ -87,7 +87,7 @@ impl RowKey {
     /// The clustering key; empty for a static row.
     ///
     /// # Panics
-    /// Never: it is made with a kind after its prefix.
+    /// Never: every key has a kind after its prefix.
     #[must_use]
     pub fn clustering(&self) -> &[u8] {
         #[expect(clippy::expect_used, reason = "made with a kind after its prefix")]
@@ -100,17 +100,17 @@ impl RowKey {
 /// A row as it is stored.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What is stored.
+    /// The stored value.
     pub value: Bytes,
     /// Bytes of key and value.
     pub bytes: usize,
 }
 
-/// A row that a scan passes.
+/// A row on a scan.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed<'a> {
     key: &'a [u8],
-    /// What is stored.
+    /// The stored value.
     pub value: &'a [u8],
 }
 
@@ -121,25 +121,25 @@ impl<'a> Passed<'a> {
         self.key.len() + self.value.len()
     }
 
-    /// Its key's bytes in the store, for what is derived of a row and its key.
+    /// Its key's bytes in the store, for derivations of the row.
     #[must_use]
     pub const fn key(&self) -> &'a [u8] {
         self.key
     }
 
-    /// The place at which a scan that passed it goes on.
+    /// The position at which a later scan resumes.
     #[must_use]
     pub fn place(&self) -> KeyPlace {
         KeyPlace(self.key.to_vec())
     }
 
-    /// Whether it is of this logical partition.
+    /// Whether it belongs to this logical partition.
     #[must_use]
     pub fn is_of(&self, prefix: &Prefix) -> bool {
         self.key.starts_with(&prefix.0)
     }
 
-    /// Its logical partition: what its keys begin with, its token and its partition key.
+    /// Its logical partition: the prefix of its keys, its token and its partition key.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -162,7 +162,7 @@ impl<'a> Passed<'a> {
         Ok(token)
     }
 
-    /// Its clustering key, where it is of this logical partition; `None`: it is the static row.
+    /// Its clustering key, if it belongs to this logical partition; `None` means the static row.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -178,7 +178,7 @@ impl<'a> Passed<'a> {
 #[derive(Clone, Debug)]
 pub struct KeyPlace(Vec<u8>);
 
-/// Keys of rows from one place to another in a hosted partition.
+/// A range of row keys in a hosted partition.
 #[derive(Clone, Debug)]
 pub struct RowRange(KeyRange);
 
@@ -195,17 +195,17 @@ impl RowRange {
         self.0.contains(&prefix.0)
     }
 
-    /// Has it begin with a row that was seen.
+    /// Sets the start to a row that was visited.
     pub fn begin_at(&mut self, place: KeyPlace) {
         self.0.start = Bound::Included(place.0);
     }
 
-    /// Has it begin behind a row that was seen.
+    /// Sets the start after a row that was visited.
     pub fn start_after_row(&mut self, place: KeyPlace) {
         self.0.start = Bound::Excluded(place.0);
     }
 
-    /// Has it begin behind a row, or with it.
+    /// Sets the start to a row, or after it if it is left out.
     pub fn begin_by_row(&mut self, key: RowKey, is_left_out: bool) {
         self.0.start = if is_left_out {
             Bound::Excluded(key.bytes)
@@ -214,7 +214,7 @@ impl RowRange {
         };
     }
 
-    /// Has it begin behind a logical partition. Whether there is anything behind it.
+    /// Sets the start after a logical partition. Returns whether any key can follow.
     pub fn start_after(&mut self, prefix: &Prefix) -> bool {
         let next = key::successor(&prefix.0);
         let is_last = next.is_none();
@@ -223,11 +223,11 @@ impl RowRange {
     }
 }
 
-/// The deletions of the next logical partitions of a scan.
+/// Deletions of the next logical partitions of a scan, read ahead.
 #[derive(Debug, Default)]
 pub struct Ahead {
     by_prefix: BTreeMap<Prefix, Deletions>,
-    /// Logical partitions before this one are known; `None`: all are.
+    /// Logical partitions before this one are known; `None` means that all are.
     until: Option<Prefix>,
     is_loaded: bool,
 }
@@ -239,7 +239,7 @@ impl Ahead {
         self.is_loaded && self.until.as_ref().is_none_or(|until| prefix < until)
     }
 
-    /// What is deleted in one that is known.
+    /// The deletions of a known one.
     #[must_use]
     pub fn of(&self, prefix: &Prefix) -> Deletions {
         self.by_prefix.get(prefix).cloned().unwrap_or_default()
@@ -271,13 +271,13 @@ impl Hosted {
         RowRange(self.key_range(table))
     }
 
-    /// The rows of a table that lie both in it and in a span; `None`: none can.
+    /// The rows of a table that lie both in it and in a span; `None` means that there are none.
     #[must_use]
     pub fn rows_in(&self, table: TableId, span: &KeySpan) -> Option<RowRange> {
         self.key_range_in(table, span).map(RowRange)
     }
 
-    /// A sweep of the rows of a table that lie both in it and in a span; `None`: none can.
+    /// A sweep of a table's rows that lie both in it and in a span; `None` means that there are none.
     #[must_use]
     pub fn sweep(&self, table: TableId, span: &KeySpan, now_seconds: i64, gc_before_seconds: i64) -> Option<Sweep> {
         let range = self.key_range_in(table, span)?;
@@ -300,7 +300,7 @@ impl Hosted {
             .await
     }
 
-    /// Reads the deletions of the logical partitions of a range, from one on: of as many as `partitions_max`.
+    /// Reads the deletions of at most `partitions_max` logical partitions of a range, from one on.
     ///
     /// # Errors
     /// As [`Store::scan`], and when a record is damaged.
@@ -368,7 +368,7 @@ pub struct LogicalPartition<'a> {
 }
 
 impl LogicalPartition<'_> {
-    /// What its keys begin with.
+    /// The prefix of its keys.
     #[must_use]
     pub const fn prefix(&self) -> &Prefix {
         &self.prefix
@@ -378,13 +378,13 @@ impl LogicalPartition<'_> {
         self.table
     }
 
-    /// What a read that begins now sees of it.
+    /// The moment at which a read that begins now sees it.
     #[must_use]
     pub fn now(&self) -> Moment {
         Moment(self.store.snapshot())
     }
 
-    /// Its deletions. Costs nothing for a table that has none.
+    /// Its deletions. Reads nothing for a table that has none.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -392,7 +392,7 @@ impl LogicalPartition<'_> {
         self.store.deletions_of(self.table, &self.prefix.0, &at.0).await
     }
 
-    /// A row; `None`: nothing is stored.
+    /// Reads a row; `None` means that none is stored.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -404,8 +404,8 @@ impl LogicalPartition<'_> {
         }))
     }
 
-    /// Walks the rows, without the static one, whose clustering keys lie between two bounds, in their order or the
-    /// other way, until `visit` breaks. `visit` is given the clustering key and the row. Nothing is read where the bounds cross.
+    /// Walks the rows, without the static one, whose clustering keys lie between two bounds, in clustering or reverse
+    /// order, until `visit` breaks. `visit` gets the clustering key and the row. Reads nothing if the bounds cross.
     ///
     /// # Errors
     /// As [`Store::scan`]; [`Error::Damaged`].
@@ -447,13 +447,13 @@ impl LogicalPartition<'_> {
         self.store.scan(Space::Rows, &range, Order::Forward, &at.0, visit).await
     }
 
-    /// A sweep of it.
+    /// A sweep of its rows.
     #[must_use]
     pub fn sweep(&self, now_seconds: i64, gc_before_seconds: i64) -> Sweep {
         Sweep::new(key::partition_range(&self.prefix.0), now_seconds, gc_before_seconds)
     }
 
-    /// Adds what a write says about a row to its store's batch.
+    /// Adds the written part of a row to its store's batch.
     pub fn put_row(&self, batch: &mut Batch, key: RowKey, fragment: Row) {
         debug_assert!(
             key.bytes.starts_with(&self.prefix.0),
@@ -462,7 +462,7 @@ impl LogicalPartition<'_> {
         batch.upsert(key.bytes, fragment);
     }
 
-    /// Puts a row in place of whatever there is of it. For rows that follow from others.
+    /// Replaces the whole stored row. For derived rows.
     pub fn replace_row(&self, batch: &mut Batch, key: RowKey, row: &Row) {
         debug_assert!(
             key.bytes.starts_with(&self.prefix.0),
@@ -482,7 +482,7 @@ impl LogicalPartition<'_> {
     }
 }
 
-/// A key in a store's batch or among its rows, taken apart.
+/// The parsed key of a stored or batched row.
 #[derive(Debug)]
 pub struct RowPlace {
     /// The table.
@@ -491,14 +491,14 @@ pub struct RowPlace {
     pub token: Token,
     /// The partition key.
     pub partition_key: Bytes,
-    /// The clustering key; `None`: it is a static row.
+    /// The clustering key; `None` means the static row.
     pub clustering: Option<Vec<u8>>,
 }
 
-/// Takes the key of a row apart.
+/// Parses the key of a row.
 ///
 /// # Errors
-/// [`Error::Damaged`] when it is none.
+/// [`Error::Damaged`] if it is not the key of a row.
 pub fn row_place(key: &[u8]) -> Result<RowPlace> {
     let parsed = key::parse(key)?;
     Ok(RowPlace {
@@ -509,35 +509,35 @@ pub fn row_place(key: &[u8]) -> Result<RowPlace> {
     })
 }
 
-/// What a change of a batch says.
+/// The meaning of one change of a batch.
 #[derive(Debug)]
 pub enum Said {
-    /// Of a row.
+    /// A change of a row.
     Row {
-        /// Which one.
+        /// The row.
         place: RowPlace,
-        /// What.
+        /// The written cells.
         row: Row,
     },
-    /// Of a logical partition, or a range of its rows: that it is deleted.
+    /// A deletion of a logical partition, or of a range of its rows.
     Deletion {
         /// The table.
         table: TableId,
         /// The partition key.
         partition_key: Bytes,
-        /// What of it.
+        /// What it covers.
         covered: Covered,
-        /// By what.
+        /// Its timestamp and time.
         deletion: Deletion,
     },
-    /// Of neither.
+    /// A change of neither.
     Nothing,
 }
 
-/// Reads a change that is merged with what is there.
+/// Decodes a change that is merged with the stored value.
 ///
 /// # Errors
-/// [`Error::Damaged`] when it is no such change.
+/// [`Error::Damaged`] if it is not such a change.
 pub fn said(space: Space, key: &[u8], value: &[u8]) -> Result<Said> {
     Ok(match space {
         Space::Rows => Said::Row {
@@ -557,7 +557,8 @@ pub fn said(space: Space, key: &[u8], value: &[u8]) -> Result<Said> {
     })
 }
 
-/// The table, token and partition key of a key in a store's batch: that of a row, or of a deletion. `None` when it is no such key.
+/// The table, token and partition key of a row's or a deletion's key in a store's batch. `None` means another kind of
+/// key.
 #[must_use]
 pub fn partition_of(key: &[u8]) -> Option<(TableId, Token, Cow<'_, [u8]>)> {
     let (table, _) = key::table_and_token_of(key)?;

@@ -1,4 +1,4 @@
-//! The stores of a damaged database, each as far as its files can be read; blocks of a backup of what they hold.
+//! The stores of a damaged database, as far as their files can be read, and blocks of a backup made from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -22,10 +22,10 @@ pub struct Stores {
     all: BTreeMap<StoreId, Salvage>,
 }
 
-/// What cannot be read of a range, by the file and the end of it.
+/// Unreadable parts of a range: by file and end key, the cause.
 pub type Gaps = BTreeMap<(std::path::PathBuf, Option<Vec<u8>>), String>;
 
-/// A partition map as it is recorded; without a record all of a table is in the main store.
+/// The recorded partition map; without a record all of a table is in the main store.
 ///
 /// # Errors
 /// The record is damaged.
@@ -40,7 +40,7 @@ impl Stores {
     /// Opens the main store at a URL.
     ///
     /// # Errors
-    /// There is none, another process has it, or the medium fails otherwise than by damage.
+    /// It does not exist, another process has locked it, or the medium fails otherwise than by damage.
     pub async fn open(url: &str, clock: Clock) -> Result<Self, Unreadable> {
         let url: Url = url.parse()?;
         let main = Salvage::open(&url, StoreId::MAIN.0, clock.clone()).await?;
@@ -51,7 +51,7 @@ impl Stores {
         })
     }
 
-    /// Opens a store beside the main one; why it cannot be, if not.
+    /// Opens a side store.
     ///
     /// # Errors
     /// As [`Stores::open`].
@@ -61,7 +61,7 @@ impl Stores {
         Ok(())
     }
 
-    /// The numbers of the stores that lie beside the main one.
+    /// The numbers of the side stores that exist.
     #[must_use]
     pub fn beside(&self) -> BTreeSet<StoreId> {
         let folder = self.url.directory().map(|directory| directory.join("stores"));
@@ -77,7 +77,7 @@ impl Stores {
         self.all.keys().copied().collect()
     }
 
-    /// Walks the records of the catalog. What cannot be read of it: files, and why.
+    /// Walks the records of the catalog. Returns the unreadable files with their causes.
     pub async fn records(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Vec<(String, String)> {
         let Some(main) = self.all.get(&StoreId::MAIN) else {
             return Vec::new();
@@ -91,8 +91,8 @@ impl Stores {
         gaps.map(|gap| (gap.file.display().to_string(), gap.why)).collect()
     }
 
-    /// Adds entries to a block until it is full or there are no more, and what cannot be read to `gaps`. How many; `None`: the store is not
-    /// open.
+    /// Adds entries to a block until it is full or none are left, and records unreadable parts in `gaps`. Returns how
+    /// many; `None` means that the store is not open.
     pub async fn fill(&self, id: StoreId, block: &mut Block, rest: &mut Rest, gaps: &mut Gaps) -> Option<u64> {
         let (count, met) = fill_salvaged(self.all.get(&id)?, block, rest).await;
         for gap in met {
@@ -107,7 +107,7 @@ impl Stores {
         Some(count)
     }
 
-    /// Files of a store that are lost, with what is wrong.
+    /// The lost files of a store, with their causes.
     #[must_use]
     pub fn damage(&self, id: StoreId) -> Vec<(String, String)> {
         let damage = self.all.get(&id).map(Salvage::damage).unwrap_or_default().iter();
@@ -116,12 +116,12 @@ impl Stores {
             .collect()
     }
 
-    /// Rows that stores had counted in a table, where their engine counts.
+    /// Rows of a table that the stores had counted, where their engine counts.
     pub fn counted(&self, ids: impl Iterator<Item = StoreId>, table: TableId) -> u64 {
         ids.filter_map(|id| self.all.get(&id)?.counted(table)).sum()
     }
 
-    /// Tables that have rows or deletions in a store, as far as can be read.
+    /// Tables with rows or deletions in a store, as far as it can be read.
     pub async fn tables(&self, id: StoreId) -> Vec<TableId> {
         match self.all.get(&id) {
             Some(store) => store.tables().await,
@@ -129,14 +129,14 @@ impl Stores {
         }
     }
 
-    /// The highest timestamp that a store has recorded as given, µs; `None`: none is recorded.
+    /// The highest timestamp that a store has recorded as issued, µs; `None` means that none is recorded.
     #[must_use]
     pub fn given_micros(&self) -> Option<i64> {
         self.all.values().filter_map(Salvage::given_micros).max()
     }
 }
 
-/// What a gap means for entries of a kind.
+/// The consequence of a gap in entries of a kind.
 #[must_use]
 pub const fn meaning(kind: Kind) -> &'static str {
     match kind {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::token::Token;
 
-/// A place between two logical partitions: before every one that is not below it.
+/// A bound between two logical partitions: it stands before each one that is not below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyBound {
     token: i64,
@@ -18,7 +18,7 @@ pub struct KeyBound {
 }
 
 impl KeyBound {
-    /// Before everything.
+    /// Before all keys.
     pub const LOWEST: Self = Self::at_token(i64::MIN);
 
     /// Before every partition key of a token.
@@ -39,25 +39,25 @@ impl KeyBound {
         }
     }
 
-    /// The token at or inside which it lies.
+    /// The token before or within which it stands.
     #[must_use]
     pub const fn token(&self) -> i64 {
         self.token
     }
 
-    /// The first partition key behind it; empty: it stands before a whole token.
+    /// The first partition key after it; empty means that it stands before a whole token.
     #[must_use]
     pub fn partition_key(&self) -> &[u8] {
         &self.partition_key
     }
 
-    /// Whether it divides tokens, not the keys of one.
+    /// Whether it divides tokens rather than the keys of one token.
     #[must_use]
     pub fn is_between_tokens(&self) -> bool {
         self.partition_key.is_empty()
     }
 
-    /// Whether a logical partition lies at it or behind it.
+    /// Whether a logical partition lies at or after it.
     #[must_use]
     pub fn is_reached_by(&self, token: i64, partition_key: &[u8]) -> bool {
         (self.token, self.partition_key.as_ref()) <= (token, partition_key)
@@ -76,7 +76,7 @@ pub struct KeySpan {
 }
 
 impl KeySpan {
-    /// All there are.
+    /// The whole ring.
     #[must_use]
     pub const fn whole() -> Self {
         Self {
@@ -85,38 +85,39 @@ impl KeySpan {
         }
     }
 
-    /// From `start` to before `end` (`None`: the end of the ring); `None` when nothing lies between them.
+    /// From `start` up to and without `end`, where `None` means the end of the ring. Returns `None` if the span is
+    /// empty.
     #[must_use]
     pub fn new(start: KeyBound, end: Option<KeyBound>) -> Option<Self> {
         let is_empty = end.as_ref().is_some_and(|end| *end <= start);
         (!is_empty).then_some(Self { start, end })
     }
 
-    /// All of these tokens, both inclusive; `None` when there is none.
+    /// The tokens from `lower` to `upper`, both inclusive. Returns `None` if there are none.
     #[must_use]
     pub fn of_tokens(lower: i64, upper: i64) -> Option<Self> {
         Self::new(KeyBound::at_token(lower), upper.checked_add(1).map(KeyBound::at_token))
     }
 
-    /// Where it begins.
+    /// Its first bound.
     #[must_use]
     pub const fn start(&self) -> &KeyBound {
         &self.start
     }
 
-    /// Where it ends; `None`: at the end of the ring.
+    /// The bound at its end; `None` means the end of the ring.
     #[must_use]
     pub const fn end(&self) -> Option<&KeyBound> {
         self.end.as_ref()
     }
 
-    /// Its lowest token, also where it has only some keys of that.
+    /// Its lowest token, even if it contains only some keys of that token.
     #[must_use]
     pub const fn lower(&self) -> i64 {
         self.start.token
     }
 
-    /// Its highest token, also where it has only some keys of that.
+    /// Its highest token, even if it contains only some keys of that token.
     #[must_use]
     pub fn upper(&self) -> i64 {
         match &self.end {
@@ -127,7 +128,8 @@ impl KeySpan {
         }
     }
 
-    /// The partition key of its highest token before which it ends; `None`: it has that token to its last key.
+    /// The key of its highest token before which it ends; `None` means that it contains all keys of that token from its
+    /// start on.
     #[must_use]
     pub fn end_key(&self) -> Option<&[u8]> {
         let end = self.end.as_ref().filter(|end| !end.is_between_tokens());
@@ -146,14 +148,14 @@ impl KeySpan {
         self.start.is_reached_by(token, partition_key) && self.ends_after(token, partition_key)
     }
 
-    /// Whether it goes on behind the place at which a logical partition begins.
+    /// Whether it extends beyond the position at which a logical partition begins.
     #[must_use]
     pub fn ends_after(&self, token: i64, partition_key: &[u8]) -> bool {
         let end = self.end.as_ref();
         end.is_none_or(|end| (token, partition_key) < end.parts())
     }
 
-    /// What lies in both; `None`: nothing.
+    /// The intersection; `None` means that it is empty.
     #[must_use]
     pub fn and(&self, other: &Self) -> Option<Self> {
         let start = self.start.clone().max(other.start.clone());
@@ -164,7 +166,7 @@ impl KeySpan {
         Self::new(start, end.cloned())
     }
 
-    /// Whether anything lies in both.
+    /// Whether the intersection is not empty.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let begins_before_end = |one: &Self, other: &Self| other.end.as_ref().is_none_or(|end| one.start < *end);
@@ -177,7 +179,7 @@ impl KeySpan {
         self.end.as_ref() == Some(&other.start)
     }
 
-    /// Its two halves by tokens, of which the lower begins with it; `None`: it has one token only.
+    /// The token at which it splits into two halves by tokens; `None` means that it has only one token.
     #[must_use]
     pub fn middle_token(&self) -> Option<i64> {
         let width = self.upper().abs_diff(self.lower());

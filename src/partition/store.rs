@@ -1,4 +1,4 @@
-//! What of the storage room those above may see: stores, and the rows and keys that are kept there.
+//! The part of the storage room that rooms above may use: stores, and the rows and keys kept there.
 
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{

@@ -1,11 +1,13 @@
-//! The stores that a server has open: the main one, which holds the catalog, and those of lifted physical partitions.
+//! The open stores of a server: the main one, which holds the catalog, and side stores, each for a partition that was
+//! moved out.
 //!
-//! What is here is open; what there should be, the catalog records, before a store is made and until it is removed
-//! (the engine's lift). A partition of a list carries its store itself, so reads and writes of rows do not look here.
+//! This list says which stores are open. The catalog records which ones should exist, before a store is created and
+//! until it is removed (the engine's lift). A hosted partition carries its store itself, so reads and writes of rows do
+//! not search here.
 //!
 //! ```text
-//! open the main one ─► read which others there are ─► open those ─► accept all ─► write
-//!                            └──── a failure of any, or of what the catalog says ────► all are as they were found
+//! open the main one ─► read which side stores exist ─► open those ─► accept all ─► write
+//!                            └──── any failure, or a contradiction with the catalog ────► all stay as they were found
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +21,7 @@ use crate::storage::{
     Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Reserve, Result, Store, Url,
 };
 
-/// Open stores. Clones are the same.
+/// Open stores. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Stores(Arc<Inner>);
 
@@ -28,26 +30,27 @@ struct Inner {
     url: Url,
     options: Options,
     clock: Clock,
-    /// Whether stores that are opened are taken at once.
+    /// Whether newly opened stores are accepted at once.
     is_accepted: AtomicBool,
-    /// Goes before the stores do. `None`: there is one only, or the engine has no need of it.
+    /// Dropped before the stores. `None` means that the main store is the only one, or the engine needs no record of
+    /// moments.
     moments: Mutex<Option<Moments>>,
     main: Store,
-    /// Those beside the main one, by number.
+    /// The side stores, by number.
     beside: ArcSwap<imbl::OrdMap<StoreId, Store>>,
-    /// What is registered with all.
+    /// The derivations registered with every store.
     derivations: ArcSwap<Derivations>,
     reserve: Reserve,
 }
 
 impl StoreId {
-    /// The store that holds the catalog, and all that was not lifted.
+    /// The main store, with the catalog and all partitions without a store of their own.
     pub const MAIN: Self = Self(0);
 }
 
 impl Stores {
-    /// Opens the main store at a URL; makes it where there is none. What is there takes no writes before [`Stores::accept`], and is left as it
-    /// was found if that is never called.
+    /// Opens the main store at a URL; creates it if it does not exist. Open stores take no writes before
+    /// [`Stores::accept`]. They stay as they were found if that is never called.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -71,7 +74,7 @@ impl Stores {
         })))
     }
 
-    /// Takes what was opened: all of it is whole, and of one moment.
+    /// Accepts the opened stores: all are complete, and of one moment.
     ///
     /// # Errors
     /// As [`Moments::check`] and [`Store::accept`].
@@ -93,7 +96,7 @@ impl Stores {
         self.all().into_iter().map(|(id, store)| (id.0, store)).collect()
     }
 
-    /// Has the moment of a store that was just opened noted, and those of others in it.
+    /// Records the moment of a newly opened store in the others, and theirs in it.
     fn note_moments(&self, id: StoreId, store: &Store) -> Result<()> {
         let mut moments = self.moments();
         match &*moments {
@@ -119,7 +122,7 @@ impl Stores {
         self.0.beside.load().get(&id).cloned()
     }
 
-    /// All that are open, the main one first.
+    /// All open stores, the main one first.
     #[must_use]
     pub fn all(&self) -> Vec<(StoreId, Store)> {
         let beside = self.0.beside.load();
@@ -129,27 +132,27 @@ impl Stores {
             .collect()
     }
 
-    /// The first open store of which nothing can be read until the server starts again, and why.
+    /// The first open store that cannot be read until the server restarts, with the cause.
     #[must_use]
     pub fn lost(&self) -> Option<(StoreId, Arc<Error>)> {
         let lost = |(id, store): (StoreId, Store)| Some((id, store.lost()?));
         self.all().into_iter().find_map(lost)
     }
 
-    /// Looks at the room of the disk that the stores are on; in memory and in a bucket there is none to look at.
+    /// Checks the free space of the stores' disk; no-op in memory and in a bucket.
     pub fn look_at_disk(&self) {
         if let Some(directory) = self.0.url.directory() {
             self.0.reserve.look(directory, &self.0.options);
         }
     }
 
-    /// Whether the disk had less room than its reserve when it was last looked at.
+    /// Whether the last check found less free space than the reserve.
     #[must_use]
     pub fn is_disk_short(&self) -> bool {
         self.0.reserve.is_short()
     }
 
-    /// Most stores beside the main one.
+    /// Most side stores.
     #[must_use]
     pub fn beside_max(&self) -> usize {
         self.0.options.stores_beside_max
@@ -161,7 +164,7 @@ impl Stores {
         self.0.beside.load().is_empty()
     }
 
-    /// Opens the store of a number beside the main one. `is_new`: makes it if it is not there.
+    /// Opens the side store of a number. `is_new` creates it if it does not exist.
     ///
     /// # Errors
     /// As [`Store::open_side`].
@@ -178,12 +181,13 @@ impl Stores {
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         inner.beside.rcu(|beside| beside.update(id, store.clone()));
         self.note_moments(id, &store)?;
-        // Whatever was registered in between.
+        // Derivations may have been registered meanwhile.
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         Ok(store)
     }
 
-    /// Makes a store that shows a range of rows of the main one, if the engine can without copying; not opened yet.
+    /// Creates a side store that shows a range of the main one's rows, if the engine can without copying. It is not
+    /// opened.
     ///
     /// # Errors
     /// As [`Store::clone_side`].
@@ -191,7 +195,7 @@ impl Stores {
         self.0.main.clone_side(id.0, rows).await
     }
 
-    /// Closes a store beside the main one, if it is open, and removes all of it.
+    /// Closes a side store, if it is open, and removes all of it.
     ///
     /// # Errors
     /// As [`Store::remove_side`].
@@ -208,7 +212,8 @@ impl Stores {
         self.0.main.remove_side(&self.0.url, id.0).await
     }
 
-    /// Makes what a store has acknowledged durable, whatever its durability: before anything outside it follows from that.
+    /// Makes a store's acknowledged commits durable, whatever its durability, before a record outside the store depends
+    /// on them.
     ///
     /// # Errors
     /// As [`Store::sync`].
@@ -219,11 +224,11 @@ impl Stores {
         }
     }
 
-    /// Commits to the main store what it records of other stores. All that they have acknowledged is durable before, whatever the
-    /// durability: no loss of power leaves the record without what it speaks of.
+    /// Commits to the main store a record about other stores. First makes all that they have acknowledged durable,
+    /// whatever the durability: no power loss leaves the record without the rows that it refers to.
     ///
     /// # Errors
-    /// As [`Store::sync`], and nothing was committed then; as [`Store::commit`].
+    /// As [`Store::sync`], and nothing is committed then; as [`Store::commit`].
     pub async fn record_after_durable(&self, others: &[Store], batch: Batch) -> Result<Committed> {
         for store in others {
             self.make_durable(store).await?;
@@ -231,7 +236,7 @@ impl Stores {
         self.0.main.commit_rows(batch).await
     }
 
-    /// Registers what follows from rows with all of them, also with those to come.
+    /// Registers derivations with all open stores and with those opened later.
     pub fn set_derivations(&self, derivations: Derivations) {
         self.0.derivations.store(Arc::new(derivations.clone()));
         for (_, store) in self.all() {
@@ -239,7 +244,7 @@ impl Stores {
         }
     }
 
-    /// Closes all, the main one last.
+    /// Closes all stores, the main one last.
     ///
     /// # Errors
     /// The first failure; all are closed nevertheless.
@@ -248,15 +253,15 @@ impl Stores {
         let moments = self.moments().take();
         if let Some(moments) = moments {
             for (_, store) in self.all() {
-                // What fails here fails when it is closed.
+                // A failure here is reported again by `close`.
                 drop(self.make_durable(&store).await);
             }
-            // Noted while the directories are still locked.
+            // Recorded while the directories are still locked.
             drop(tokio::task::spawn_blocking(move || drop(moments)).await);
         }
         for (id, store) in self.all().into_iter().rev() {
             outcome = outcome.and(match store.close().await {
-                // It is being removed.
+                // A concurrent removal has closed it.
                 Err(Error::Closed) if id != StoreId::MAIN => Ok(()),
                 closed => closed,
             });

@@ -1,4 +1,4 @@
-//! Stripe locks: who depends on what a logical partition holds takes the stripe of its key first.
+//! Stripe locks: a request whose result depends on a logical partition's rows locks the stripe of its key first.
 //!
 //! Conditional statements, counters, list positions and reads before writes lock; plain writes never do. A stripe is shared by
 //! many keys, so a request that needs several takes them in order of stripe, each once ([`Stripes::lock_all`]): no two requests can
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// How many stripes there are: enough that unrelated keys rarely meet, few enough to keep them all (64 bytes each).
+/// Number of stripes: enough that unrelated keys rarely collide, few enough to keep them all (64 bytes each).
 const STRIPES: usize = 1024;
 
-/// A fixed number of locks, one of which each logical partition falls to.
+/// A fixed number of locks; each logical partition maps to one.
 #[derive(Debug)]
 pub struct Stripes {
     locks: Vec<Arc<Mutex<()>>>,
@@ -35,7 +35,7 @@ impl Stripes {
     /// Locks the stripes of these logical partitions, each given by its table's number and the number that
     /// the placement made of its key ([`super::Placement::spread`]).
     ///
-    /// Two keys of one number share a stripe, which costs nothing but a wait.
+    /// Two keys of one number share a stripe, which costs only a wait.
     pub async fn lock_all(&self, partitions: impl IntoIterator<Item = (u32, i64)>) -> Held {
         let mut stripes: Vec<usize> = partitions
             .into_iter()
@@ -54,7 +54,7 @@ impl Stripes {
 }
 
 fn stripe_of(table: u32, spread: i64) -> usize {
-    // It is a hash already; the table's number only keeps equal keys of different tables apart.
+    // `spread` is a hash already; the table's number only separates equal keys of different tables.
     let mixed = spread.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     usize::try_from(mixed % STRIPES as u64).unwrap_or(0)
 }

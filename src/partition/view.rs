@@ -5,37 +5,38 @@ use super::ring::{PhysicalPartitionId, StoreId};
 use crate::mutant::{self, Mutant};
 use crate::storage::{CommitSeq, Snapshot, TableId};
 
-/// A store at one moment. Cheap to clone; while it lives the store keeps what it shows, so a request lets it go at its end.
+/// A store at one moment. Cheap to clone. While it lives the store keeps old versions, so a request drops it at its
+/// end.
 #[derive(Clone, Debug)]
 pub struct Moment(pub(super) Snapshot);
 
 impl Moment {
-    /// The last commit that it shows.
+    /// The last commit that it sees.
     #[must_use]
     pub fn seq(&self) -> CommitSeq {
         self.0.seq()
     }
 
-    /// Whether any logical partition or range of a table was ever deleted, and the records are still there.
+    /// Whether any logical partition or range of a table was ever deleted, and the records still exist.
     #[must_use]
     pub fn has_deletions(&self, table: TableId) -> bool {
         self.0.has_deletions(table)
     }
 }
 
-/// One snapshot of each store that a request reads, taken when it first comes there: all parts of a scan in one store are read as of
+/// One snapshot of each store that a request reads, taken at its first access: all parts of a scan in one store read
 /// the same moment.
 #[derive(Debug, Default)]
 pub struct ReadView {
     /// Most requests read one store, which costs no allocation.
     first: Option<(StoreId, Moment)>,
     more: Vec<(StoreId, Moment)>,
-    /// Moments that stand for now in some physical partitions: those of a replica that lags.
+    /// Moments that replace the current one in some physical partitions: those of a lagging replica.
     overrides: Vec<(PhysicalPartitionId, Moment)>,
 }
 
 impl ReadView {
-    /// A view in which these physical partitions are shown as they were at a moment.
+    /// A view that reads these physical partitions as of the given moments.
     #[must_use]
     pub const fn lagging(overrides: Vec<(PhysicalPartitionId, Moment)>) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl ReadView {
         self.lend(partition).clone()
     }
 
-    /// As [`ReadView::at`], without another holder of the moment: for a read that ends before the next partition is come to.
+    /// As [`ReadView::at`], but borrowed: for a read that ends before the request goes on to the next partition.
     pub fn lend(&mut self, partition: &Hosted) -> &Moment {
         let mut taken = self.first.iter().chain(&self.more);
         let found = taken.position(|(id, _)| *id == partition.store_id);
@@ -63,7 +64,7 @@ impl ReadView {
         &taken.expect("the moment is there").1
     }
 
-    /// Takes the moment of a partition's store; gives its place: 0 is the first, the others follow.
+    /// Takes the moment of a partition's store and returns its index: 0 is the first, the others follow.
     fn take(&mut self, partition: &Hosted) -> usize {
         let lagging = self.overrides.iter().find(|(id, _)| *id == partition.id);
         let at = lagging.map_or_else(|| partition.now(), |(_, at)| at.clone());

@@ -1,4 +1,4 @@
-//! The account of a physical partition: its budget, its use, who takes its place.
+//! The account of a physical partition: its budget, its use, its successors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,12 +8,13 @@ use super::units::RequestUnits;
 use super::usage::Usage;
 use crate::mutant::{self, Mutant};
 
-/// A budget that requests share, and what is told of it.
+/// A budget that requests share, and the figures shown of it.
 ///
 /// Each has a small lock of its own, held for some dozens of nanoseconds and never across a wait.
 #[derive(Debug)]
 pub struct Account {
-    /// What all partitions of a keyspace may spend together; `None`: the partition's own units are all there is.
+    /// The budget that all partitions of a keyspace share; `None` means that the partition's own units are the only
+    /// limit.
     pool: Option<Arc<Account>>,
     state: Mutex<State>,
 }
@@ -21,7 +22,7 @@ pub struct Account {
 #[derive(Debug)]
 enum State {
     Live(Box<Live>),
-    /// The partition was split or merged; those who come by an old list are sent on.
+    /// The partition was split or merged; requests with an old partition map are charged to its successors.
     Retired(Vec<Arc<Account>>),
 }
 
@@ -31,14 +32,14 @@ struct Live {
     usage: Usage,
 }
 
-/// What an account shows.
+/// The figures of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountFigures {
     /// Units a second.
     pub per_second: RequestUnits,
-    /// What may be spent, in hundredths of a unit; negative is debt.
+    /// Remaining budget, in hundredths of a unit; negative is an overdraft.
     pub balance_hundredths: i64,
-    /// What is banked, in hundredths of a unit.
+    /// Banked units, in hundredths.
     pub bank_hundredths: i64,
     /// The highest use in a second of the last minute, 0 to 100.
     pub normalized_percent: u8,
@@ -48,25 +49,25 @@ pub struct AccountFigures {
     pub hour_percent: u8,
 }
 
-/// Why a request is not served now.
+/// Why a request is refused now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which of the accounts that were asked refused for longest: its place among them.
+    /// Position of the refusing account among those requested; the one with the longest wait, if several refuse.
     pub place: usize,
-    /// When all of them would admit, as far as is known now.
+    /// Time until all of them would admit, as far as is known now.
     pub retry_after: Duration,
-    /// What that account has, in hundredths of a unit; not positive.
+    /// The remaining budget of that account, in hundredths of a unit; not positive.
     pub balance_hundredths: i64,
 }
 
-/// An admission that has not been paid for yet. Dropped without [`Held::settle`], it costs nothing.
+/// An admission that has not been charged yet. Dropped without [`Held::settle`], it costs nothing.
 #[derive(Debug)]
 pub struct Held {
     account: Option<Arc<Account>>,
 }
 
 impl Held {
-    /// Pays what the request really cost.
+    /// Charges what the request really cost.
     pub fn settle(mut self, cost: RequestUnits, now: Duration) {
         if let Some(account) = self.account.take() {
             account.settle(cost, now);
@@ -89,7 +90,7 @@ impl Account {
         Self::with(Budget::new(per_second, bursts, now), pool, now)
     }
 
-    /// An account that begins with what others held.
+    /// An account that takes over the contents of the accounts that it succeeds.
     pub(super) fn succeeding(
         per_second: RequestUnits,
         bursts: bool,
@@ -113,11 +114,11 @@ impl Account {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that is done under the lock can stop half way.
+        // No code under the lock can panic half way, so a poisoned lock still guards a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the budget, or gives who has taken the account's place.
+    /// Applies `then` to the budget, or returns the successors of a retired account.
     fn live<T>(&self, then: impl FnOnce(&mut Live) -> T) -> Result<T, Vec<Arc<Self>>> {
         match &mut *self.state() {
             State::Live(live) => Ok(then(live)),
@@ -125,19 +126,21 @@ impl Account {
         }
     }
 
-    /// Asks its own budget, not the pool's.
+    /// Requests admission from its own budget, not from the pool's.
     fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
         let asked = self.live(|live| match live.budget.admit(now) {
             Admission::Admitted => Ok(()),
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
+        // A retired account refuses while a successor is overdrawn. It holds nothing there: which successor serves the
+        // key is not known.
         asked.unwrap_or_else(|successors| {
             let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }
 
-    /// As [`Account::admit_here`], and holds nothing.
+    /// As [`Account::admit_here`], but holds nothing.
     fn ask(&self, now: Duration) -> Result<(), (Duration, i64)> {
         let asked = self.live(|live| match live.budget.ask(now) {
             Admission::Admitted => Ok(()),
@@ -162,7 +165,7 @@ impl Account {
         if mutant::is_on(Mutant::KeepHeldAtCancel) {
             return;
         }
-        // Who has taken its place knows nothing of what was admitted here.
+        // The successors of a retired account do not count what was admitted here, so nothing is to be cancelled there.
         drop(self.live(|live| live.budget.cancel()));
     }
 
@@ -190,7 +193,7 @@ impl Account {
         }
     }
 
-    /// Takes what was done without asking.
+    /// Charges work that no admission preceded.
     pub fn charge(&self, cost: RequestUnits, now: Duration) {
         self.charge_here(cost, now);
         if let Some(pool) = &self.pool {
@@ -208,22 +211,22 @@ impl Account {
         }
     }
 
-    /// Another number of units a second. What is there stays as far as there is room for it; debt stays whole.
+    /// Changes the units a second. The remaining budget stays up to the new limit; an overdraft stays whole.
     pub fn set_per_second(&self, per_second: RequestUnits, bursts: bool, now: Duration) {
         drop(self.live(|live| live.budget.set_per_second(per_second, bursts, now)));
     }
 
-    /// What it holds, in so many parts.
+    /// Its content, divided into `count` equal parts. `None` means that it is retired.
     pub(super) fn parts(&self, count: usize, now: Duration) -> Option<Content> {
         self.live(|live| live.budget.parts(count, now)).ok()
     }
 
-    /// From now on its charges are those of others.
+    /// Redirects all later charges to `successors`.
     pub(super) fn retire(&self, successors: Vec<Arc<Self>>) {
         *self.state() = State::Retired(successors);
     }
 
-    /// What it shows; all zero once it is retired.
+    /// Its figures; all zero once it is retired.
     #[must_use]
     pub fn figures(&self, now: Duration) -> AccountFigures {
         let figures = self.live(|live| {
@@ -242,7 +245,7 @@ impl Account {
     }
 }
 
-/// Charges those that have taken an account's place: evenly, since the keys charged are not kept.
+/// Charges the successors of a retired account evenly, since the keys charged are not kept.
 fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
     if mutant::is_on(Mutant::StaleRouteIsFree) {
         return;
@@ -255,12 +258,14 @@ fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
     }
 }
 
-/// Asks all of these accounts, each once: either all admit, or nothing is held.
+/// Requests admission from each of these accounts once: either all admit, or nothing is held.
 ///
 /// # Errors
 /// The [`Refusal`] that lasts longest.
 pub fn admit_all(accounts: &[Arc<Account>], now: Duration) -> Result<Vec<Held>, Refusal> {
     let mut held = Vec::with_capacity(accounts.len());
+    // Every account is tried even after a refusal, since the client must wait for the slowest. A refusal drops `held`,
+    // which cancels it.
     let mut worst: Option<Refusal> = None;
     for (place, account) in accounts.iter().enumerate() {
         match account.admit(now) {

@@ -1,4 +1,4 @@
-//! A budget of request units that fills with time and may go into debt.
+//! A budget of request units that refills with time and may be overdrawn.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use crate::mutant::{self, Mutant};
 /// Whether a request may be served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may: it is held back for until [`Budget::settle`] or [`Budget::cancel`].
+    /// Yes: its expected cost is held until [`Budget::settle`] or [`Budget::cancel`].
     Admitted,
-    /// Not before this much time has passed.
+    /// No, not before `retry_after` has passed.
     Refused {
-        /// Until the debt is worked off and, where one asked to be admitted, those were served who were refused before: whole milliseconds,
-        /// rounded up; at least 1 ms.
+        /// Time until the overdraft is paid back. After [`Budget::admit`], also until requests refused earlier had
+        /// their turn. Whole milliseconds, rounded up; at least 1 ms.
         retry_after: Duration,
     },
 }
 
-/// What one physical partition, or a pool of them, may spend.
+/// The request units that one physical partition, or a pool of them, may spend.
 ///
 /// Balance and bank are in millionths of a hundredth of a unit, so that no fraction is lost between two calls.
 #[derive(Clone, Debug)]
 pub struct Budget {
     per_second: RequestUnits,
-    /// Whether what is not spent is banked.
+    /// Whether unspent units are banked.
     bursts: bool,
-    /// Negative is debt.
+    /// Remaining budget; negative is an overdraft.
     balance: i128,
     bank: i128,
     filled_at: Duration,
-    /// Requests that are admitted and have not said yet what they cost.
+    /// Requests that are admitted and whose cost is not known yet.
     in_flight: u32,
-    /// What a request costs lately.
+    /// Moving average of a request's cost.
     mean: i128,
     /// The retry time given to the last refused request: monotonic.
     promised: Duration,
@@ -40,26 +40,27 @@ pub struct Budget {
 
 const MICROS: i128 = 1_000_000;
 
-/// How many seconds' worth of units can be banked.
+/// The bank's limit, in seconds' worth of units.
 const BANK_SECONDS: i128 = 300;
 
-/// What may be spent in a second while there is something in the bank; who has as many anyway banks nothing.
+/// Units a second that may be spent while the bank is not empty; a budget of at least as many banks nothing.
 pub const BURST_PER_SECOND: RequestUnits = RequestUnits::whole(3_000);
 
-/// What a request is taken to cost before any has been seen: 5, a small write.
+/// Assumed cost of a request before any was measured: 5 units, a small write.
 const MEAN_AT_FIRST: i128 = 500 * MICROS;
 
-/// How far behind the end of a debt those who are refused are told to come: one second, after which a whole budget is there again.
+/// Longest delay after the end of an overdraft that a retry time adds: one second, after which the whole budget is
+/// refilled.
 const PROMISED_MAX: Duration = Duration::from_secs(1);
 
-/// How fast the mean follows: each request moves it by an eighth of the way.
+/// Weight of a new cost in the moving average: an eighth.
 const MEAN_SHARE: i128 = 8;
 
 fn amount(units: RequestUnits) -> i128 {
     i128::from(units.in_hundredths()) * MICROS
 }
 
-/// Rounded up, and at least one.
+/// Rounds up to whole milliseconds, at least one.
 fn whole_millis(time: Duration) -> Duration {
     let millis = time.as_micros().div_ceil(1_000).max(1);
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
@@ -70,7 +71,7 @@ fn hundredths(amount: i128) -> i64 {
 }
 
 impl Budget {
-    /// A full budget of so many units a second, with nothing banked. `now` is monotonic time.
+    /// A full budget of `per_second` units with an empty bank. `now` is monotonic time.
     #[must_use]
     pub fn new(per_second: RequestUnits, bursts: bool, now: Duration) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl Budget {
         }
     }
 
-    /// As [`Budget::new`], with nothing in it.
+    /// As [`Budget::new`], but empty.
     #[must_use]
     pub(super) fn empty(per_second: RequestUnits, bursts: bool, now: Duration) -> Self {
         Self {
@@ -100,21 +101,21 @@ impl Budget {
         self.per_second
     }
 
-    /// What is there to spend, in hundredths, less what those in flight are expected to cost; negative is debt.
+    /// Remaining budget in hundredths, less the expected cost of requests in flight; negative is an overdraft.
     #[must_use]
     pub fn balance(&mut self, now: Duration) -> i64 {
         self.fill(now);
         hundredths(self.available())
     }
 
-    /// What is banked, in hundredths.
+    /// Banked units, in hundredths.
     #[must_use]
     pub fn bank(&mut self, now: Duration) -> i64 {
         self.fill(now);
         hundredths(self.bank)
     }
 
-    /// What a full budget holds: one second's worth.
+    /// The most that a budget holds: one second's worth.
     fn full(&self) -> i128 {
         amount(self.per_second)
     }
@@ -128,7 +129,8 @@ impl Budget {
     }
 
     fn available(&self) -> i128 {
-        // No request is held back for more than a second's worth, or a single large one would keep out all others.
+        // At most one second's worth is held for each request in flight, or a single large one would keep out all
+        // others.
         let each = self.mean.min(self.full());
         self.balance
             .saturating_sub(each.saturating_mul(i128::from(self.in_flight)))
@@ -152,7 +154,7 @@ impl Budget {
         self.bank -= drawn;
     }
 
-    /// Whether a request would be admitted.
+    /// Whether a request would be admitted now. Holds nothing.
     pub fn peek(&mut self, now: Duration) -> Admission {
         self.fill(now);
         let available = self.available();
@@ -174,7 +176,7 @@ impl Budget {
         }
     }
 
-    /// Asks before any work is done.
+    /// Requests admission before any work is done, and holds the expected cost if it is admitted.
     pub fn admit(&mut self, now: Duration) -> Admission {
         let admission = self.ask(now);
         if admission == Admission::Admitted {
@@ -183,16 +185,17 @@ impl Budget {
         admission
     }
 
-    /// As [`Budget::peek`], for a client that retries when told to: requests refused at one moment get retry times one after
-    /// the other, as the budget fills. Otherwise all would retry at the end of the same small overdraft, one would be served, and the
-    /// others refused again. Nothing is reserved: a request that arrives while units remain is admitted.
+    /// As [`Budget::peek`], for a client that honours `retry_after`: requests refused at one moment get retry times one
+    /// after the other, as the budget fills. Otherwise all would retry at the end of the same small overdraft, one
+    /// would be served, and the others refused again. Nothing is reserved: a request that arrives while units remain is
+    /// admitted.
     pub(super) fn ask(&mut self, now: Duration) -> Admission {
         let admission = self.peek(now);
         let Admission::Refused { retry_after } = admission else {
             return admission;
         };
         let earliest = now.saturating_add(retry_after);
-        // All who were told to come have had their time.
+        // All promised retry times have passed.
         let place = if self.promised <= now {
             earliest
         } else {
@@ -205,8 +208,8 @@ impl Budget {
         }
     }
 
-    /// How long the budget takes to fill by the cost of two requests: the retried one, and a new one that arrives meanwhile,
-    /// since the two cannot be told apart.
+    /// How long the budget takes to fill by the cost of two requests: the retried one, and a new one that arrives
+    /// meanwhile, since the two cannot be told apart.
     fn time_for_next(&self) -> Duration {
         let rate = if self.bank > 0 {
             self.per_second.max(BURST_PER_SECOND)
@@ -218,7 +221,7 @@ impl Budget {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Takes what an admitted request really cost.
+    /// Charges the real cost of an admitted request and stops holding its expected cost.
     pub fn settle(&mut self, cost: RequestUnits) {
         self.cancel();
         let cost = amount(cost);
@@ -226,12 +229,12 @@ impl Budget {
         self.take(cost);
     }
 
-    /// An admitted request did nothing.
+    /// Stops holding the expected cost of an admitted request that did no work.
     pub fn cancel(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Takes what was done without asking.
+    /// Charges work that no admission preceded.
     pub fn charge(&mut self, cost: RequestUnits) {
         self.take(amount(cost));
     }
@@ -243,7 +246,7 @@ impl Budget {
         }
     }
 
-    /// Another number of units a second from now on. What is there stays, as far as there is room for it; debt stays whole.
+    /// Changes the units a second. The remaining budget stays up to the new limit; an overdraft stays whole.
     pub fn set_per_second(&mut self, per_second: RequestUnits, bursts: bool, now: Duration) {
         self.fill(now);
         self.per_second = per_second;
@@ -256,7 +259,7 @@ impl Budget {
         self.bank = self.bank.min(self.bank_max());
     }
 
-    /// The content of this budget in so many parts, none of it twice. Debt is rounded up.
+    /// The content of this budget in `count` equal parts, rounded down: parts never sum to more than the whole.
     pub(super) fn parts(&mut self, count: usize, now: Duration) -> Content {
         self.fill(now);
         let count = i128::try_from(count.max(1)).unwrap_or(i128::MAX);
@@ -267,7 +270,7 @@ impl Budget {
         }
     }
 
-    /// Puts in what another budget held.
+    /// Adds the content of another budget.
     pub(super) fn put(&mut self, content: Content) {
         self.balance = self.balance.saturating_add(content.balance);
         self.bank = self.bank.saturating_add(content.bank);
@@ -276,7 +279,7 @@ impl Budget {
     }
 }
 
-/// What is carried from a budget to those that take its place.
+/// The content that a budget hands to its successors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content {
     balance: i128,
@@ -318,7 +321,7 @@ mod tests {
         assert_eq!(refused(&mut budget, Duration::from_millis(500)), 1);
         assert_eq!(budget.admit(Duration::from_millis(501)), Admission::Admitted);
         budget.cancel();
-        // 800 at once of 400 a second: a little under two seconds with what has come since.
+        // 800 at once against 400 a second: a little under two seconds with the units refilled since.
         let mut budget = Budget::new(whole(400), false, Duration::ZERO);
         assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
         budget.settle(whole(800));
@@ -360,14 +363,14 @@ mod tests {
         for _ in 0..80 {
             budget.settle(whole(5));
         }
-        // Each costs 5, which takes 12.5 ms to come, and as much again is counted on for others.
+        // Each costs 5, which takes 12.5 ms to refill, and the same again is expected for other clients.
         let told: Vec<u128> = (0..5).map(|_| refused(&mut budget, Duration::ZERO)).collect();
         assert_eq!(told, [1, 26, 51, 76, 101]);
-        // No later than a second behind the debt, however many ask.
+        // No later than a second after the end of the overdraft, however many requests are refused.
         for _ in 0..200 {
             assert!(refused(&mut budget, Duration::ZERO) <= 1_001);
         }
-        // Each client that retries when told to is served, the last one too.
+        // Each client that honours its retry time is served, the last one too.
         let served = (1..=1_001).filter(|millis| {
             let admission = budget.admit(Duration::from_millis(*millis));
             if admission == Admission::Admitted {
@@ -376,7 +379,7 @@ mod tests {
             admission == Admission::Admitted
         });
         assert_eq!(served.count(), 81);
-        // Nothing is kept for those who do not come.
+        // Nothing is reserved for clients that do not retry.
         let late = Duration::from_secs(60);
         assert_eq!(budget.admit(late), Admission::Admitted);
         budget.settle(whole(600));
@@ -402,7 +405,7 @@ mod tests {
         // Then it is a hundred a second again.
         budget.charge(whole(300));
         assert!(refused(&mut budget, now) >= 2000);
-        // Who has three thousand banks nothing.
+        // A budget of three thousand banks nothing.
         let mut budget = Budget::new(whole(3_000), true, Duration::ZERO);
         assert_eq!(budget.bank(Duration::from_secs(300)), 0);
     }
@@ -420,7 +423,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any time no more is spent than was given, but for the last request's debt.
+        /// Over any time no more is spent than was granted, except for the last request's overdraft.
         #[test]
         fn spending_stays_within_the_budget(
             rate in 1_u64..2000,
@@ -441,7 +444,7 @@ mod tests {
             prop_assert!(u128::from(spent) <= given + u128::from(last));
         }
 
-        /// A client that waits as long as told is admitted at most a millisecond later.
+        /// A client that waits for its retry time is admitted at most a millisecond later.
         #[test]
         fn waiting_as_told_is_enough(rate in 1_u64..20_000, debt in 0_u64..100_000, bank in 0_u64..300, bursts in any::<bool>()) {
             let mut budget = Budget::new(whole(rate), bursts, Duration::ZERO);

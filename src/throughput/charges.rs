@@ -1,15 +1,17 @@
-//! What one statement is charged: where, for which logical partition, and for what.
+//! The charges of one statement: by physical partition, logical partition and stage.
 //!
-//! A [`Charges`] begins empty with its [`Coefficients`], is added to while the statement runs, and is settled once. Everything is
-//! counted in millionths of a unit, each amount rounded by itself, so that sums do not depend on their order or grouping; only
-//! the total is rounded, to hundredths, as clients are told it.
+//! A [`Charges`] begins empty with its [`Coefficients`], grows while the statement runs, and is settled once.
+//! Everything is counted in millionths of a unit, each amount rounded by itself, so that sums do not depend on their
+//! order or grouping; only the total that clients see is rounded, to hundredths.
 //!
-//! **Pages.** What a read is charged for, it is charged for once however it is cut into pages: a row in the page that takes it in, a
-//! visit of a physical partition in the page that comes to it first. The fraction of a hundredth that a page leaves goes with its paging
-//! state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of the same read in one piece, exactly.
+//! **Pages.** A read is charged for each thing once, however it is cut into pages: for a row in the page that contains
+//! it, for a visit of a physical partition in the page that reaches it first. The fraction of a hundredth that a page
+//! leaves goes with its paging state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of
+//! the same read in one piece, exactly.
 //!
-//! **Cost.** Every statement pays for being charged, and a page is charged row by row: rows of ranges are only added up, in one number,
-//! until something else is charged or asked for. Keys are kept only where a caller wants them ([`Charges::with_keys`]).
+//! **Cost.** Every statement pays for this bookkeeping, and a page is charged row by row: rows of ranges are only added
+//! to one number, which is folded into the sums when something else is charged or read. Keys are kept only for callers
+//! that need them ([`Charges::with_keys`]).
 
 use bytes::Bytes;
 
@@ -33,24 +35,24 @@ pub struct PartitionRef {
 pub enum Stage {
     /// Rows looked up by their whole key.
     Lookup,
-    /// Physical partitions visited by reads of ranges.
+    /// Physical partitions visited by range reads.
     Visit,
-    /// Rows looked at in ranges, given back or not.
+    /// Rows scanned in ranges, returned or not.
     Scan,
-    /// Rows given back.
+    /// Rows returned.
     Return,
     /// Rows written.
     Write,
     /// Indexed columns written.
     Index,
-    /// The other replicas of reads that ask more than one.
+    /// The other replicas of reads that query more than one.
     Replicas,
     /// System tables and the schema.
     Metadata,
 }
 
 impl Stage {
-    /// All, in the order in which they are told.
+    /// All stages, in the order in which they are reported.
     pub const ALL: [Self; 8] = [
         Self::Lookup,
         Self::Visit,
@@ -62,7 +64,7 @@ impl Stage {
         Self::Metadata,
     ];
 
-    /// Its name, for people.
+    /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,21 +91,22 @@ pub enum RowWrite {
     Delete,
 }
 
-/// What one logical partition, or all that a scan met in one physical partition, is charged.
+/// The charge of one logical partition, or of all rows that a scan read in one physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Where.
+    /// The physical partition.
     pub partition: PartitionRef,
-    /// The number of the partition key by which locks and gauges go, its token where that is a hash; `None`: a scan of many.
+    /// The number of the partition key that selects its stripe and gauge: its token where that is a hash. `None` means
+    /// a scan of many keys.
     pub spread: Option<i64>,
-    /// The partition key, where keys are kept.
+    /// The partition key; `None` means that keys are not kept.
     pub key: Option<Bytes>,
     /// Millionths of a unit.
     micros: u64,
 }
 
 impl Charge {
-    /// Nothing, nowhere.
+    /// No charge, at no partition.
     const NONE: Self = Self {
         partition: PartitionRef { table: 0, partition: 0 },
         spread: None,
@@ -111,48 +114,48 @@ impl Charge {
         micros: 0,
     };
 
-    /// Rounded to hundredths.
+    /// The amount rounded to hundredths.
     #[must_use]
     pub const fn units(&self) -> RequestUnits {
         RequestUnits::rounded(self.micros)
     }
 
-    /// Exactly, in millionths of a unit.
+    /// The exact amount, in millionths of a unit.
     #[must_use]
     pub const fn micros(&self) -> u64 {
         self.micros
     }
 }
 
-/// What one statement is charged; see the module's header.
+/// The charges of one statement; see the module's header.
 #[derive(Clone, Debug)]
 pub struct Charges {
     prices: Coefficients,
-    /// How many replicas a read asks, each at the full price; 0: nothing is charged.
+    /// Replicas that a read queries, each at the full price; 0 means that nothing is charged.
     read_factor: u32,
-    /// What each key counts for with those who count keys; 0: keys are not kept.
+    /// The weight of each key in the hot-key count; 0 means that keys are not kept.
     key_weight: u64,
-    /// For rows looked at in ranges, at one replica, and not yet in any sum.
+    /// The price of rows scanned in ranges, at one replica, that is not yet in any sum.
     scanned_micros: u64,
-    /// The last partition, if any was entered, apart from the others, since most statements have one. What it is charged is what the
-    /// sum has grown since, and is written into it when it is read.
+    /// The partition entered last, apart from the others, since most statements have one. Its charge is the growth of
+    /// the sum since then, and is written here only when it is read.
     last: Charge,
     is_entered: bool,
-    /// Whether nothing was charged before, to any partition, and its key is not kept.
+    /// Whether no charge came before the last partition's, and its key is not kept.
     is_plain: bool,
-    /// What the sum was when the last partition was entered.
+    /// The sum when the last partition was entered.
     entered_micros: u64,
     before: Vec<Charge>,
     stages: [u64; Stage::ALL.len()],
-    /// Of all stages.
+    /// The sum of all stages.
     sum_micros: u64,
-    /// The fraction of a hundredth that the page before left.
+    /// The fraction of a hundredth that the page before left, in millionths of a unit.
     carried_micros: u64,
-    /// More pages follow: what is left of a hundredth is theirs.
+    /// More pages follow, which are charged the remaining fraction of a hundredth.
     goes_on: bool,
 }
 
-/// A state of [`Charges`] to go back to.
+/// A state of [`Charges`] to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     entries: usize,
@@ -161,13 +164,15 @@ pub struct Mark {
 }
 
 impl Charges {
-    /// Nothing yet. `read_factor` is how many replicas a read asks, each at the full price; 0: nothing is ever charged.
+    /// No charges yet. `read_factor` is how many replicas a read queries, each at the full price; 0 means that nothing
+    /// is ever charged.
     #[must_use]
     pub const fn new(prices: Coefficients, read_factor: u32) -> Self {
         Self::with_keys(prices, read_factor, 0)
     }
 
-    /// Nothing yet; partition keys are to be kept with what is charged for them, each counted as `key_weight`. 0: no key is kept.
+    /// No charges yet. Partition keys are kept with their charges, each counted as `key_weight`; 0 means that no key is
+    /// kept.
     #[must_use]
     pub const fn with_keys(prices: Coefficients, read_factor: u32, key_weight: u64) -> Self {
         Self {
@@ -187,7 +192,7 @@ impl Charges {
         }
     }
 
-    /// What each key counts for; 0: none was kept.
+    /// The weight of each key; 0 means that none was kept.
     #[must_use]
     pub const fn key_weight(&self) -> u64 {
         self.key_weight
@@ -199,7 +204,7 @@ impl Charges {
         self.read_factor > 0
     }
 
-    /// What follows is charged to this physical partition, and to the logical one of this spread and key if it is known.
+    /// Begins the charges of this physical partition, and of the logical one with this spread and key if it is known.
     #[inline]
     pub fn enter(&mut self, partition: PartitionRef, key: Option<(i64, &Bytes)>) {
         if !self.is_on() {
@@ -222,7 +227,7 @@ impl Charges {
         }
     }
 
-    /// Puts the charge entered last to the others, unless it is of this partition.
+    /// Moves the last charge to the others, unless it is of this partition. Returns whether it did.
     #[inline(never)]
     fn leave(&mut self, partition: PartitionRef, spread: Option<i64>) -> bool {
         self.fold();
@@ -249,7 +254,7 @@ impl Charges {
         self.is_entered.then_some(&self.last)
     }
 
-    /// Puts the rows looked at into the sums.
+    /// Adds the price of the rows scanned to the sums.
     fn fold(&mut self) {
         if self.scanned_micros > 0 {
             let micros = std::mem::take(&mut self.scanned_micros);
@@ -277,24 +282,24 @@ impl Charges {
         }
     }
 
-    /// A row looked up by its whole key; 0 bytes where there is none.
+    /// Charges a row read by its whole key; 0 bytes if there is none.
     #[inline]
     pub fn lookup(&mut self, row_bytes: usize) {
         self.add_read(Stage::Lookup, self.prices.lookup_micros(row_bytes));
     }
 
-    /// A read of a range comes to a physical partition.
+    /// Charges a range read for its visit of a physical partition.
     pub fn visit(&mut self) {
         self.add_read(Stage::Visit, self.prices.visit_micros());
     }
 
-    /// A row looked at in a range.
+    /// Charges a row scanned in a range.
     #[inline]
     pub fn scan(&mut self, row_bytes: usize) {
         self.scanned_micros = self.scanned_micros.saturating_add(self.prices.scan_micros(row_bytes));
     }
 
-    /// A row given back.
+    /// Charges a row returned.
     #[inline]
     pub fn give_back(&mut self, result_bytes: usize) {
         let micros = self.prices.return_micros(result_bytes);
@@ -303,14 +308,14 @@ impl Charges {
         }
     }
 
-    /// The row that a condition, or an operation on a list, looks at before the write. Where the row is written: the same at
-    /// every level.
+    /// Charges the row that a condition, or an operation on a list, reads before the write. The replica that writes
+    /// reads it, so the price is the same at every level.
     pub fn look_before_write(&mut self, row_bytes: usize) {
         self.add(Stage::Lookup, self.prices.lookup_micros(row_bytes));
     }
 
-    /// A row written. `row_bytes` are those of the row as it is then, or, of a deleted one, as it was; `existed` whether there was one
-    /// before; `indexed` how many indexed columns are touched.
+    /// Charges a row written. `row_bytes` is the size of the row after the write or, if it is deleted, before;
+    /// `existed` whether there was one before; `indexed` how many indexed columns the write touches.
     pub fn write(&mut self, how: RowWrite, row_bytes: usize, existed: bool, indexed: usize) {
         self.add(Stage::Write, self.prices.write_micros(how, row_bytes, existed));
         if indexed > 0 {
@@ -318,13 +323,13 @@ impl Charges {
         }
     }
 
-    /// A statement on system tables or on the schema: one price for all.
+    /// Charges a statement on system tables or on the schema: one price for all.
     pub fn metadata(&mut self) {
         self.is_plain = false;
         self.add(Stage::Metadata, self.prices.metadata_micros());
     }
 
-    /// The state as it is now, to go back to by [`Charges::restore`].
+    /// The current state, for [`Charges::restore`].
     #[must_use]
     pub fn mark(&mut self) -> Mark {
         self.fold();
@@ -335,10 +340,12 @@ impl Charges {
         }
     }
 
-    /// Takes back what was charged since a mark: it will be charged again by the page that takes it in. What follows is still
-    /// charged to the partition entered last.
+    /// Takes back what was charged since a mark: the page that contains the row is charged for it. Later charges still
+    /// go to the partition entered last.
     pub fn restore(&mut self, mark: Mark) {
         self.scanned_micros = 0;
+        // Partitions entered since the mark go; the one that was last then is last again, with the charge that it had
+        // then.
         self.is_plain = false;
         let current = self.take_last();
         self.before.extend(current.clone());
@@ -351,6 +358,8 @@ impl Charges {
             self.entered_micros = self.sum_micros.saturating_sub(mark.last_micros);
         }
         let is_last = |current: &Charge| {
+            // The read is still in the partition entered last. If that is not the mark's, it is entered anew with no
+            // charge.
             self.last()
                 .is_some_and(|last| last.partition == current.partition && last.spread == current.spread)
         };
@@ -363,11 +372,11 @@ impl Charges {
         }
     }
 
-    /// Ends a page: `carried_micros` is what the page before has left, and what this one leaves to the next is given back, if
-    /// there is one.
+    /// Ends a page. `carried_micros` is the fraction that the page before left. Returns the fraction that this page
+    /// leaves to the next; 0 if there is none.
     ///
     /// # Errors
-    /// [`Broken`] unless the parts of the page's charges add up: else somebody would pay twice or not at all.
+    /// [`Broken`] unless the parts of the page's charges add up: otherwise a client would pay twice or not at all.
     pub fn end_page(&mut self, carried_micros: u16, goes_on: bool) -> Result<u16, Broken> {
         self.check(u64::from(carried_micros))?;
         self.carried_micros = u64::from(carried_micros);
@@ -376,11 +385,11 @@ impl Charges {
             return Ok(0);
         }
         let left = self.micros().saturating_add(self.carried_micros) % MICROS_IN_HUNDREDTH;
-        // Below a hundredth of a unit, which has ten thousand parts.
+        // Less than a hundredth of a unit, which is ten thousand millionths, so it fits.
         Ok(u16::try_from(left).unwrap_or(u16::MAX))
     }
 
-    /// Checks that what stages are charged, and what partitions are, is what the page is charged. Metadata may be charged to no partition.
+    /// Checks that stages and partitions both add up to the page's charge. Metadata may be charged to no partition.
     fn check(&mut self, carried_micros: u64) -> Result<(), Broken> {
         self.fold();
         let sum = self.sum_micros;
@@ -398,7 +407,7 @@ impl Charges {
         })
     }
 
-    /// All of it, exactly, in millionths of a unit; what a page before has left is not in it.
+    /// The exact total, in millionths of a unit, without the fraction that the page before left.
     #[must_use]
     #[inline]
     pub fn micros(&self) -> u64 {
@@ -406,7 +415,7 @@ impl Charges {
         self.sum_micros.saturating_add(scanned)
     }
 
-    /// All of it, as clients are told: in hundredths, rounded by the last page.
+    /// The total that clients see: rounded down to hundredths if more pages follow, to the nearest on the last page.
     #[must_use]
     #[inline]
     pub fn total(&self) -> RequestUnits {
@@ -418,7 +427,7 @@ impl Charges {
         }
     }
 
-    /// What one stage is charged, rounded.
+    /// The rounded charge of one stage.
     #[must_use]
     pub fn of(&self, stage: Stage) -> RequestUnits {
         let scanned = match stage {
@@ -435,8 +444,8 @@ impl Charges {
         )
     }
 
-    /// What partitions are charged, in the order in which the statement came to them. A physical partition may come several times, with
-    /// different keys or again with one. Charges for metadata belong to no partition.
+    /// The charges of partitions, in the order in which the statement entered them. A physical partition may occur
+    /// several times, with different keys or again with one. Charges for metadata belong to no partition.
     pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
         self.fold();
         self.last.micros = self.last_micros();
@@ -444,15 +453,16 @@ impl Charges {
         all.filter(|charge| charge.micros > 0)
     }
 
-    /// Where, at which spread, and for how many millionths, of a statement that came to one logical partition alone, once, and whose
-    /// key is not kept: nearly every one, and told quickly. `None`: ask for [`Charges::partitions`].
+    /// The physical partition, the spread and the charge in millionths of a statement that entered one logical
+    /// partition, once, and whose key is not kept. This fast path covers nearly all statements. `None` means that only
+    /// [`Charges::partitions`] knows.
     #[inline(always)]
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
         let spread = self.last.spread.filter(|_| self.is_plain)?;
         Some((self.last.partition, spread, self.micros()))
     }
 
-    /// The price of a look at a row of up to 1 KiB by its whole key.
+    /// The price of a read of a row of up to 1 KiB by its whole key.
     #[must_use]
     pub fn price_of_lookup(&self) -> RequestUnits {
         RequestUnits::rounded(
@@ -462,7 +472,7 @@ impl Charges {
         )
     }
 
-    /// The price of an indexed column that is written.
+    /// The price of one indexed column written.
     #[must_use]
     pub fn price_of_index(&self) -> RequestUnits {
         RequestUnits::rounded(self.prices.index_micros(1))

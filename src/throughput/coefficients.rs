@@ -1,10 +1,11 @@
-//! What operations cost: the prices that charges are made of.
+//! Prices of operations, from which charges are computed.
 //!
-//! The defaults meet the points that are published for Azure Cosmos DB: a read of 1 KiB is 1 unit and of 100 KiB 10, a write of 1 KiB 5
-//! and of 100 KiB 50, a replacement twice an insert, 2 to 3 units for each physical partition that a query visits, 3.19 for a
-//! query that finds one row. Straight lines between; the price of an index is from a measured batch (100 rows, 780.95 units).
-//! Sources: Microsoft Learn, "Request Units in Azure Cosmos DB", "Optimize request cost", "Partitioning and horizontal scaling";
-//! Stack Overflow 67445546.
+//! The defaults match the published points of Azure Cosmos DB: a read of 1 KiB is 1 unit and of 100 KiB 10, a write of
+//! 1 KiB 5 and of 100 KiB 50, a replacement twice an insert, 2 to 3 units for each physical partition that a query
+//! visits, 3.19 for a query that finds one row. Prices between them are linear; the price of an index is from a
+//! measured batch (100 rows, 780.95 units).
+//! Sources: Microsoft Learn, "Request Units in Azure Cosmos DB", "Optimize request cost", "Partitioning and horizontal
+//! scaling"; Stack Overflow 67445546.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,16 +14,16 @@ use super::charges::RowWrite;
 
 const KIB: u64 = 1024;
 
-/// Most that one coefficient can be, in units.
+/// Highest value of a coefficient, in units.
 const UNITS_MAX: u64 = 1_000_000;
 
-/// Decimals that are kept.
+/// Decimal places that are kept.
 const DECIMALS: usize = 6;
 
 macro_rules! coefficients {
     ($($(#[doc = $doc:literal])+ $field:ident = $name:literal, $default:literal;)+) => {
-        /// Prices, in millionths of a request unit. Read from `name=value` pairs with commas between; those not named keep their
-        /// defaults.
+        /// Prices, in millionths of a request unit. Parsed from `name=value` pairs with commas between; coefficients
+        /// not named keep their defaults.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Coefficients {
             $($(#[doc = $doc])+ $field: u64,)+
@@ -54,7 +55,7 @@ macro_rules! coefficients {
 }
 
 coefficients! {
-    /// A row of up to 1 KiB looked up by its whole key.
+    /// A row of up to 1 KiB read by its whole key.
     read = "read", 1_000_000;
     /// Each further KiB of it.
     read_kib = "read-kib", 90_909;
@@ -62,15 +63,15 @@ coefficients! {
     write = "write", 5_000_000;
     /// Each further KiB of it.
     write_kib = "write-kib", 454_545;
-    /// How many times the price of a new row a changed one costs.
+    /// Factor from the price of a new row to that of a changed one.
     change = "change", 2_000_000;
     /// Each indexed column that is written.
     index = "index", 500_000;
     /// Each physical partition that a read of ranges visits.
     visit = "visit", 2_300_000;
-    /// Each KiB of rows that such a read looks at.
+    /// Each KiB of rows that such a read scans.
     scan_kib = "scan-kib", 890_000;
-    /// Each KiB of rows given back.
+    /// Each KiB of rows returned.
     return_kib = "return-kib", 0;
     /// A statement on system tables or the schema.
     metadata = "metadata", 1_000_000;
@@ -80,12 +81,12 @@ fn bytes_u64(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// A price for each KiB, for so many bytes, rounded to the nearest millionth.
+/// The price of `bytes` at a price for each KiB, rounded to the nearest millionth.
 const fn by_kib(micros_per_kib: u64, bytes: u64) -> u64 {
     micros_per_kib.saturating_mul(bytes).saturating_add(KIB / 2) / KIB
 }
 
-/// The first KiB at one price, what is above it by another.
+/// A fixed price for the first KiB, and a linear one for the bytes above it.
 const fn line(first: u64, per_kib: u64, bytes: u64) -> u64 {
     if bytes <= KIB {
         return first;
@@ -113,7 +114,7 @@ impl Coefficients {
         by_kib(self.return_kib, bytes_u64(result_bytes))
     }
 
-    /// UPDATE is the change of a row even where there was none, as published.
+    /// UPDATE is charged as a change even if it creates the row, as Cosmos publishes.
     pub(super) fn write_micros(&self, how: RowWrite, row_bytes: usize, existed: bool) -> u64 {
         let new = line(self.write, self.write_kib, bytes_u64(row_bytes));
         let is_change = match how {
@@ -137,7 +138,7 @@ impl Coefficients {
         self.metadata
     }
 
-    /// Prices at which everything is free.
+    /// Prices of zero.
     #[must_use]
     pub fn free() -> Self {
         let mut free = Self::default();
@@ -150,7 +151,7 @@ impl Coefficients {
     }
 }
 
-/// What is wrong with a text of prices.
+/// Why a text of prices is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     /// No `name=value`.
@@ -159,7 +160,7 @@ pub enum PriceError {
     /// No coefficient has this name.
     #[error("there is no coefficient {0:?}, but {names}", names = Coefficients::NAMES.join(", "))]
     Unknown(String),
-    /// The value is no price.
+    /// The value is no number in range.
     #[error("{0:?} is no number from 0 to {UNITS_MAX} with up to {DECIMALS} decimals")]
     NoPrice(String),
 }

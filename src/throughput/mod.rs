@@ -1,25 +1,30 @@
-//! The `throughput` room: request units. What an operation costs, and whether a budget admits it. Pure: time is passed in.
+//! The `throughput` room: request units. What an operation costs, and whether a budget admits it. Pure: time is passed
+//! in.
 //!
 //! ```text
 //! Grant (units a second of a table or keyspace) ─ divided evenly ─→ Account of each physical partition ─→ Budget, Usage
 //!                                                                     └─→ pool: the Account of a keyspace that is shared
 //! ```
-//! A [`Budget`] fills at so many units a second up to one second's worth, admits a request while its balance is positive, and is
-//! charged what the request really cost, into debt if need be; until the debt is worked off nothing more is admitted. So a request
-//! larger than the whole budget is served, and those after it wait for it. While requests are in flight, what they will cost is
-//! expected to be what requests cost lately, and is held back: many at once do not borrow what one after the other could not.
-//! Where bursts are allowed, what is not spent is banked for 300 seconds and may be spent at up to 3,000 units a second.
+//! A [`Budget`] refills by its units a second, up to one second's worth. It admits a request while its balance is
+//! positive, and is charged what the request really cost. The charge may overdraw it; nothing more is admitted until
+//! the overdraft is paid back. So a request larger than the whole budget is served, and later ones wait for it. For
+//! each request in flight the budget holds the average cost of recent requests: concurrent requests cannot borrow more
+//! than consecutive ones could.
+//! Where bursts are allowed, unspent units are banked for 300 seconds and may be spent at up to 3,000 units a second.
 //!
-//! **Life.** A [`TableBudget`] is made with a table's list of partitions and changes as the list does: a split, a merge or another
-//! throughput makes the next one. Balances and debts go along. It is in memory only: a restart begins with full budgets.
-//! **Invariants.** Over any time a budget admits no more than its units a second times that time, one second's worth, what was banked,
-//! and the debt that is left at the end. Memory: some 200 bytes for each physical partition of a table with throughput.
+//! **Life.** A [`TableBudget`] belongs to one partition map of a table: a split, a merge or another throughput makes
+//! the next one. Balances and overdrafts are carried over. It is in memory only: a restart begins with full budgets.
+//! **Invariants.** Over any time a budget admits no more than its units a second times that time, one second's worth,
+//! what was banked, and the overdraft that is left at the end. Memory: some 200 bytes for each physical partition of a
+//! table with throughput.
 //!
-//! [`Charges`] are what one statement is charged, by physical partition and by [`Stage`], at the prices of the [`Coefficients`]: by default
-//! those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB written 5), straight lines between.
+//! [`Charges`] are the charges of one statement, by physical partition and by [`Stage`], at the prices of the
+//! [`Coefficients`]: by default those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB written
+//! 5), linear between them.
 //!
-//! Deliberately absent: clocks, queues (who waits, and for how long), tables' names.
-//! Sources: Azure Cosmos DB's documentation of throughput, burst capacity and limits; answers of its people on how 429 comes about.
+//! Deliberately absent: clocks, queues (which request waits, and for how long), tables' names.
+//! Sources: Azure Cosmos DB's documentation of throughput, burst capacity and limits; answers of its team on the causes
+//! of 429.
 
 mod account;
 mod budget;

@@ -1,22 +1,23 @@
-//! Floors of throughput, and what autoscale comes to.
+//! Lower bounds of throughput, and what autoscale scales to.
 //!
-//! Sources: Azure Cosmos DB's documentation (concepts-limits, provision-throughput-autoscale); texts as clients have reported them.
+//! Sources: Azure Cosmos DB's documentation (concepts-limits, provision-throughput-autoscale); error texts as clients
+//! have reported them.
 
 /// Bytes of a gigabyte, as Cosmos counts storage.
 const GB: u64 = 1 << 30;
 
-/// Tables that a keyspace's shared throughput serves without more of it.
+/// Tables that a keyspace's shared throughput serves before each further one raises the lower bound.
 const SHARED_TABLES: u64 = 25;
 
-/// Most units a second of a table or keyspace.
+/// Most request units a second that a table or keyspace may have.
 pub const UNITS_MAX: u32 = 1_000_000;
 
-/// What a floor is computed from.
+/// The figures that a lower bound is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footing {
-    /// The most units a second that it ever had.
+    /// The highest throughput that it ever had, in units a second.
     pub highest: u32,
-    /// Bytes that it holds.
+    /// Bytes stored.
     pub bytes: u64,
     /// Tables that share a keyspace's units; 0 for a table.
     pub shared_tables: u64,
@@ -31,8 +32,8 @@ impl Footing {
         self.shared_tables.saturating_sub(SHARED_TABLES)
     }
 
-    /// The least manual throughput: 400 (and 100 more for each shared table above 25), 1 for each GB, a hundredth of the highest ever;
-    /// in steps of 100.
+    /// The lowest manual throughput, in units a second: the largest of 400 (and 100 more for each shared table above
+    /// 25), 1 for each GB, and a hundredth of the highest ever; in steps of 100.
     #[must_use]
     pub fn least_manual(self) -> u32 {
         let least = 400 + self.extra_tables().saturating_mul(100);
@@ -40,8 +41,8 @@ impl Footing {
         clamp(least.next_multiple_of(100))
     }
 
-    /// The least autoscale maximum: 1,000 (and 1,000 more for each shared table above 25), 10 for each GB, a tenth of the highest ever;
-    /// in steps of 1,000.
+    /// The lowest autoscale maximum, in units a second: the largest of 1,000 (and 1,000 more for each shared table
+    /// above 25), 10 for each GB, and a tenth of the highest ever; in steps of 1,000.
     #[must_use]
     pub fn least_autoscale(self) -> u32 {
         let least = 1_000 + self.extra_tables().saturating_mul(1_000);
@@ -51,7 +52,7 @@ impl Footing {
         clamp(least.next_multiple_of(1_000))
     }
 
-    /// What is told who asks for less than `least`, in steps of `step`.
+    /// The error text for a request of fewer units than `least`, in steps of `step`.
     #[must_use]
     pub fn below(self, asked: u32, least: u32, step: u32) -> String {
         let floor = if step == 100 {
@@ -59,7 +60,7 @@ impl Footing {
         } else {
             u64::from(self.highest / 10).next_multiple_of(1_000)
         };
-        // Only the first of these reasons is known from Cosmos; the others' words are ours.
+        // Only the first of these reasons is known from Cosmos; the other texts are our own.
         let why = if u64::from(least) == floor {
             format!("Highest RUs provisioned {}", self.highest)
         } else if self.extra_tables() > 0 {
@@ -79,8 +80,8 @@ fn clamp(units: u64) -> u32 {
     u32::try_from(units).unwrap_or(u32::MAX).min(UNITS_MAX)
 }
 
-/// The throughput that autoscale has come to, by the use of the partition that was used most, in percent: between a tenth of the
-/// maximum and all of it.
+/// The throughput that autoscale has scaled to: between a tenth of the maximum and all of it. `percent` is the use of
+/// the busiest partition.
 #[must_use]
 pub fn autoscale_current(max: u32, percent: u8) -> u32 {
     let used = u64::from(max) * u64::from(percent.min(100)) / 100;

@@ -1,17 +1,18 @@
-//! What a client is told that asks for more than there is.
+//! The error that a client receives when its request exceeds the budget.
 //!
-//! Retry policies find the time to wait in the text: the public Java policy for Cosmos splits it at commas, then at `=`, and reads the
-//! field `RetryAfterMs`; Go programs look for `TooManyRequests (429)` and read the second field. So both stand where they stood when
-//! the text was captured, the quote behind `details=` without its closing one included.
+//! Retry policies find the time to wait in the text: the public Java policy for Cosmos splits it at commas, then at
+//! `=`, and reads the field `RetryAfterMs`; Go programs look for `TooManyRequests (429)` and read the second field.
+//! Both fields keep the positions that they have in the captured text, which also has an opening quote after `details=`
+//! and no closing one.
 //!
-//! Sources: the message as public samples of Azure Cosmos DB for Apache Cassandra show it; the public retry policy extension for the
-//! Java driver.
+//! Sources: the message as public samples of Azure Cosmos DB for Apache Cassandra show it; the public retry policy
+//! extension for the Java driver.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
-/// What is reported as the charge of a refused request; nothing is taken for it.
+/// The charge that a refused request reports; the budget pays nothing for it.
 pub const REFUSED_CHARGE: super::RequestUnits = super::RequestUnits::hundredths(38);
 
 /// Whole milliseconds, rounded up; at least 1, at most what an `int` holds.
@@ -21,7 +22,7 @@ pub fn retry_after_millis(retry_after: Duration) -> i32 {
     i32::try_from(millis).unwrap_or(i32::MAX).max(1)
 }
 
-/// The id of a refused request, made of a random number; the client may quote it.
+/// The id of a refused request, made from a random number; the client may quote it.
 #[must_use]
 pub fn activity_id(random: u128) -> Uuid {
     uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
@@ -43,7 +44,8 @@ pub fn refusal_text(activity: Uuid, retry_after: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Fields between commas; key and value on both sides of `=`; both trimmed; the value must be a number and nothing else.
+    /// Fields between commas; key and value on both sides of `=`; both trimmed; the value must be a number and nothing
+    /// else.
     fn as_the_java_policy(text: &str) -> Option<i32> {
         let fields = text.split(',').map(|field| field.split('=').collect::<Vec<_>>());
         let mut pairs = fields.filter(|parts| parts.len() == 2);
@@ -51,7 +53,7 @@ mod tests {
         found[1].trim().parse().ok()
     }
 
-    /// The mark of a throttle anywhere; then the second field, behind its `=`.
+    /// The throttle's mark anywhere in the text; then the second field, after its `=`.
     fn as_the_go_programs(text: &str) -> Option<i32> {
         if !text.contains("TooManyRequests (429)") {
             return None;
@@ -59,7 +61,7 @@ mod tests {
         text.split(',').nth(1)?.split('=').nth(1)?.trim().parse().ok()
     }
 
-    /// Digits behind `RetryAfterMs=`.
+    /// Digits after `RetryAfterMs=`.
     fn as_the_migration_tool(text: &str) -> Option<i32> {
         let (_, behind) = text.split_once("RetryAfterMs=")?;
         let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! The accounts of a table's physical partitions, and what becomes of them when the partitions or the throughput change.
+//! The accounts of a table's physical partitions, and how they change with the partitions or the throughput.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use super::account::Account;
 use super::units::RequestUnits;
 use crate::mutant::{self, Mutant};
 
-/// What one physical partition can serve in a second, whatever is paid for: 10,000.
+/// Request units that one physical partition can serve in a second, whatever is provisioned: 10,000.
 pub const PARTITION_PER_SECOND_MAX: RequestUnits = RequestUnits::whole(10_000);
 
 /// A physical partition: its number and its tokens, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Its number among the table's; never used again.
+    /// Its number among the table's partitions; never reused.
     pub id: u64,
     /// Lowest token.
     pub lower: i64,
@@ -22,19 +22,19 @@ pub struct Slice {
     pub upper: i64,
 }
 
-/// What a table may spend.
+/// The throughput that a table may spend.
 #[derive(Clone, Debug)]
 pub struct Grant {
     /// Units a second of the whole table, or of the whole keyspace where they are shared.
     pub per_second: RequestUnits,
-    /// Whether partitions bank what they do not spend.
+    /// Whether partitions bank unspent units.
     pub bursts: bool,
-    /// The account of the keyspace whose units the table shares; `None`: it has its own.
+    /// The account of the keyspace whose units the table shares; `None` means that the table has its own.
     pub pool: Option<Arc<Account>>,
 }
 
 impl Grant {
-    /// Whether it is of the same kind: what one table cannot change by ALTER.
+    /// Whether `other` shares the same pool or none: ALTER of a table cannot change this.
     fn is_like(&self, other: &Self) -> bool {
         match (&self.pool, &other.pool) {
             (None, None) => true,
@@ -43,7 +43,7 @@ impl Grant {
         }
     }
 
-    /// What each of so many partitions gets. Shared units are not divided: the pool bounds their sum.
+    /// The units of each of so many partitions. Shared units are not divided: the pool bounds their sum.
     fn each(&self, partitions: usize) -> RequestUnits {
         let count = u64::try_from(partitions).unwrap_or(u64::MAX).max(1);
         let share = match &self.pool {
@@ -53,13 +53,13 @@ impl Grant {
         share.min(PARTITION_PER_SECOND_MAX)
     }
 
-    /// Only a table's own units are banked for it; those of a pool are banked by the pool.
+    /// Whether the table's partitions bank: those of a pool do not, since the pool banks.
     fn banks(&self) -> bool {
         self.bursts && self.pool.is_none()
     }
 }
 
-/// The accounts of one table. Never changes: the next list of partitions, or the next grant, makes the next one.
+/// The accounts of one table. Immutable: the next partition map, or the next grant, makes the next one.
 #[derive(Clone, Debug)]
 pub struct TableBudget {
     grant: Grant,
@@ -81,8 +81,9 @@ impl TableBudget {
         Self { grant, accounts }
     }
 
-    /// The accounts under another grant or another list of partitions. Who stays keeps what it has, who goes hands it on to those
-    /// that take its tokens; no partition gains by it, and no overdraft is forgiven. Requests still in work by the old list are charged to the new.
+    /// The accounts under another grant or another partition map. A partition that stays keeps its balance; one that is
+    /// removed hands it to those that take over its tokens. No partition gains by it, and no overdraft is forgiven.
+    /// Requests in flight with the old partition map are charged to the new accounts.
     #[must_use]
     pub fn next(&self, grant: Grant, slices: &[Slice], now: Duration) -> Self {
         if !grant.is_like(&self.grant) {
@@ -150,13 +151,13 @@ impl TableBudget {
             && slices.iter().all(|slice| self.account(slice.id).is_some())
     }
 
-    /// What the table may spend.
+    /// The throughput that the table may spend.
     #[must_use]
     pub const fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// What each partition may spend in a second.
+    /// The throughput of each partition, in units a second.
     #[must_use]
     pub fn per_partition(&self) -> RequestUnits {
         self.grant.each(self.accounts.len())
@@ -169,7 +170,7 @@ impl TableBudget {
         self.accounts.get(place).map(|(_, account)| account)
     }
 
-    /// All, by id.
+    /// All accounts, by id.
     #[must_use]
     pub fn accounts(&self) -> &[(Slice, Arc<Account>)] {
         &self.accounts
@@ -222,7 +223,7 @@ mod tests {
         parent.charge(RequestUnits::whole(1_600), NOW);
         let halves = whole.next(grant(1_000), &slices(&[(1, i64::MIN), (2, 0)]), NOW);
         assert_eq!((balance(&halves, 1), balance(&halves, 2)), (-30_000, -30_000));
-        // Who comes by the old list is refused and charged all the same.
+        // A request with the old partition map is refused, and charged all the same.
         let refusal = admit_all(&[Arc::clone(&parent)], NOW).unwrap_err();
         assert_eq!(refusal.retry_after, Duration::from_millis(600));
         parent.charge(RequestUnits::whole(100), NOW);
@@ -257,12 +258,12 @@ mod tests {
         }
         assert_eq!(ask(&other).unwrap_err().retry_after, Duration::from_millis(250));
         assert_eq!(pool.figures(NOW).balance_hundredths, -10_000);
-        // What was asked in vain is not held.
+        // A refused request holds nothing.
         assert_eq!(balance(&other, 0), 40_000);
     }
 
     proptest! {
-        /// Whatever is split, merged and altered: no more is admitted than was given, but for the last debts.
+        /// Splits, merges and ALTERs admit no more than was granted, except for the last overdrafts.
         #[test]
         fn changes_grant_no_units(steps in prop::collection::vec((0_u8..6, any::<i64>(), 1_u64..400), 1..120)) {
             let mut now = NOW;
@@ -303,7 +304,7 @@ mod tests {
                 }
                 table = table.next(grant(rate), &slices(&list), now);
                 let balance: i64 = list.iter().map(|(id, _)| table.account(*id).unwrap().figures(now).balance_hundredths).sum();
-                // What was given and is neither spent nor there was lost to full budgets; the reverse never happens.
+                // Granted units that are neither spent nor left were lost to full budgets; the reverse never happens.
                 let rounding = 100_000 * 1_000_000;
                 prop_assert!(i128::from(balance) * 1_000_000 + i128::try_from(spent).unwrap() <= i128::try_from(given).unwrap() + rounding);
                 prop_assert!(spent <= given + debt_allowed);

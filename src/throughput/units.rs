@@ -9,10 +9,10 @@ use std::ops::{Add, AddAssign, Mul};
 pub struct RequestUnits(u64);
 
 impl RequestUnits {
-    /// Nothing.
+    /// No units.
     pub const ZERO: Self = Self(0);
 
-    /// So many hundredths.
+    /// An amount given in hundredths.
     #[must_use]
     pub const fn hundredths(count: u64) -> Self {
         Self(count)
@@ -21,7 +21,7 @@ impl RequestUnits {
     /// Millionths in a hundredth.
     pub const MICROS_IN_HUNDREDTH: u64 = 10_000;
 
-    /// So many millionths of a unit, rounded to hundredths.
+    /// An amount given in millionths, rounded to hundredths.
     #[must_use]
     pub const fn rounded(micros: u64) -> Self {
         Self(micros.saturating_add(Self::MICROS_IN_HUNDREDTH / 2) / Self::MICROS_IN_HUNDREDTH)
@@ -33,7 +33,7 @@ impl RequestUnits {
         self.0.saturating_mul(Self::MICROS_IN_HUNDREDTH)
     }
 
-    /// So many whole units.
+    /// An amount given in whole units.
     #[must_use]
     pub const fn whole(count: u64) -> Self {
         Self(count.saturating_mul(100))
@@ -45,7 +45,7 @@ impl RequestUnits {
         self.0
     }
 
-    /// The amount in units, as near as a double comes to it.
+    /// The amount in units, as the nearest double.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "exact up to ninety million million units")]
     pub fn as_f64(self) -> f64 {

@@ -1,36 +1,37 @@
-//! How much of a budget was used, second by second.
+//! Use of a budget, second by second.
 
 use std::time::Duration;
 
 use super::units::RequestUnits;
 
-/// Seconds that are remembered.
+/// Seconds that are kept.
 const SECONDS: usize = 60;
 
-/// How long a partition must be at its limit for autoscale to give all there is.
+/// How many seconds a partition must stay at its limit until autoscale gives the maximum.
 const INTERVAL_SECONDS: u64 = 5;
 
 const HOUR_SECONDS: u64 = 3600;
 
-/// Use of a budget in the last minute, as percentages of what a second gives.
+/// Use of a budget in the last minute, as percentages of one second's units.
 ///
-/// What a second was charged beyond its units counts for the next one: debt is worked off there, and nothing is admitted meanwhile.
+/// A charge beyond a second's units counts for the next second: the overdraft is paid back there, and nothing is
+/// admitted meanwhile.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// The second that is being counted, since the clock began.
+    /// The current second, counted from the clock's start.
     second: u64,
-    /// Charged in it and carried into it.
+    /// Units charged in the current second or carried into it.
     used: RequestUnits,
-    /// Percentages of the seconds before; that of second `s` stands at `s % 60`.
+    /// Percentages of earlier seconds; that of second `s` stands at `s % 60`.
     percents: [u8; SECONDS],
-    /// The hour that `hour_percent` is of.
+    /// The hour that `hour_percent` belongs to.
     hour: u64,
     /// The highest mean of five seconds in that hour.
     hour_percent: u8,
 }
 
 impl Usage {
-    /// Nothing used.
+    /// No use so far.
     #[must_use]
     pub const fn new(now: Duration) -> Self {
         Self {
@@ -48,12 +49,12 @@ impl Usage {
         self.used += cost;
     }
 
-    /// Goes on to the second of `now`.
+    /// Closes every second before that of `now`.
     fn roll(&mut self, per_second: RequestUnits, now: Duration) {
         let second = now.as_secs();
         let mut steps = 0;
         while self.second < second {
-            // Idle seconds beyond the minute are all alike.
+            // After a minute without use all slots are zero; the remaining idle seconds change nothing.
             if steps > SECONDS && self.used == RequestUnits::ZERO {
                 self.second = second;
                 break;
@@ -90,7 +91,7 @@ impl Usage {
         u8::try_from(sum / INTERVAL_SECONDS).unwrap_or(100)
     }
 
-    /// The highest second of the last minute, the one that has begun included: Cosmos's normalized RU consumption, 0 to 100.
+    /// The highest second of the last minute, the current one included: Cosmos's normalized RU consumption, 0 to 100.
     pub fn peak_percent(&mut self, per_second: RequestUnits, now: Duration) -> u8 {
         self.roll(per_second, now);
         let before = self.percents.iter().copied().max().unwrap_or_default();

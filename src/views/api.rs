@@ -15,10 +15,10 @@ const LISTED_MAX: usize = 10_000;
 /// A route.
 pub(crate) struct Route {
     pub(crate) path: &'static str,
-    /// What it shows, in a line.
+    /// A description of one line.
     pub(crate) summary: &'static str,
     pub(crate) answer: fn(Sources<'_>) -> Value,
-    /// Whether it shows what physical partitions hold, which has to be counted before.
+    /// Whether it shows sizes of physical partitions, which must be counted before.
     pub(crate) shows_sizes: bool,
 }
 

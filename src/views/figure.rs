@@ -5,8 +5,8 @@
 //!  (one for each kind    ├─ json             a row R as an object
 //!   of row R)            └─ samples          rows R as families of Prometheus
 //! ```
-//! A figure is written once, as an entry of such a list; every output goes by the list. `helenus status` prints the JSON by the list of
-//! printed columns that stands below the figures, in the same file.
+//! A figure is written once, as an entry of such a list; every output is made from the list. `helenus status` prints
+//! the JSON by the list of printed columns below the figures, in the same file.
 
 use std::net::IpAddr;
 
@@ -96,7 +96,7 @@ impl Value {
         }
     }
 
-    /// As text: the value of a label or of a sample. `None`: there is no sample.
+    /// As text: the value of a label or of a sample. `None` means that there is no sample.
     fn plain(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -132,7 +132,7 @@ pub(crate) struct Column {
     pub(crate) ty: &'static str,
 }
 
-/// How Prometheus takes a figure.
+/// How Prometheus shows a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     /// It rises and falls.
@@ -153,7 +153,7 @@ pub(crate) struct Figure<R: 'static> {
     help: &'static str,
     read: fn(&R) -> Value,
     column: Option<Column>,
-    /// Its place in the row's object; a point leads into an object within. `None`: not in JSON.
+    /// Its name in the row's object; a dot separates the name of a nested object. `None` means not in JSON.
     json: Option<&'static str>,
     family: Option<Family>,
 }

@@ -1,4 +1,4 @@
-//! What only the server knows, handed to views as plain values.
+//! The server's own state, passed to views as plain values.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,24 +25,24 @@ pub struct Client {
     pub username: String,
 }
 
-/// How much a server has to do.
+/// The load of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Connections open.
     pub connections: usize,
-    /// Requests in work that wait for something, as writes do for the disk.
+    /// Requests in flight that wait for something, as writes do for the disk.
     pub in_flight: usize,
     /// Bytes of their bodies.
     pub in_flight_bytes: usize,
     /// Bytes of answers, buffers and requests of all connections.
     pub memory_bytes: usize,
-    /// The most that answers may make of them.
+    /// The limit of the part for answers.
     pub memory_bytes_max: usize,
-    /// Answers and large requests that wait for such bytes.
+    /// Answers and large requests that wait for memory.
     pub memory_waiting: usize,
 }
 
-/// What does not change while a server runs.
+/// Properties that stay the same while a server runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Where CQL is served.
@@ -61,7 +61,7 @@ pub struct Facts {
     pub started_seconds: i64,
 }
 
-/// What only the server knows, at one moment. Without a server all of it is empty.
+/// The server's own state, at one moment. Without a server all of it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     /// Connections.

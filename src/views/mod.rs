@@ -9,8 +9,8 @@
 //! Cassandra, and make rows. Those of `system_cosmos`, and what only the admin port shows, are lists of figures (`figure.rs`): an entry
 //! gives the meaning, the value, the column, the name in JSON and the family of Prometheus. So a figure is added in one file.
 //!
-//! [`rows`] gives rows in token order, each partition in clustering order. Drivers ask for one keyspace or one table at a time: only
-//! that partition is made then. Where we have nothing true to show (compactions, streams …) a table is empty.
+//! [`rows`] returns rows in token order, each partition in clustering order. Drivers query one keyspace or one table at
+//! a time: only that partition is made then. A table without a true source here (compactions, streams …) is empty.
 //!
 //! Deliberately absent: how services count, sockets, frames.
 
@@ -37,12 +37,12 @@ pub use self::view::Sources;
 use self::view::{Rows, TableFilter, View};
 use crate::schema::{Schema, Table, system as definitions};
 
-/// Which rows a caller wants. What is left open is `None`.
+/// The rows that a caller wants. `None` means no restriction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
     /// The values of the partition key's columns.
     pub partition_key: Option<&'a [Bytes]>,
-    /// The value of the first clustering column. Only spares work: rows of other values may come all the same.
+    /// The value of the first clustering column. Only an optimisation: rows of other values may be returned too.
     pub first_clustering: Option<&'a [u8]>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn define(schema: &mut Schema) {
     }
 }
 
-/// Whether a view shows what physical partitions hold.
+/// Whether a view shows sizes of physical partitions.
 #[must_use]
 pub fn show_sizes(table: &Table) -> bool {
     view(table).is_some_and(View::shows_sizes)

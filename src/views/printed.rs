@@ -1,4 +1,4 @@
-//! What the lists of printed columns and lines are made of: a row of JSON, and numbers as people read them.
+//! The parts of the lists of printed columns and lines: a row of JSON, and numbers in readable units.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ impl Row<'_> {
             .fold(self.0, |value, name| value.get(name).unwrap_or(&Value::Null))
     }
 
-    /// As text; the elements of a list with commas between them.
+    /// As text; the elements of a list separated by commas.
     pub(in crate::views) fn text(&self, path: &str) -> String {
         match self.get(path) {
             Value::Null => String::new(),
@@ -59,7 +59,7 @@ impl Row<'_> {
     }
 }
 
-/// A line above the tables: its name, and its text; `None`: there is nothing to say.
+/// A line above the tables: its name and its text. `None` means that the line is omitted.
 pub(in crate::views) struct Line(
     pub(in crate::views) &'static str,
     pub(in crate::views) fn(&Row<'_>) -> Option<String>,

@@ -10,7 +10,7 @@ use crate::throughput::RequestUnits;
 
 use super::live::Live;
 
-/// Physical partitions and what they hold.
+/// Physical partitions and their sizes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     partitions: usize,
@@ -27,11 +27,11 @@ pub(super) struct Server {
     host_id: String,
     keyspaces: usize,
     tables: usize,
-    /// Of users' tables, and of all.
+    /// Users' tables, and all tables.
     users: Sum,
     all: Sum,
     store: StoreFigures,
-    /// Charged to users' tables that are there, and in all.
+    /// Units charged to users' tables that exist, and in all.
     users_request_units: RequestUnits,
     request_units: RequestUnits,
 }
@@ -84,7 +84,7 @@ fn groups() -> Distribution {
     metrics::COMMIT_GROUPS.load()
 }
 
-/// What the system says of the process; `None`: it says nothing.
+/// The operating system's figures of the process; `None` means that it reports none.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! What a file of a virtual table is made of: its declaration, its sources, its rows in the making.
+//! The parts of a virtual table's file: its declaration, its sources, and its rows under construction.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::engine::Figures;
 use crate::schema::node::NodeInfo;
 use crate::schema::{Keyspace, Schema, Table};
 
-/// Everything that views are made of, at one moment.
+/// All sources of views, at one moment.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
-    /// What is defined.
+    /// The schema.
     pub schema: &'a Schema,
     /// The nodes.
     pub node: &'a NodeInfo,
-    /// What only the server knows.
+    /// The server's own state.
     pub live: &'a Live,
-    /// The partitioner: bytes of a partition key → its place on the ring.
+    /// The partitioner: bytes of a partition key → its token.
     pub token: fn(&[u8]) -> i64,
-    /// The services; `None`: there is only a schema, and tables of figures are empty.
+    /// The services; `None` means that there is only a schema, and tables of figures are empty.
     pub(crate) figures: Option<Figures<'a>>,
 }
 
@@ -47,18 +47,18 @@ impl<'a> Sources<'a> {
 pub(super) struct View {
     pub(super) keyspace: &'static str,
     pub(super) name: &'static str,
-    /// `None`: Cassandra's, which the schema defines.
+    /// The definition; `None` means Cassandra's, which the schema has.
     pub(super) own: Option<Own>,
     pub(super) rows: Rows,
 }
 
 /// How the rows of a view are made.
 pub(super) enum Rows {
-    /// All of them.
+    /// All rows.
     All(fn(Sources<'_>) -> Vec<Cells>),
-    /// All of them; they show what physical partitions hold, which has to be counted before.
+    /// All rows; they show sizes of physical partitions, which must be counted before.
     Counted(fn(Sources<'_>) -> Vec<Cells>),
-    /// Those of one keyspace or one table, where the caller asks for one.
+    /// The rows of one keyspace or one table, if the caller wants only these.
     Of(fn(&Schema, TableFilter<'_>) -> Vec<Cells>),
 }
 
@@ -66,7 +66,7 @@ pub(super) enum Rows {
 pub(super) struct Own {
     pub(super) comment: &'static str,
     pub(super) columns: fn() -> Vec<Column>,
-    /// Whether it shows what physical partitions hold, which has to be counted before.
+    /// Whether it shows sizes of physical partitions, which must be counted before.
     pub(super) shows_sizes: bool,
 }
 
@@ -80,7 +80,7 @@ impl View {
         }
     }
 
-    /// Whether it shows what physical partitions hold.
+    /// Whether it shows sizes of physical partitions.
     pub(super) fn shows_sizes(&self) -> bool {
         matches!(self.rows, Rows::Counted(_)) || self.own.as_ref().is_some_and(|own| own.shows_sizes)
     }

@@ -1,4 +1,4 @@
-//! What the admission of one request holds of the budgets that it uses, until the request is settled.
+//! What one request holds in the budgets that admitted it, until it is settled.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(in crate::engine) enum Owner {
 /// The outcome of the admission of one request.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Claim {
-    /// What is held of each account.
+    /// The held admissions, with their owners.
     pub(super) held: Mutex<Vec<(Owner, Held)>>,
     /// Why the request was refused at first; it may have been admitted later.
     pub(super) throttled: Option<Throttled>,
@@ -26,7 +26,7 @@ pub(in crate::engine) struct Claim {
 }
 
 impl Claim {
-    /// How long the request waited in the server for its units; `None`: its first attempt decided.
+    /// How long the request waited in the server for its units; `None` means that its first attempt decided.
     pub(super) fn delay(&self) -> Option<Duration> {
         self.throttled
             .filter(|throttled| throttled.retried)
@@ -39,7 +39,7 @@ impl Claim {
 pub(super) struct Throttled {
     /// The account that refused.
     pub(super) owner: Owner,
-    /// When the account admits the next request.
+    /// Time until the account admits the next request.
     pub(super) retry_after: Duration,
     /// The account's balance, hundredths of a request unit.
     pub(super) balance_hundredths: i64,

@@ -9,7 +9,8 @@ use crate::partition::TablePartitions;
 use crate::schema::{Table, Throughput, system};
 use crate::throughput::{Account, Footing, autoscale_current};
 
-/// What tables and keyspaces may spend, by keyspace and table; a keyspace that shares its throughput has an entry without a table.
+/// The throughput of tables and keyspaces, by keyspace and table; a keyspace that shares its throughput has an entry
+/// without a table.
 pub(in crate::engine) fn throughput(snapshot: &Snapshot, offers: &Offers, now: Duration) -> Vec<ThroughputShown> {
     let bytes = |table: &Table| {
         let list = snapshot.partitions_of(table.storage_id);
@@ -59,7 +60,7 @@ pub(in crate::engine) fn throughput(snapshot: &Snapshot, offers: &Offers, now: D
     shown
 }
 
-/// What a physical partition may spend, as it is shown; `None`: anything.
+/// The budget of a physical partition, for views; `None` means no limit.
 pub(in crate::engine) fn budget_of(partitions: &TablePartitions, id: u64, now: Duration) -> Option<AccountShown> {
     let account = partitions.budget()?.account(id)?;
     Some(account_shown(Some(id), account, now))

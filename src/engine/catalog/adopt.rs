@@ -1,4 +1,4 @@
-//! Tables whose rows were written before the tables were there: a restore.
+//! Tables whose rows are written before the tables exist: a restore.
 //!
 //! ```text
 //! numbers taken, each with its !garbage record, durable ─► rows written under them ─► one commit: the schema, and the records go
@@ -17,8 +17,8 @@ use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
-    /// Takes numbers in the stores for tables and indexes to come. What is written under them is removed by the next start, unless
-    /// [`Catalog::adopt`] gives them to tables.
+    /// Reserves numbers in the stores for future tables and indexes. The next start removes what is written under them,
+    /// unless [`Catalog::adopt`] assigns them to tables.
     ///
     /// # Errors
     /// A store fails.
@@ -40,11 +40,11 @@ impl Catalog {
         .await
     }
 
-    /// Lets tables be seen whose rows lie in the main store under numbers that were taken. `next` makes the schema of the one in force;
-    /// `splits` are the tokens at which the physical partitions of a table begin, but for the first.
+    /// Publishes tables whose rows lie in the main store under reserved numbers. `next` makes the schema from the
+    /// published one; `splits` are the tokens at which the physical partitions of a table begin, except for the first.
     ///
     /// # Errors
-    /// What `next` gives; a store fails. Then there are no such tables.
+    /// The error of `next`; a store fails. Then the tables do not exist.
     pub(in crate::engine) async fn adopt(
         self: &Arc<Self>,
         numbers: Range<StorageId>,
@@ -85,7 +85,7 @@ impl Catalog {
         .await
     }
 
-    /// Removes what was written under numbers that were taken.
+    /// Removes what was written under reserved numbers.
     pub(in crate::engine) fn give_up(&self, numbers: Range<StorageId>) {
         for id in numbers {
             self.leftovers.remove_number(id, None);

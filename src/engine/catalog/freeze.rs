@@ -1,14 +1,14 @@
 //! One moment of all stores, for a backup.
 //!
 //! ```text
-//! changes of the catalog wait ─ all gates held ─ an empty commit to each store ─ a snapshot of each ─ all go on
+//! changes of the catalog wait ─ all gates held ─ an empty commit to each store ─ a snapshot of each ─ all continue
 //! ```
-//! Who writes rows is inside a gate until every store has its part, so with all gates held no logged batch is half written, but for those
-//! that failed and wait to be written again: their records are in the main store's snapshot (batch_log.rs). The empty commit stands behind
-//! whatever was handed to a store by requests that have gone away.
+//! A writer of rows is inside a gate until every store has its part. So with all gates held no logged batch is half
+//! written, except for those that failed and wait for their replay: their records are in the main store's snapshot
+//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had handed to a store.
 //!
-//! What is frozen keeps the partition maps in force at that moment, and with them everything where it lies: rows that are moved, and
-//! tables that are dropped, are removed when no one goes by an older map any more (leftovers.rs).
+//! A frozen state keeps the current partition maps, and with them all rows in their stores: rows that are moved, and
+//! tables that are dropped, are removed only when no request uses an older map any more (leftovers.rs).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::mutant::{self, Mutant};
 use crate::partition::WriteGate;
 use crate::partition::backups::Moments;
 
-/// How long writes may wait at a time for those that are inside a gate.
+/// Longest time for which writes wait at once for those that are inside a gate.
 const HOLD_WITHIN: Duration = Duration::from_secs(2);
 
-/// How often all gates are held at most. Between two times all writes go on: a store may be slow for a while.
+/// Most attempts to hold all gates. Between two attempts all writes continue: a store may be slow for a while.
 const HOLDS_MAX: usize = 15;
 
-/// Everything at one moment.
+/// The state of the database at one moment.
 pub(in crate::engine) struct Frozen {
-    /// What is defined, and where rows are.
+    /// The schema and the partition maps.
     pub(in crate::engine) catalog: Arc<Snapshot>,
-    /// What each store holds.
+    /// The snapshots of the stores.
     pub(in crate::engine) moments: Moments,
     /// The moment by the wall clock, µs since 1970-01-01 UTC.
     pub(in crate::engine) moment_micros: i64,
-    /// A timestamp above all that were given before, µs.
+    /// A timestamp above all that were issued before, µs.
     pub(in crate::engine) timestamp_micros: i64,
     /// How long writes waited.
     pub(in crate::engine) held: Duration,
@@ -59,7 +59,7 @@ impl Catalog {
         )))
     }
 
-    /// `None`: a write did not end in time.
+    /// `None` means that a write did not end in time.
     async fn try_to_freeze(&self) -> Result<Option<Frozen>, Error> {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;

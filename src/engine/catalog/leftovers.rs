@@ -1,19 +1,21 @@
-//! What lies in stores without belonging there: found, removed, and kept from coming back.
+//! Leftovers in stores: finding them, removing them, and keeping them from coming back.
 //!
-//! The partition map says which ranges of which tables a store holds. What lies in a store outside these ranges is garbage, whatever left
-//! it there: a move to another store, a move that failed, or a move that a kill ended. It is removed in three places:
+//! The partition map says which ranges of which tables a store holds. Rows in a store outside these ranges are garbage,
+//! whatever left them there: a move to another store, a move that failed, or a move that a kill ended. They are removed
+//! in three places:
 //! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
 //! - after a move that failed, in the store that it copied to (the same, without a record);
-//! - at start, wherever a range that the map gives to another store has a key ([`outside`]): two seeks for each range.
+//! - at start, wherever a range that the map assigns to another store has a key ([`outside`]): two seeks for each
+//!   range.
 //!
-//! A range is also emptied before rows are copied into it ([`empty`]). So nothing of an older copy mixes with a newer one, even if all of
-//! the above was missed.
+//! A range is also emptied before rows are copied into it ([`empty`]). So no rows of an older copy mix with a newer
+//! one, even if all of the above was missed.
 //!
-//! A whole store, and the rows of a dropped table, go only after the record in the main store that gives them up is durable, and after
-//! the last request that goes by an older partition map has ended.
+//! A whole store, or the rows of a dropped table, is removed only after two events: the record in the main store that
+//! abandons it is durable, and the last request that uses an older partition map has ended.
 //!
 //! ```text
-//! !garbage · u32         the rows, or index entries, of this number belong to no table any more and are being removed
+//! !garbage · u32         no table uses the rows, or index entries, of this number any more; they are being removed
 //! !next_store            u32: no store has had this number or one above it
 //! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
 //! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
@@ -55,13 +57,13 @@ pub(super) const STEP_BYTES: usize = 256 << 10;
 /// Keys of one step of a removal.
 const STEP_KEYS: usize = 1024;
 
-/// Pause before something that failed is tried again.
+/// Pause before a failed step is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// The physical partitions of each table.
 type Lists = OrdMap<StorageId, Arc<TablePartitions>>;
 
-/// Rows that may lie in a store and are elsewhere.
+/// Rows that may lie in a store although they belong to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) table: StorageId,
@@ -69,7 +71,7 @@ pub(super) struct Moved {
     pub(super) span: KeySpan,
 }
 
-/// Where a bound of a span stands in the key of a `!moved` record that needs more than tokens.
+/// The end of a span in the key of a `!moved` record that needs more than tokens.
 const END_OF_RING: u8 = 0;
 const AT_KEY: u8 = 1;
 
@@ -84,7 +86,7 @@ impl Moved {
         if start.is_between_tokens() && end.is_none_or(KeyBound::is_between_tokens) {
             return key;
         }
-        // A partition key is shorter than a key of the store.
+        // A partition key is shorter than a key of the store, so its length fits.
         let length = u32::try_from(start.partition_key().len()).unwrap_or(u32::MAX);
         key.extend_from_slice(&length.to_be_bytes());
         key.extend_from_slice(start.partition_key());
@@ -99,7 +101,7 @@ impl Moved {
         key
     }
 
-    /// Reads what follows [`MOVED`] in a key.
+    /// Decodes the part of a key after [`MOVED`].
     pub(super) fn decode(place: &[u8]) -> Option<Self> {
         let (table, rest) = place.split_first_chunk::<4>()?;
         let (store, rest) = rest.split_first_chunk::<4>()?;
@@ -146,7 +148,7 @@ pub(super) fn garbage_key(id: StorageId) -> Vec<u8> {
     [GARBAGE, &id.to_be_bytes()].concat()
 }
 
-/// What takes these numbers before anything is written under them: no table has one, and the next start removes what is there.
+/// The records that reserve these numbers: no table has one, and the next start removes what is written under them.
 pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
     let mut batch = Batch::new();
     let next = ids.end.to_be_bytes();
@@ -157,7 +159,7 @@ pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
     batch
 }
 
-/// What lets tables keep what was written under these numbers.
+/// The removal of those records, after which tables keep what is written under these numbers.
 pub(super) fn numbers_kept(ids: Range<StorageId>) -> Batch {
     let mut batch = Batch::new();
     for id in ids {
@@ -174,7 +176,7 @@ pub(super) fn record_store(batch: &mut Batch, id: StoreId, state: u8) {
     batch.put(Space::Catalog, store_key(id), Bytes::copy_from_slice(&[state]));
 }
 
-/// The stores that the catalog of the main one records.
+/// The side stores that the catalog records.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) next: u32,
@@ -182,8 +184,9 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Refuses a catalog in which a store is in use and no table has a physical partition there: the record of a table's physical
-    /// partitions is missing, and without it the table would be served from the main store, where its rows are not.
+    /// Refuses a catalog in which a store is in use and no table has a physical partition there. Then the record of a
+    /// table's physical partitions is missing: the table would be served from the main store, which does not hold its
+    /// rows.
     ///
     /// # Errors
     /// [`Error::Fault`], which names the store.
@@ -203,14 +206,14 @@ impl Recorded {
     }
 }
 
-/// What is wrong with a record that should be, or name, a number.
+/// The flaw of a record that should be, or contain, a number.
 pub(super) const NO_NUMBER: &str = "it has no number of four bytes";
 
 fn damaged<T>(what: String) -> Result<T, Error> {
     Err(Error::Fault(format!("the catalog is damaged: {what}")))
 }
 
-/// Reads the records of stores: what is known of each, in order.
+/// Reads the records of stores: the next free number, and the state of each, in order.
 async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
     let at = main.snapshot();
     let next = main.get(Space::Catalog, NEXT_STORE, &at).await;
@@ -243,7 +246,7 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
     }
 }
 
-/// Opens the stores beside the main one that are in use; those that were being made or removed are due to be removed
+/// Opens the side stores in use, and returns those that were being made or removed: they are to be removed
 /// ([`remove_unfinished`]).
 ///
 /// # Errors
@@ -282,17 +285,17 @@ pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>)
     Ok(())
 }
 
-/// What is removed in the background. The work ends with this.
+/// Removes leftovers in the background. The work ends when this is dropped.
 pub(super) struct Leftovers {
     stores: Stores,
-    /// What lies in stores from which it was moved.
+    /// Ranges of stores whose rows were moved away.
     ranges: Arc<watch::Sender<Vec<Moved>>>,
     /// Lives as long as this.
     alive: Arc<()>,
     tasks: Tasks,
 }
 
-/// Waits until no request goes by these partition maps any more. False: the stop came first, and the next start goes on.
+/// Waits until no request uses these partition maps. False means that the server stopped first; the next start resumes.
 async fn all_left(tasks: &Tasks, maps: impl IntoIterator<Item = Arc<TablePartitions>>) -> bool {
     for map in maps {
         if tasks.unless_stopped(TablePartitions::when_left(map)).await.is_none() {
@@ -312,7 +315,8 @@ impl Leftovers {
         }
     }
 
-    /// Removes what lies in a range of a store that was moved from it, when no request goes by these lists any more; then its record.
+    /// Removes a range that was moved away from a store, and then its record, when no request uses these partition maps
+    /// any more.
     pub(super) fn remove_moved(&self, moved: Moved, old: Vec<Arc<TablePartitions>>) {
         self.ranges.send_modify(|leftovers| {
             if !leftovers.contains(&moved) {
@@ -344,7 +348,7 @@ impl Leftovers {
         });
     }
 
-    /// Removes what a move that failed may have copied to its target.
+    /// Removes what a failed move may have copied to its target.
     pub(super) fn remove_copied(&self, copied: Moved) {
         if copied.store != StoreId::MAIN {
             self.remove_store(copied.store, Vec::new());
@@ -353,15 +357,15 @@ impl Leftovers {
         }
     }
 
-    /// Waits until nothing lies in a range of a store that was moved from it.
+    /// Waits until a range that was moved away from a store is empty.
     pub(super) async fn until_removed(&self, range: &Moved) -> Result<(), Error> {
         let mut leftovers = self.ranges.subscribe();
         let free = leftovers.wait_for(|leftovers| !leftovers.iter().any(|moved| moved.reaches_into(range)));
         free.await.map(drop).map_err(|error| Error::Fault(error.to_string()))
     }
 
-    /// Removes a store that no list in force names, when no request goes by these lists any more; then its record. The record that gives
-    /// the store up is durable before.
+    /// Removes a store that no published partition map names, and then its record, when no request uses these maps any
+    /// more. The record that abandons the store is durable before.
     pub(super) fn remove_store(&self, id: StoreId, old: Vec<Arc<TablePartitions>>) {
         let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
         self.tasks.spawn("removal of a store", async move {
@@ -384,8 +388,9 @@ impl Leftovers {
         });
     }
 
-    /// Removes the rows, or index entries, of a number that no table or index has any more, when no request and no move goes by its
-    /// last list (`None`: it had none) any more: what they write or copy after the removal would belong to no table and stay for ever.
+    /// Removes the rows, or index entries, of a number without a table or index, when no request and no move uses its
+    /// last partition map (`None` means that it had none). What they write or copy after the removal would belong to no
+    /// table and stay permanently.
     pub(super) fn remove_number(&self, id: StorageId, old: Option<Arc<TablePartitions>>) {
         let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
         self.tasks.spawn("removal of dropped rows", async move {
@@ -399,7 +404,7 @@ impl Leftovers {
     }
 }
 
-/// The stores in use that no list names any more under the next lists, each with the lists that did; their records are added to the batch.
+/// The stores that no map names after this change, each with the maps that named it. Adds their records to the batch.
 pub(super) fn stores_left(
     in_use: &BTreeSet<StoreId>,
     before: &Lists,
@@ -423,8 +428,8 @@ pub(super) fn stores_left(
     .collect()
 }
 
-/// Removes all of a number from all stores, then its record. The record that gave it up is durable before, and each removal before the
-/// record goes.
+/// Removes all of a number from all stores, then its record. The record that abandoned it is durable before, and each
+/// removal is durable before the record is removed.
 async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
     let failed = |error: store::Error| storage_write(&error);
     stores.make_durable(stores.main()).await.map_err(failed)?;
@@ -434,7 +439,7 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
         for space in [Space::Rows, Space::Deletions, Space::Indexes] {
             batch.delete_range(space, key::table_range(id));
         }
-        // One beside the main one that is closed is being removed as a whole, or everything is.
+        // A closed side store is being removed as a whole, or the server is closing.
         match store.commit(batch).await {
             Ok(_) if id_of != StoreId::MAIN => others.push((id_of, store)),
             Ok(_) => {}
@@ -444,7 +449,7 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
     }
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, garbage_key(id));
-    // One that is removed as a whole meanwhile keeps nothing.
+    // A store that was removed as a whole meanwhile keeps nothing.
     others.retain(|(id, _)| stores.get(*id).is_some());
     let others: Vec<Store> = others.into_iter().map(|(_, store)| store).collect();
     let recorded = stores.record_after_durable(&others, batch).await;
@@ -453,21 +458,21 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
 
 /// Empties a range, then removes its record, each durable before the next.
 async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
-    // The record of where the rows are now.
+    // The record of the rows' new store comes first.
     stores.make_durable(stores.main()).await?;
     let store = stores.get(moved.store);
     if let Some(store) = &store {
         empty(store, moved).await?;
     }
-    // The record must be gone before the range may come back: the next start would remove what it names.
+    // The record must be gone before the range may come back: the next start would remove the range.
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, moved.key());
     let others: Vec<Store> = store.into_iter().filter(|_| moved.store != StoreId::MAIN).collect();
     stores.record_after_durable(&others, batch).await.map(drop)
 }
 
-/// At start: what lies outside the ranges that the partition map gives to a store, but for what is known to. Looks only for the first key of
-/// each such range.
+/// At start: the ranges with rows that the partition map assigns to another store, except the known ones. Seeks only
+/// the first key of each such range.
 ///
 /// # Errors
 /// When a store cannot be read.
@@ -479,7 +484,7 @@ pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> 
     for (table, list) in lists {
         let mut of_table: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
         if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
-            // Nothing of the table was ever elsewhere, or a store that is gone was.
+            // No part of the table was ever in another store, or that store is gone.
             continue;
         }
         if of_table.iter().all(|(id, _)| *id != StoreId::MAIN) {
@@ -516,13 +521,13 @@ async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
     Ok(has_any)
 }
 
-/// Removes the rows and deletions of a range of tokens, some at a time; their index entries go with the rows. Requests do not write there
-/// any more, so that each step goes on after the last one, and need not pass over what was removed before it.
+/// Removes the rows and deletions of a range of tokens in steps; their index entries go with the rows. Requests do not
+/// write there any more, so each step starts after the last one and does not scan again over removed keys.
 ///
 /// # Errors
 /// As [`Store::scan`] and [`Store::commit`]; part of it may be removed then.
 pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
-    // A commit that failed may have been done, and shows with the next one.
+    // A failed commit may still be applied; after the next commit its result is visible.
     store.commit(Batch::new()).await?;
     for space in [Space::Rows, Space::Deletions] {
         let mut rest = Some(range.range());
@@ -548,7 +553,7 @@ pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
     Ok(())
 }
 
-/// What of a range lies after a key of it.
+/// The part of a range after a key.
 pub(super) fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
     KeyRange {
         start: Bound::Excluded(key),
@@ -576,7 +581,7 @@ mod tests {
             let moved = Moved { table, store, span };
             let key = moved.key();
             let place = key.strip_prefix(MOVED).unwrap();
-            // Tokens alone are written as they always were.
+            // Bounds between tokens keep the older, shorter record.
             assert_eq!(place.len() == 24, number < 2);
             assert_eq!(Moved::decode(place), Some(moved));
         }

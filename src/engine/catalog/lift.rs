@@ -1,24 +1,25 @@
 //! Moving a physical partition to another store: into a new one of its own (lift), and back into the main one (lower).
 //!
-//! The steps, what each leaves on disk, and what a crash or failure makes of it stand in one table: steps.rs. Here is what carries them out
-//! ([`Run`]).
+//! One table in steps.rs lists the steps, what each leaves on disk, and what follows from a crash or failure. This file
+//! executes them ([`Run`]).
 //!
-//! **Writers** go through the partition's gate (`partition::gate`). It is held twice, each time for what is being committed and a few
-//! keys: nothing that was acknowledged can be missing, since who is inside is waited for and an empty commit stands behind whatever
-//! was handed over by those that went away. What a commit that failed may have written, as late as the next one, is copied until the
-//! end. Who waits at the gate then goes by the new list.
+//! **Writers** pass through the partition's gate (`partition::gate`). A move holds it twice, each time for the commits
+//! in flight and a few keys. No acknowledged write can be missed: the move waits for writers inside, and an empty
+//! commit completes after the commits of cancelled requests. Keys of failed commits, which may be applied as late as
+//! the next one, are copied until the end. Writers that wait at the gate then use the new partition map.
 //!
-//! **Readers** hold nothing. One that began by the old list reads where the rows were; they stay there, as they were, until the last such
-//! reader is gone ([`TablePartitions::when_left`]).
+//! **Readers** hold nothing. A reader with the old partition map reads the rows in their old store. They stay there
+//! unchanged until the last such reader has ended ([`TablePartitions::when_left`]).
 //!
 //! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied; deletions, which are few,
 //! are copied, and index entries derived. Other engines copy from a snapshot in batches. A store's index entries follow from its rows.
 //!
-//! **Kills, failures and losses of power.** The records in the main store are the truth. What a move left anywhere is garbage, removed as
-//! leftovers.rs says, and the range of the target is emptied before rows are copied into it. The record of a new store is durable before
-//! the store is made, the copy is durable before the list that names it, and that list before anything is removed where the rows were.
+//! **Kills, failures and power losses.** The records in the main store are the truth. Whatever else a move left is
+//! garbage, removed as leftovers.rs says, and the range of the target is emptied before rows are copied into it. The
+//! record of a new store is durable before the store is made. The copy is durable before the map that names it, and
+//! that map before anything is removed from the old store.
 //!
-//! A partition is not moved while an index of its table is built, and a change of the table meanwhile ends the move.
+//! A partition is not moved while an index of its table is built; a change of the table during a move ends the move.
 
 use crate::engine::refusal::MoveRefusal;
 use std::ops::ControlFlow;
@@ -41,10 +42,10 @@ use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 use crate::partition::{Hosted, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
 use crate::schema::{StorageId, Table};
 
-/// A move at work.
+/// A running move.
 struct Move {
     table: StorageId,
-    /// As it was when the move began.
+    /// The table's definition when the move began.
     definition: Arc<Table>,
     list: Arc<TablePartitions>,
     partition: Arc<Hosted>,
@@ -53,7 +54,7 @@ struct Move {
 }
 
 impl Move {
-    /// What it copies, and before that empties, in its target.
+    /// The range that it copies, and empties before, in its target.
     fn copied(&self) -> Moved {
         Moved {
             table: self.table,
@@ -70,18 +71,18 @@ pub(super) struct MoveInDoubt {
     hold: Option<Hold>,
 }
 
-/// A move at work: what its steps have made so far.
+/// A running move: the results of its steps so far.
 struct Run<'a> {
     catalog: &'a Arc<Catalog>,
     of: Arc<Move>,
     state: State,
     /// The lock of changes, while it is held.
     changing: Option<MutexGuard<'a, Changing>>,
-    /// The moment from which on keys are noted.
+    /// The snapshot that is copied; keys written after it are recorded.
     at: Option<store::Snapshot>,
     target: Option<Store>,
     hold: Option<Hold>,
-    /// The list in force when the gate was held for the last time, and the next one.
+    /// The published catalog when the gate was held for the last time, and the next partition map.
     next: Option<(Arc<Snapshot>, TablePartitions)>,
     publication: Option<Publication<'a>>,
 }
@@ -91,10 +92,10 @@ fn refused<T>(refusal: MoveRefusal) -> Result<T, Error> {
 }
 
 impl Catalog {
-    /// Moves a physical partition as a statement asks: durable when it returns, and every later request goes by it.
+    /// Moves a physical partition for a statement: durable when it returns, and every later request uses the new map.
     ///
     /// # Errors
-    /// When it cannot be moved or a store fails; then it is where it was, as far as anybody knows.
+    /// When it cannot be moved or a store fails; then it is where it was, or the move is in doubt.
     pub(super) async fn move_partition(
         self: &Arc<Self>,
         table: StorageId,
@@ -122,7 +123,7 @@ impl Catalog {
         run.finish(actions).await
     }
 
-    /// Judges a move, and gives a lift the number of its store. The lock is held on.
+    /// Checks a move, and assigns a number to the store of a lift. Keeps the lock.
     async fn judge_move(
         &self,
         table: StorageId,
@@ -181,7 +182,7 @@ impl Catalog {
         Ok((of, changing))
     }
 
-    /// Resolves a change in doubt even if no request asks: writers may wait at a gate.
+    /// Resolves a change in doubt even if no request arrives: writers may wait at a gate.
     fn spawn_settling(self: &Arc<Self>) {
         let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
         self.tasks.spawn("resolution of a change in doubt", async move {
@@ -189,13 +190,13 @@ impl Catalog {
                 let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_in_doubt()) else {
                     return;
                 };
-                // It is tried again, unless a request has resolved it.
+                // The loop tries again, unless a request has resolved it.
                 drop(catalog.resolve_in_doubt().await);
             }
         });
     }
 
-    /// Removes what lies where a moved partition was, when no request reads it there any more.
+    /// Removes the rows in the old store of a moved partition, when no request reads them there any more.
     fn leave_source(&self, changing: &mut Changing, of: &Move) {
         changing.stores.in_use.extend((of.to != StoreId::MAIN).then_some(of.to));
         let current = self.current.load_full();
@@ -214,7 +215,8 @@ impl Catalog {
         }
     }
 
-    /// What stays in the store that a partition was in; `None`: nothing else is there.
+    /// The range to remove from a partition's old store; `None` means that the store holds nothing else and is removed
+    /// as a whole.
     fn leftovers_of(&self, of: &Move, next: &TablePartitions) -> Option<Moved> {
         let store = of.partition.store_id;
         let is_used = store == StoreId::MAIN || next.stores().any(|(id, _)| id == store);
@@ -225,9 +227,9 @@ impl Catalog {
         })
     }
 
-    /// What became of a move whose record failed, now that the list in force is that of the store.
+    /// Ends a move whose record failed, now that the published partition map is that of the store.
     pub(super) fn resolve_move(&self, changing: &mut Changing) {
-        let Some(MoveInDoubt { of, state, mut hold }) = changing.unsure_move.take() else {
+        let Some(MoveInDoubt { of, state, mut hold }) = changing.move_in_doubt.take() else {
             return;
         };
         let current = self.current.load_full();
@@ -241,7 +243,7 @@ impl Catalog {
         }
     }
 
-    /// An action at the end of a move, of those that cannot fail: with the lock of changes, and with the gate, if it is held.
+    /// Performs an infallible action at the end of a move: with the lock of changes, and with the gate, if it is held.
     fn end_action(&self, action: Action, of: &Move, hold: &mut Option<Hold>, changing: &mut Changing) {
         match action {
             Action::Supersede => {
@@ -255,17 +257,17 @@ impl Catalog {
         }
     }
 
-    /// An action of those that undo a move, for which no lock is needed.
+    /// Performs an infallible action that undoes a move and needs no lock.
     fn undo_action(&self, action: Action, of: &Move) {
         match action {
             Action::EndNotes => of.partition.gate.end_notes(),
             Action::RemoveCopied => self.leftovers.remove_copied(of.copied()),
-            // Whoever holds the lock or the publication lets go of it.
+            // The holder of the lock or of the publication drops it.
             _ => {}
         }
     }
 
-    /// Whether what is moved is what it was when the move began.
+    /// Checks that the table and its partition are as they were when the move began.
     fn is_as_it_was(&self, of: &Move) -> Result<(), Error> {
         let current = self.current.load();
         let list = current.partitions.get(&of.table);
@@ -282,7 +284,7 @@ fn failed(error: store::Error) -> Error {
     Error::Fault(error.to_string())
 }
 
-/// A state asks for what an earlier one has made: the table of steps.rs would be wrong.
+/// The error of a state that needs the result of a step not taken: the table of steps.rs would be wrong.
 fn missing(what: &'static str) -> Error {
     Error::Fault(format!(
         "a move of a physical partition has no {what} at a step that needs it"
@@ -290,10 +292,10 @@ fn missing(what: &'static str) -> Error {
 }
 
 impl Run<'_> {
-    /// Goes by the steps to their end.
+    /// Takes the steps to their end.
     ///
     /// # Errors
-    /// The first failure; the partition is where it was then, or in doubt.
+    /// The first failure; the partition is where it was then, or the move is in doubt.
     async fn finish(mut self, mut actions: &'static [Action]) -> Result<(), Error> {
         let mut failure = None;
         loop {
@@ -310,7 +312,7 @@ impl Run<'_> {
             }
             match self.state.phase {
                 Phase::Moved => return Ok(()),
-                // Whoever reads the main store again goes on.
+                // In doubt: the next reading of the main store ends the move.
                 Phase::Undone | Phase::Refused | Phase::InDoubt => return failure.map_or(Ok(()), Err),
                 _ => (self.state, actions) = steps::step(self.state, event),
             }
@@ -320,12 +322,12 @@ impl Run<'_> {
     async fn carry_out(&mut self, action: Action) -> Result<Event, Error> {
         match action {
             Action::RecordStore => self.record_store().await?,
-            // What it left there when it was lifted must be gone before it comes back.
+            // Remains of an earlier lift must be gone before rows are copied to the same range.
             Action::AwaitRemoval => self.catalog.leftovers.until_removed(&self.of.copied()).await?,
             Action::BeginNotes => self.begin_notes().await?,
             Action::Copy => self.copy().await?,
             Action::CopyNoted => return self.copy_noted().await.map(Event::Copied),
-            // Most of it, so that writers need not wait for it at the end.
+            // Syncs most of the copy while writers still work, so that they wait only for the rest.
             Action::MakeDurable => {
                 let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
                 self.catalog.stores.make_durable(target).await.map_err(failed)?;
@@ -337,7 +339,7 @@ impl Run<'_> {
             Action::HoldGate => self.hold = Some(self.of.partition.gate.hold().await),
             Action::CheckUnchanged => self.catalog.is_as_it_was(&self.of)?,
             Action::CopyLast => {
-                // Behind whatever was handed over by writers that did not wait for its answer.
+                // Completes after the commits of cancelled writers, so that their keys are copied too.
                 self.of.partition.store().commit(Batch::new()).await.map_err(failed)?;
                 self.copy_noted().await?;
             }
@@ -366,7 +368,7 @@ impl Run<'_> {
         batch.put(Space::Catalog, NEXT_STORE.to_vec(), Bytes::copy_from_slice(&next));
         record_store(&mut batch, self.of.to, BEING_MADE);
         commit(self.catalog.main(), batch).await?;
-        // Before anything of that number is made: after a loss of power the number is not given again.
+        // Durable before the store is made: after a power loss the number is not assigned again.
         let durable = self.catalog.stores.make_durable(self.catalog.main()).await;
         durable.map_err(failed)
     }
@@ -445,16 +447,16 @@ impl Run<'_> {
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
         let source = of.partition.store().clone();
-        // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
+        // Kept for the next holder of the change lock, until the map is published: the gate stays held as long.
         let (state, _) = steps::step(self.state, Event::Failed);
         let hold = self.hold.take();
-        changing.unsure_move = Some(MoveInDoubt { of, state, hold });
-        // The source, too: a batch that it holds another part of may have been copied.
+        changing.move_in_doubt = Some(MoveInDoubt { of, state, hold });
+        // The source too: the copy may contain a part of a batch whose other part is not durable in the source yet.
         self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
         Ok(())
     }
 
-    /// A list that is not published leaves the catalog in doubt, as a commit that fails does.
+    /// Publishes the next map. If that fails, the catalog is in doubt, as after a failed commit.
     fn publish(&mut self) -> Result<(), Error> {
         let publication = self.publication.take();
         let (current, next) = self.next.take().ok_or_else(|| missing("map"))?;
@@ -463,28 +465,28 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// An action at the end of a move that is published: nothing of it is in doubt any more.
+    /// Performs an action at the end of a published move, which is no longer in doubt.
     fn end(&mut self, action: Action) {
         let Some(changing) = &mut self.changing else { return };
-        if let Some(unsure) = changing.unsure_move.take() {
-            self.hold = unsure.hold;
+        if let Some(in_doubt) = changing.move_in_doubt.take() {
+            self.hold = in_doubt.hold;
         }
         self.catalog.end_action(action, &self.of, &mut self.hold, changing);
     }
 
-    /// Those who wait at the gate look again, and are refused as long as the move is in doubt.
+    /// Wakes requests that wait at the gate: they check again, and are refused as long as the move is in doubt.
     fn tell_waiters(&self) {
-        let unsure = self
+        let in_doubt = self
             .changing
             .as_ref()
-            .and_then(|changing| changing.unsure_move.as_ref());
-        if let Some(hold) = unsure.and_then(|unsure| unsure.hold.as_ref()) {
+            .and_then(|changing| changing.move_in_doubt.as_ref());
+        if let Some(hold) = in_doubt.and_then(|in_doubt| in_doubt.hold.as_ref()) {
             hold.tell();
         }
     }
 }
 
-/// Writes what `add` makes of each entry of a range, in batches.
+/// Copies a range in batches; `add` adds each entry to the batch.
 async fn copy_range(
     source: &Store,
     at: &store::Snapshot,
@@ -512,7 +514,7 @@ async fn copy_range(
     Ok(())
 }
 
-/// Copies the keys that were noted since the last time, as they are now. How many there were.
+/// Copies the current values of the keys recorded since the last call. Returns how many there were.
 async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Result<usize, Error> {
     let Some(noted) = gate.take_noted() else {
         return refused(MoveRefusal::TooMuchWritten);
@@ -523,7 +525,7 @@ async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Re
     let failed = |error: store::Error| Error::Fault(error.to_string());
     for (space, key) in noted {
         let value = source.get(space, &key, &at).await;
-        // One that is not there never was (gate.rs).
+        // An absent key belongs to a commit that was not applied (gate.rs).
         if let Some(value) = value.map_err(|error| storage_read(&error))? {
             batch.put(space, key, value);
         }
@@ -535,7 +537,7 @@ async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Re
     Ok(count)
 }
 
-/// The id that a change moves, if it moves one.
+/// The id of the partition that a change moves; `None` means that it is no move.
 pub(super) const fn moves(change: &PartitionChange) -> Option<PhysicalPartitionId> {
     match change {
         PartitionChange::Lift { id } | PartitionChange::Lower { id } => Some(PhysicalPartitionId(*id)),

@@ -1,4 +1,4 @@
-//! Which physical partitions tables have: as recorded, at first, and after a change of the schema.
+//! The partition maps of tables: as recorded, at first, and after a change of the schema.
 
 use crate::engine::refusal::MoveRefusal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,11 +24,11 @@ use crate::schema::{Schema, StorageId, Table, Throughput, system};
 use crate::token::Token;
 
 impl Catalog {
-    /// Splits physical partitions of the table of this number at these places, all in one change; how many were split. Places at which
-    /// one begins already are left out.
+    /// Splits physical partitions of the table of this number at these bounds, all in one change. Returns the number of
+    /// splits. Bounds at which a partition begins already are skipped.
     ///
     /// # Errors
-    /// As [`Catalog::repartition`]; when none can be split.
+    /// As [`Catalog::repartition`]; if every bound was skipped.
     pub(crate) async fn split(self: &Arc<Self>, table: StorageId, places: Vec<KeyBound>) -> Result<usize, Error> {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
@@ -46,10 +46,12 @@ impl Catalog {
         .await
     }
 
-    /// Splits, merges or moves physical partitions of the table of this number: durable when it returns, and every later request goes by it.
+    /// Splits, merges or moves physical partitions of the table of this number. Durable when it returns; every later
+    /// request uses the new map.
     ///
     /// # Errors
-    /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
+    /// When the table does not exist (any more), the change cannot be made, or the store fails; nothing has changed
+    /// then.
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
@@ -63,7 +65,7 @@ impl Catalog {
         .await
     }
 
-    /// Gives the tables that have waited for it the physical partitions that their throughput asks for; how many tables.
+    /// Gives waiting tables the physical partitions that their throughput needs. Returns the number of tables.
     ///
     /// # Errors
     /// When the store fails; tables that did not get theirs begin to wait again.
@@ -90,7 +92,7 @@ impl Catalog {
             let mut tables = keyspace.all_tables();
             Some((keyspace, tables.find(|table| table.id == id)?))
         });
-        // Dropped meanwhile, or made smaller.
+        // The table was dropped or its throughput lowered meanwhile.
         let Some((keyspace, table)) = found else { return Ok(()) };
         let count = needed(keyspace, table);
         if current.partitions(table)?.all().len() >= count {
@@ -117,7 +119,8 @@ impl Catalog {
         self.put_list_in_force(table, next).await
     }
 
-    /// Another list of physical partitions, made from the one in force. The generation stays: plans know nothing of partitions.
+    /// Records and publishes another partition map, made from the current one. The generation stays: plans do not
+    /// depend on partitions.
     pub(super) async fn put_list_in_force(
         &self,
         table: StorageId,
@@ -159,22 +162,22 @@ impl Catalog {
                         publication.take().into_iter().for_each(Publication::end);
                         Ok(())
                     }
-                    // A split or merge asks for nothing else: no row moves, and the caller holds the lock.
+                    // A split or merge has no other actions: no row moves, and the caller holds the lock.
                     _ => Ok(()),
                 };
             }
             if outcome.is_err() || state.phase == Phase::Moved {
-                // What is recorded and not published leaves the catalog in doubt.
+                // A map that is recorded and not published leaves the catalog in doubt.
                 return outcome;
             }
             (state, actions) = steps::step(state, Event::Done);
         }
     }
 
-    /// Publishes a table's next list, which is recorded.
+    /// Publishes a table's next partition map, which is recorded.
     ///
     /// # Errors
-    /// When it does not follow the one before. It is not published then, and the store may hold another.
+    /// When it does not follow the one before. It is not published then, and the store may hold another map.
     pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) -> Result<(), Broken> {
         next.map().check()?;
         if let Some(before) = current.partitions.get(&table) {
@@ -196,7 +199,7 @@ impl Catalog {
     }
 }
 
-/// The lists of all tables and views of a schema, as they are recorded.
+/// The recorded partition maps of all tables and views of a schema.
 pub(super) fn partitions_at_open(
     schema: &Schema,
     records: &BTreeMap<StorageId, Bytes>,
@@ -224,7 +227,7 @@ pub(super) fn partitions_at_open(
         .collect()
 }
 
-/// Gives the lists of keyspaces that differ from `before` their budgets.
+/// Sets the budgets of partition maps in keyspaces that differ from `before`.
 pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Schema, partitions: &mut Partitions) {
     let fitted = offers.fit_all(before, schema, |table| partitions.get(&table.storage_id).cloned());
     for (table, list) in fitted {
@@ -232,8 +235,8 @@ pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Sc
     }
 }
 
-/// The list that a new table begins with. One that shares its keyspace's throughput has as many as that may need.
-/// One that is ordered by partition key begins with one, since nothing is known of its keys.
+/// The first partition map of a new table. A table that shares its keyspace's throughput gets as many partitions as
+/// that may need. A table that is ordered by partition key gets one, since its keys are not known yet.
 fn partitions_at_first(table: &Table, schema: &Schema, (placement, store): (Placement, &Store)) -> TablePartitions {
     if placement == Placement::Key {
         return TablePartitions::ordered(StoreId::MAIN, store);
@@ -248,9 +251,9 @@ fn partitions_at_first(table: &Table, schema: &Schema, (placement, store): (Plac
     TablePartitions::evenly(count, StoreId::MAIN, store)
 }
 
-/// The lists under the next schema, and what to write so that they are recorded; only keyspaces that differ are looked through.
-/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. `main`: how new tables are placed, and the main store.
-/// With `later`, such tables are noted there and keep what they have.
+/// The partition maps under the next schema. Adds their records to the batch. Only keyspaces that differ are compared.
+/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. `main` is the placement of new
+/// tables, and the main store. With `later`, tables to be split are added there and keep their partitions for now.
 pub(super) fn partitions_after(
     before: &Snapshot,
     schema: &Schema,
@@ -262,9 +265,9 @@ pub(super) fn partitions_after(
     let no_tables = OrdMap::new();
     let were = &before.schema.keyspaces;
     let names: BTreeSet<&String> = were.keys().chain(schema.keyspaces.keys()).collect();
-    // What tables share, where it has become another.
+    // Shared throughput that has changed.
     let mut shared: BTreeMap<&str, Throughput> = BTreeMap::new();
-    // Tables as they were and as they are, where they differ.
+    // Tables that differ: before and after.
     let mut changes: Vec<(Option<&Table>, Option<&Table>)> = Vec::new();
     for name in names.into_iter().filter(|name| !system::is_local(name)) {
         let (was, is) = (were.get(name), schema.keyspaces.get(name));

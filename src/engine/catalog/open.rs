@@ -1,4 +1,4 @@
-//! Opening the catalog: reading its records, and what a server that ended has left to be done.
+//! Opening the catalog: reading its records, and the work that an earlier run left unfinished.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
 use crate::tasks::Tasks;
 
-/// What the catalog space held.
+/// The contents of the catalog space.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) records: Vec<(Vec<u8>, Bytes)>,
@@ -67,7 +67,7 @@ impl Found {
         Ok(found)
     }
 
-    /// Adds a record. One that is damaged is refused: what it kept would else be taken as never recorded.
+    /// Adds a record. A damaged one is refused: its content would otherwise count as never recorded.
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), Damaged> {
         let damaged = |what| Damaged::catalog(key, what);
         let number = |bytes: &[u8]| bytes.try_into().map(u32::from_be_bytes).map_err(|_| damaged(NO_NUMBER));
@@ -79,7 +79,7 @@ impl Found {
         } else if key == NEXT_STORAGE_ID {
             self.next_storage_id = Some(number(value)?);
         } else if let Some(id) = key.strip_prefix(index::RECORD) {
-            // One of another version is built from the start.
+            // A record of another version means that the index is built from the start.
             self.indexes.insert(number(id)?, Record::decode(value));
         } else if let Some(id) = key.strip_prefix(view::RECORD) {
             self.views.insert(number(id)?, Record::decode(value));
@@ -98,7 +98,7 @@ impl Found {
         } else if key.starts_with(pending::RECORD) {
             self.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
         } else if let Some(place) = key.strip_prefix(logical::RECORD) {
-            // One that cannot be read is only a size, which is counted again.
+            // An unreadable record is only a size, which is counted again.
             self.logical.extend(logical::decode(place, value));
         } else if let Some(id) = key.strip_prefix(GARBAGE) {
             self.garbage.push(number(id)?);
@@ -123,7 +123,7 @@ pub(super) fn schema_of(
     Ok(schema)
 }
 
-/// What a server that ended left to be done, in this order, before the next one answers a request.
+/// Work that an earlier run left, to be done in this order before the server answers a request.
 pub(crate) struct Unfinished {
     /// Logged batches to write again (batch_log.rs).
     pub(in crate::engine) batches: Vec<Logged>,
@@ -132,7 +132,8 @@ pub(crate) struct Unfinished {
 }
 
 impl Catalog {
-    /// Reads the catalog of a store; makes one in an empty store. `define` adds the system tables that are not Cassandra's. Logged batches are written again next, then
+    /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that Cassandra does
+    /// not have. Logged batches are replayed next, then [`Catalog::remove_leftovers`] is due.
     /// [`Catalog::remove_leftovers`] is due.
     ///
     /// # Errors
@@ -178,7 +179,7 @@ impl Catalog {
         offers.check_metered(None, &schema)?;
         let mut moved = found.moved;
         moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);
-        // Whatever was refused so far left all stores as they were found.
+        // Every refusal before this line leaves all stores as they were found.
         stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
         Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
         if !batch.is_empty() {
@@ -209,7 +210,7 @@ impl Catalog {
                 clock_sequence,
                 derivations: Derivations::default(),
                 stores: recorded,
-                unsure_move: None,
+                move_in_doubt: None,
             }),
             stores,
             clock,
@@ -243,7 +244,7 @@ impl Catalog {
         Ok((catalog, unfinished))
     }
 
-    /// Begins to remove what finished moves and dropped tables left in stores.
+    /// Starts the removal of what finished moves and dropped tables left in stores.
     pub(crate) fn remove_leftovers(&self, unfinished: Unfinished) {
         for moved in unfinished.moved {
             self.leftovers.remove_moved(moved, Vec::new());
@@ -253,7 +254,7 @@ impl Catalog {
         }
     }
 
-    /// Registers the indexes of the schema, and goes on with the builds of those that are not complete.
+    /// Registers the indexes of the schema, and resumes the builds of incomplete ones.
     async fn open_indexes(&self, schema: &Schema, mut records: BTreeMap<StorageId, Record>) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         let difference = Difference::between(&Schema::default(), schema);

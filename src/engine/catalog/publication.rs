@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::command::{SchemaChange, changes_between};
 use crate::schema::Schema;
 
-/// Receives what each change of the schema comes to, in the order of their commits.
+/// Receives the changes of the schema, in the order of their commits.
 pub type SchemaListener = Box<dyn Fn(&[SchemaChange]) + Send + Sync>;
 
-/// Who receives the changes of the schema, or `None`. Called while no other change can be made.
+/// The listener for changes of the schema, or `None`. Called while no other change can be made.
 #[derive(Default)]
 pub(in crate::engine) struct Listener(OnceLock<SchemaListener>);
 
 impl Listener {
-    /// The first call counts.
+    /// Sets the listener. Only the first call counts.
     pub(in crate::engine) fn set(&self, listener: SchemaListener) {
         // A second listener would be a second server on one database, which does not happen.
         drop(self.0.set(listener));
     }
 
-    /// Hands over what a change that is published comes to. A TRUNCATE leaves the version as it is, and is no change.
+    /// Announces a published change. A TRUNCATE keeps the schema's version, and is no change.
     pub(super) fn announce(&self, before: &Schema, after: &Schema) {
         if before.version != after.version
             && let Some(listener) = self.0.get()
@@ -30,17 +30,17 @@ impl Listener {
     }
 }
 
-/// A change that may be committed and is not published yet. Dropping it before [`Publication::end`], as an error or a panic does,
-/// leaves the catalog unsure: requests then ask the store which catalog it holds before they write.
+/// A change that may be committed and is not published yet. Dropping it before [`Publication::end`], as an error or a
+/// panic does, leaves the catalog in doubt: requests then read from the store which catalog it holds before they write.
 pub(super) struct Publication<'a>(Option<&'a AtomicBool>);
 
 impl<'a> Publication<'a> {
-    /// Before the commit.
+    /// Begins before the commit.
     pub(super) const fn begin(is_in_doubt: &'a AtomicBool) -> Self {
         Self(Some(is_in_doubt))
     }
 
-    /// What the store holds is published.
+    /// Ends after the published catalog is that of the store.
     pub(super) fn end(mut self) {
         self.0 = None;
     }

@@ -1,8 +1,9 @@
 //! The change of a partition map as a state machine: which step follows which outcome, without stores, locks or time.
 //!
-//! [`begin`] gives the first state, [`step`] the next one for each outcome; both say what is to be done there, in order. The caller carries the
-//! actions out and reports the outcome of the last one, or of the first one that fails. A split or merge changes the map alone. A lift moves
-//! a partition to a new store, a lower back to the main one (lift.rs says how they copy).
+//! [`begin`] gives the first state, [`step`] the next one for each outcome; both list the actions there, in order. The
+//! caller performs the actions and reports the outcome of the last one, or of the first one that fails. A split or
+//! merge changes the map alone. A lift moves a partition to a new store, a lower back to the main one (lift.rs says how
+//! they copy).
 //!
 //! ```text
 //! state            actions                                on disk before the outcome       after a crash      on failure
@@ -30,13 +31,13 @@
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
 
-/// Noted keys that are few enough to be copied while writers wait.
+/// Recorded keys that are few enough to be copied while writers wait.
 pub(super) const LAST_KEYS: usize = 256;
 
-/// How often noted keys are copied with writers at work; then what there is, is copied while they wait.
+/// Rounds in which recorded keys are copied while writers work; then the rest is copied while they wait.
 pub(super) const ROUNDS_MAX: usize = 16;
 
-/// What becomes of the partitions.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A split or merge: other partitions in the same store.
@@ -47,14 +48,14 @@ pub(super) enum Kind {
     Lower,
 }
 
-/// How far it has come.
+/// Its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Making,
     AwaitingRemoval,
     Noting,
     Copying,
-    /// After so many rounds.
+    /// After a number of rounds.
     CatchingUp(usize),
     Syncing,
     Closing,
@@ -74,56 +75,56 @@ pub(super) struct State {
     pub(super) phase: Phase,
 }
 
-/// What the caller is to do. Those that cannot fail are marked so.
+/// A step of the caller. Infallible ones are marked so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Records, durably, that the target is being made.
     RecordStore,
-    /// Waits until nothing of an earlier lift lies in the main store.
+    /// Waits until the main store holds no rows of an earlier lift.
     AwaitRemoval,
-    /// Holds the gate until an empty commit is done; keys that are written from then on are noted.
+    /// Holds the gate until an empty commit is done; keys written after it are recorded.
     BeginNotes,
     /// Clones the range of the source, or empties that of the target and copies a snapshot.
     Copy,
-    /// Copies the noted keys.
+    /// Copies the recorded keys.
     CopyNoted,
     /// Makes the target durable.
     MakeDurable,
-    /// Takes the lock of changes and resolves what is in doubt.
+    /// Takes the lock of changes and resolves a change in doubt.
     Lock,
     /// Holds the gate: writers wait. Cannot fail.
     HoldGate,
-    /// Refuses a change of the table meanwhile.
+    /// Fails if the table changed meanwhile.
     CheckUnchanged,
-    /// Copies what was noted last.
+    /// Copies the last recorded keys.
     CopyLast,
-    /// Notes no more keys. Cannot fail.
+    /// Records no more keys. Cannot fail.
     EndNotes,
     /// Makes the next map.
     MakeMap,
     /// Records the map, the target as a store in use, and what is left in the source, in one commit.
     Record,
-    /// Shows the map to requests.
+    /// Publishes the map.
     Publish,
-    /// Lets requests at the gate go by the new map. Cannot fail.
+    /// Sends requests at the gate to the new map. Cannot fail.
     Supersede,
-    /// Removes what is left in the source, in the background. Cannot fail.
+    /// Removes the rows in the source, in the background. Cannot fail.
     LeaveSource,
-    /// The catalog is not in doubt any more. Cannot fail.
+    /// Ends the doubt about the catalog. Cannot fail.
     EndPublication,
-    /// Lets requests at the gate look again: they are refused as long as the catalog is in doubt. Cannot fail.
+    /// Wakes requests at the gate: they are refused as long as the catalog is in doubt. Cannot fail.
     TellWaiters,
     /// Resolves the doubt in the background. Cannot fail.
     SpawnSettling,
     /// Opens the gate. Cannot fail.
     Release,
-    /// Lets go of the lock of changes. Cannot fail.
+    /// Drops the lock of changes. Cannot fail.
     Unlock,
     /// Removes what was copied to the target, in the background. Cannot fail.
     RemoveCopied,
 }
 
-/// What came of a state's actions.
+/// The outcome of a state's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// All are done.
@@ -136,7 +137,7 @@ pub(super) enum Event {
     Found(bool),
 }
 
-/// Where a change begins, once it is judged.
+/// The first state of a change that was checked.
 pub(super) const fn begin(kind: Kind) -> (State, &'static [Action]) {
     match kind {
         Kind::InPlace => enter(kind, Phase::Recording),
@@ -145,7 +146,7 @@ pub(super) const fn begin(kind: Kind) -> (State, &'static [Action]) {
     }
 }
 
-/// The next state, and what is to be done there. An outcome that a state cannot have changes nothing.
+/// The next state and its actions. An outcome that a state cannot have changes nothing.
 pub(super) const fn step(state: State, event: Event) -> (State, &'static [Action]) {
     use Phase::{
         AwaitingRemoval, CatchingUp, Closing, Copying, CopyingLast, InDoubt, Making, Moved, Noting, Publishing,
@@ -223,7 +224,7 @@ mod tests {
         made: Made,
         /// Whether the map names the target.
         is_new: bool,
-        /// What the clients know to be written.
+        /// Writes that clients have seen acknowledged.
         acknowledged: u8,
     }
 
@@ -231,7 +232,7 @@ mod tests {
         fn at_first(kind: Kind) -> Self {
             Self {
                 source: OLD,
-                // What an earlier lift left.
+                // Rows of an earlier lift.
                 target: if kind == Kind::Lower { 0b0001 } else { 0 },
                 made: Made::No,
                 is_new: false,
@@ -288,7 +289,8 @@ mod tests {
             all
         }
 
-        /// What the next start makes of it: stores that are not in use go, and rows where the map does not name them.
+        /// The disk after the next start, which removes stores that are not in use, and rows where the map does not
+        /// name them.
         fn started(mut self, kind: Kind) -> Self {
             if kind == Kind::Lift && self.made != Made::InUse {
                 self.target = 0;
@@ -374,7 +376,7 @@ mod tests {
             follow(kind, begin(kind), Disk::at_first(kind), &mut seen);
             assert_eq!(seen.len(), phases, "{seen:?}");
         }
-        // Rows that were written meanwhile were among those that were judged.
+        // Keys written meanwhile are among the recorded ones.
         let mut disk = Disk::at_first(Kind::Lift);
         let (mut state, mut actions) = begin(Kind::Lift);
         while state.phase != Phase::Moved {
@@ -390,7 +392,7 @@ mod tests {
         assert_eq!((disk.target, disk.acknowledged), (ALL, ALL));
     }
 
-    /// The locks: what is taken is let go of at every end, and nothing is recorded or shown without it.
+    /// The locks: a lock taken is dropped at every end, and nothing is recorded or published without it.
     #[test]
     fn the_lock_and_the_gate_are_held_from_the_last_copy_to_the_end() {
         fn walk((state, actions): (State, &[Action]), mut locked: bool, mut held: bool, mut notes: bool) {
@@ -416,7 +418,7 @@ mod tests {
             }
             match state.phase {
                 Phase::Moved | Phase::Undone | Phase::Refused => assert!(!locked && !held && !notes, "{state:?}"),
-                // The lock is that of whoever resolves the doubt; the gate stays held.
+                // The resolver of the doubt has taken the lock; the gate stays held.
                 Phase::InDoubt => [true, false]
                     .map(|is_new| {
                         assert!(!locked && held, "{state:?}");
@@ -429,7 +431,7 @@ mod tests {
             }
         }
         for kind in [Kind::Lift, Kind::Lower] {
-            // The judgement has taken the lock.
+            // The check of the move has taken the lock.
             walk(begin(kind), true, false, false);
         }
     }
@@ -461,7 +463,7 @@ mod tests {
                 assert_eq!(step(doubt, Event::Found(is_new)).0.phase, phase);
             }
         }
-        // What cannot come of a state changes nothing.
+        // An outcome that a state cannot have changes nothing.
         assert_eq!(step(end, Event::Failed), (end, &[][..]));
         assert_eq!(step(state, Event::Copied(3)), (state, &[][..]));
     }

@@ -1,4 +1,4 @@
-//! What the catalog knows of materialized views: their records, and the builds that go on.
+//! The catalog's part of materialized views: their records, and running builds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
@@ -20,7 +20,7 @@ fn views_of(schema: &Schema) -> BTreeMap<StorageId, Uuid> {
     views.map(|view| (view.table.storage_id, view.table.id)).collect()
 }
 
-/// Puts the records of views that come, and removes those of views that go (`None`); what is recorded of those that come.
+/// Calls `put` with the records of added views, and with `None` for removed ones. Returns the records of those added.
 pub(super) fn records_of_views(
     before: &Schema,
     next: &Schema,
@@ -40,13 +40,13 @@ pub(super) fn records_of_views(
 }
 
 impl Catalog {
-    /// Keeps what is recorded of views until they are begun with.
+    /// Keeps the records of views until their builds begin.
     pub(super) fn note_views(&self, records: BTreeMap<StorageId, Record>) {
         let mut noted = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
         noted.extend(records);
     }
 
-    /// Takes the views in force into use, goes on with the builds of those that are not complete, and ends those of views that are gone.
+    /// Takes the views of the schema into use, resumes the builds of incomplete ones, and ends those of removed views.
     pub(crate) fn begin_views(self: &Arc<Self>) {
         let mut records = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
         let views = views_of(&self.current.load().schema);

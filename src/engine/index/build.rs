@@ -1,8 +1,8 @@
-//! Filling an index behind the writers: a task for each index, in steps that are durable one by one.
+//! Filling an index in the background: a task for each index, in steps that are durable one by one.
 //!
-//! The rows that are there when the index is registered are passed in the order of their keys, whatever is written meanwhile: every
-//! commit after the registration keeps the entries itself, so the build only has to touch each row once. Its first commit is empty
-//! and stands behind all commits that did not know the index.
+//! The build visits the rows that exist at the registration, in the order of their keys, and ignores concurrent writes.
+//! Every commit after the registration keeps the entries itself, so the build only has to touch each row once. Its
+//! first commit is empty and completes after all commits that did not know the index.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -35,12 +35,12 @@ pub(crate) struct Build {
     pub(crate) table: StorageId,
     pub(crate) index: StorageId,
     pub(crate) progress: Arc<Progress>,
-    /// How far it had come before.
+    /// Its progress before.
     pub(crate) record: Record,
 }
 
 impl Build {
-    /// Builds behind; ends when it is done, when the index goes, or when the store is closed.
+    /// Builds in the background; ends when it is done, when the index is dropped, or when the store is closed.
     pub(crate) fn start(self, tasks: &Tasks) {
         tasks.spawn("index build", self.run(tasks.clone()));
     }
@@ -85,7 +85,7 @@ impl Build {
         }
     }
 
-    /// Stands behind all commits that did not know of the index.
+    /// Waits for all commits that did not know the index.
     async fn begin(&self) -> store::Result<bool> {
         let mut rows = 0;
         for (_, store) in &self.stores {
@@ -98,7 +98,7 @@ impl Build {
         Ok(false)
     }
 
-    /// Puts the entries of some rows. Whether these were the last.
+    /// Puts the entries of some rows. Returns whether these were the last.
     async fn step(&mut self) -> store::Result<bool> {
         let index = self.index;
         let stores = self.stores.iter().map(|(_, store)| store);
@@ -136,7 +136,7 @@ impl Build {
         Ok(is_last)
     }
 
-    /// The index went while it was built: its record may have been written once more since.
+    /// Cleans up after an index that was dropped during its build: its record may have been written once more since.
     async fn forget(&self) {
         forget(&self.home, record_key(self.index)).await;
     }
@@ -162,7 +162,7 @@ pub(crate) async fn next_rows<'a>(
         },
         end: all.end,
     };
-    // The next rows of each store; those up to the least of the places where one has more are passed.
+    // The next rows of each store. A step ends at the lowest position at which a store has more rows.
     let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut until: Option<Vec<u8>> = None;
     for store in stores {
@@ -190,7 +190,7 @@ pub(crate) async fn next_rows<'a>(
     Ok((found, until))
 }
 
-/// Notes how far a build is, after what it has put into other stores is durable.
+/// Records the progress of a build, after its commits to other stores are durable.
 ///
 /// # Errors
 /// When a store fails.
@@ -200,7 +200,7 @@ pub(crate) async fn note(home: &Stores, others: &[Store], key: Vec<u8>, record: 
     home.record_after_durable(others, batch).await.map(drop)
 }
 
-/// Removes the record of a build whose index or view went while it was built.
+/// Removes the record of a build whose index or view was dropped.
 pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key);
@@ -209,7 +209,7 @@ pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
     }
 }
 
-/// Whether stores take nothing any more: the next start goes on.
+/// Whether stores take no more commits: the next start resumes.
 pub(crate) async fn is_closed(home: &Stores) -> bool {
     matches!(home.main().commit(Batch::new()).await, Err(store::Error::Closed))
 }

@@ -1,16 +1,18 @@
-//! Secondary indexes: which entries rows have, how an index is filled behind the writers, how reads use it.
+//! Secondary indexes: the entries of rows, the build of an index in the background, and its use by reads.
 //!
-//! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the [`rows::IndexedRows`] of
-//! its table with the store: from then on every commit keeps its entries with the rows. A task ([`build`]) passes over the rows that
-//! were there before, puts their entries in steps, each with how far it has come, and notes when it is done; a kill loses at most a
-//! step. Reads use the index from then on ([`walk`]), and scan and filter before, with the same answers. DROP, TRUNCATE and DROP TABLE
-//! end its use first, then what is kept with the rows, then remove its entries behind, as those of tables.
+//! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the
+//! [`rows::IndexedRows`] of its table with the store: from then on every commit keeps its entries with the rows. A task
+//! ([`build`]) visits the existing rows and puts their entries in steps, each with its progress, and records the end; a
+//! kill loses at most a step. Reads use the index from then on ([`walk`]); before, they scan and filter, with the same
+//! answers. DROP, TRUNCATE and DROP TABLE first end its use, then its upkeep with the rows, then remove its entries in
+//! the background, as those of tables.
 //!
 //! **Invariants.**
-//! - What is registered covers what is in force: a change registers what comes before anybody can write by it, and takes back what
-//!   is removed only when no request reads by it any more ([`Indexes::is_complete`] is asked before and after a snapshot is taken).
+//! - The registered derivations cover the published schema: a change registers added indexes before any request can
+//!   write by it, and takes back removed ones only when no request reads by them any more ([`Indexes::is_complete`] is
+//!   checked before and after a snapshot).
 //! - The entries of a complete index are exactly those that its table's rows derive, at every snapshot.
-//! - An entry only says where to look: every row found is judged by the statement's filters, as in a scan.
+//! - An entry is only a candidate: the statement's filters test every row found, as in a scan.
 //!
 //! ```text
 //! !index · index id u32  →  version u8 = 1 · complete u8 · rows passed u64 · last row's key     (Space::Catalog)
@@ -50,7 +52,7 @@ pub(crate) fn record_key(index: StorageId) -> Vec<u8> {
 
 const RECORD_VERSION: u8 = 1;
 
-/// How far an index is, as its record says.
+/// The progress of an index, as its record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Every row has its entries.
@@ -93,7 +95,7 @@ impl Record {
     }
 }
 
-/// A build at work.
+/// A running build.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Its name among tasks: a version 1 uuid.
@@ -102,7 +104,7 @@ pub(crate) struct Progress {
     pub(crate) rows_passed: AtomicU64,
     /// Rows to pass, as far as the store knows.
     pub(crate) rows_total: AtomicU64,
-    /// The index is no longer wanted.
+    /// Whether the index was dropped.
     pub(crate) is_ended: AtomicBool,
 }
 
@@ -123,7 +125,7 @@ enum State {
     Building(Arc<Progress>),
 }
 
-/// The indexes in force, by their numbers in the store, and how far each is.
+/// The published indexes, by their numbers in the store, with their progress.
 #[derive(Debug)]
 pub(crate) struct Indexes {
     states: ArcSwap<imbl::HashMap<StorageId, State>>,
@@ -180,12 +182,12 @@ impl Indexes {
         self.set(index, &State::Complete);
     }
 
-    /// An index whose build begins or goes on.
+    /// Adds an index whose build starts or resumes.
     pub(crate) fn add_building(&self, index: StorageId, progress: &Arc<Progress>) {
         self.set(index, &State::Building(Arc::clone(progress)));
     }
 
-    /// A build is done; nothing happens to an index that is gone.
+    /// Marks a build as complete; no-op for an index that no longer exists.
     pub(crate) fn finish(&self, index: StorageId) {
         self.states.rcu(|states| match states.get(&index) {
             Some(_) => states.update(index, State::Complete),

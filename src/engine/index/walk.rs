@@ -32,10 +32,10 @@ const PASS_BYTES: usize = 4 * 1024 * 1024;
 const SEEK_PLACES_MIN: usize = 32;
 const SEEK_PLACES_MAX: usize = 1024;
 
-/// Entries of one partition that a seek passes before it seeks behind the partition.
+/// Entries of one partition that a walk skips singly before it seeks past the partition.
 const SAME_PARTITION_ENTRIES: usize = 64;
 
-/// Bytes of places behind which a seek takes no more.
+/// Bytes of places after which a seek takes no more.
 const SEEK_BYTES: usize = 256 * 1024;
 
 /// Memory of a place besides its bytes.
@@ -58,7 +58,7 @@ pub(crate) struct Walk<'a> {
     by_partition: bool,
     /// The encoded value of all entries, where they lie in the order of the ring.
     ordered: Option<Vec<u8>>,
-    /// The places that are left.
+    /// The places yet to visit.
     places: PlaceRange,
     /// Places to take at once.
     places_max: usize,
@@ -76,7 +76,7 @@ struct Current<'a> {
     is_done: bool,
 }
 
-/// The probes of a SELECT that are of use at every moment that is taken from now on.
+/// The usable probes of a SELECT, at every moment that is taken from now on.
 pub(crate) struct Probes<'a> {
     indexes: &'a Indexes,
     select: &'a Read,
@@ -84,7 +84,8 @@ pub(crate) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    /// To be asked before a moment is taken: complete before, so that a snapshot has what the build of an index put last.
+    /// Probes for one request. Made before a moment is taken: the index is complete before, so that a snapshot has its
+    /// last entries.
     pub(crate) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
         let complete = select
             .probes
@@ -154,7 +155,7 @@ impl<'a> Probes<'a> {
         if let [range] = probe.ranges.as_slice()
             && probe.is_equality
         {
-            // Values that are equal in other bytes lie beside each other, each in an order of its own.
+            // Equal values with several encodings are adjacent, each in an order of its own.
             match walk.first_value(&range.start, range.end.as_deref()).await? {
                 Some(value) if value == range.start => walk.ordered = Some(value),
                 Some(_) => {}
@@ -214,8 +215,8 @@ impl<'a> Walk<'a> {
         Ok(first)
     }
 
-    /// Whether passes go over more entries than they are worth, those of other partitions among them. Adds up what the places of a pass
-    /// will take.
+    /// Whether passes visit more entries than they are worth, those of other partitions included. Adds up the bytes
+    /// that the places of a pass will take.
     async fn is_too_much(&mut self) -> Result<bool, Error> {
         let (mut passed, mut bytes) = (0_usize, 0_usize);
         for range in &self.probe.ranges {
@@ -244,7 +245,7 @@ impl<'a> Walk<'a> {
         walked.map_err(|error| storage_read(&error))
     }
 
-    /// The next places, in order, each once. Whether there may be more behind them.
+    /// Takes the next places, in order, each once. Returns whether there may be more after them.
     async fn places(&mut self, reader: &mut Reader<'_, impl PartSink>) -> Result<(Vec<Place>, bool), Error> {
         let Some(value) = self.ordered.clone() else {
             reader.hold_places(self.pass_bytes)?;
@@ -255,7 +256,7 @@ impl<'a> Walk<'a> {
         Ok((places, rest))
     }
 
-    /// What of a place is looked for: the row's, or its partition's.
+    /// The wanted part of a place: the row's, or its partition's.
     fn target<'b>(&self, place: PlaceRef<'b>) -> PlaceRef<'b> {
         if self.by_partition { place.partition() } else { place }
     }
@@ -298,7 +299,7 @@ impl<'a> Walk<'a> {
         Ok((places, rest))
     }
 
-    /// The next places lie behind this one.
+    /// Makes the next places begin after this one.
     fn skip_past(&mut self, place: Option<&Place>) {
         if let Some(place) = place {
             self.places.skip_past(place, self.by_partition);
@@ -504,7 +505,7 @@ enum Resumed<'a> {
     Stopped,
 }
 
-/// The probe with the fewest entries, as far as counting goes; of those with many the first that asks for one value.
+/// The probe with the fewest entries, as far as they are counted; among those with many, the first for a single value.
 async fn best<'a>(partition: &Hosted, at: &Moment, usable: &[&'a IndexProbe]) -> Result<Option<&'a IndexProbe>, Error> {
     if let [] | [_] = usable {
         return Ok(usable.first().copied());
@@ -514,7 +515,7 @@ async fn best<'a>(partition: &Hosted, at: &Moment, usable: &[&'a IndexProbe]) ->
         let mut count = 0_usize;
         for range in &probe.ranges {
             let range = EntryRange::of_values(probe.storage_id, &range.start, range.end.as_deref());
-            // Those of other partitions too: they are walked over as well.
+            // Includes entries of other partitions: the walk visits them as well.
             let scanned = partition.entries(&range, at, |_| {
                 count += 1;
                 if count < COUNTED_ENTRIES {

@@ -1,4 +1,4 @@
-//! How an engine is put together from its options.
+//! Construction of an engine from its options.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,46 +29,46 @@ use crate::tasks::Tasks;
 use crate::throughput::Coefficients;
 use crate::views;
 
-/// How a database is opened.
+/// The options of a database.
 #[derive(Clone)]
 pub struct Options {
     /// Where data is kept.
     pub url: Url,
     /// Settings of the store.
     pub store: store::Options,
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// Where all randomness comes from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store, and those of the other virtual nodes
-    /// follow from it.
+    /// This node and its peers, as the system tables show them. Its `host_id` comes from the store; those of the other
+    /// virtual nodes are derived from it.
     pub node: NodeInfo,
-    /// Bytes of rows after which a page ends, if the client asked for pages at all.
+    /// Bytes of rows after which a page ends, if the client requests pages.
     pub page_bytes_max: usize,
-    /// Amounts that are warned of or refused.
+    /// Limits that cause warnings or refusals.
     pub guardrails: Guardrails,
-    /// What operations cost, in request units.
+    /// Prices of operations, in request units.
     pub prices: Coefficients,
-    /// How large things may be.
+    /// Size limits.
     pub limits: SizeLimits,
-    /// What is done when the wall clock jumps.
+    /// Reaction to a jump of the wall clock.
     pub clock_rules: ClockRules,
-    /// Statements that the request log keeps; 0: none.
+    /// Statements that the request log keeps; 0 means none.
     pub request_log_max: usize,
-    /// Whom to behave as.
+    /// The compatibility profile.
     pub profile: Profile,
-    /// How throughput is dealt with.
+    /// Treatment of throughput.
     pub throughput: ThroughputRules,
-    /// The account that it stands for, in the profile `cosmos`.
+    /// The account that it emulates, in the profile `cosmos`.
     pub account: Account,
 }
 
-/// What is done when the wall clock jumps ahead.
+/// Reaction to a jump ahead of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockRules {
-    /// How far ahead of what the stores recorded, plus the time passed, it may be for what expired to be removed.
+    /// How far it may be ahead of the recorded time plus the time passed. Beyond it expired cells are not removed.
     pub jump_max: Duration,
-    /// An operator says that it is right.
+    /// An operator confirms that the clock is right.
     pub is_confirmed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Default for ClockRules {
 }
 
 impl Options {
-    /// Bytes after which a page ends unless set otherwise: enough that a page of 5,000 small rows is whole, little enough that
+    /// Default bytes after which a page ends: enough that a page of 5,000 small rows is whole, little enough that
     /// many clients' pages fit into memory.
     pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
@@ -127,7 +127,7 @@ impl Options {
         let (catalog, unfinished) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                // Puts back what was found, or makes durable what was written since; the error says why.
+                // Restores what was found, or makes later writes durable; the error has the cause.
                 drop(stores.close().await);
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! Reads: checked, admitted, and brought from partitions or views to a page of rows.
+//! Reads: checks, admission, and the rows of a page from partitions or views.
 
 use bytes::Bytes;
 
@@ -21,12 +21,12 @@ use crate::schema::system;
 use crate::throughput::Charges;
 use crate::views::{self, live::Live};
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Paging {
-    /// Where the page before ended; `None`: this is the first.
+    /// The end of the page before; `None` means that this is the first.
     pub resume: Option<Position>,
-    /// Bytes of rows to make room for at once, as earlier pages had.
+    /// Bytes of rows to reserve at once, by the size of earlier pages.
     pub content_bytes_ahead: usize,
 }
 
@@ -34,32 +34,33 @@ pub struct Paging {
 #[derive(Debug)]
 pub struct Checked<'r> {
     read: &'r Read,
-    /// Whether pages were asked for.
+    /// Whether the client requests pages.
     is_paged: bool,
-    /// Rows of its page; `None`: all in one.
+    /// Rows of its page; `None` means all in one page.
     page_rows: Option<u32>,
     warnings: Vec<String>,
 }
 
-/// What a read gives besides its rows.
+/// The result of a read besides its rows.
 #[derive(Debug)]
 pub struct ReadPage {
-    /// How many rows the sink was given.
+    /// How many rows the sink received.
     pub row_count: u32,
     /// Bytes that it took for them.
     pub bytes: usize,
-    /// What is reserved for the rows, for as long as they are kept.
+    /// The memory reserved for the rows, for as long as they are kept.
     pub memory: AnswerMemory,
-    /// Where the next page starts; `None`: there is none.
+    /// The start of the next page; `None` means that this is the last.
     pub position: Option<Position>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// What a trace tells of the way that was taken.
+    /// Trace entries about the chosen access path.
     pub notes: Vec<String>,
 }
 
 impl Engine {
-    /// Checks a read by its level, its limits and its options. `page_rows`: rows of a page; `None`: all rows come at once.
+    /// Checks a read by its level, its limits and its options. `page_rows` is the page size; `None` means all rows at
+    /// once.
     ///
     /// # Errors
     /// It is refused.
@@ -84,7 +85,7 @@ impl Engine {
     /// Reads a page of rows into a sink. `shape` is the read's, made once for all reads of its kind.
     ///
     /// # Errors
-    /// Replicas are missing, request units are spent, or a store fails. The sink may have been given rows then.
+    /// Replicas are missing, request units are spent, or a store fails. The sink may have received rows before.
     pub async fn read(
         &self,
         request: &Request<'_>,
@@ -107,10 +108,10 @@ impl Engine {
         error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
     }
 
-    /// What a read would be charged and which way it would take; nothing is read for an answer.
+    /// The charge and the access path that a read would have. No row is read for an answer.
     ///
     /// # Errors
-    /// Its table is gone, or a store fails.
+    /// The table no longer exists, or a store fails.
     pub async fn estimate_read(
         &self,
         request: &Request<'_>,
@@ -121,10 +122,10 @@ impl Engine {
         self.estimator().read(request, read, &limits).await
     }
 
-    /// What writes would be charged, conditions left out of account.
+    /// The charge that writes would have, without their conditions.
     ///
     /// # Errors
-    /// A table is gone.
+    /// A table no longer exists.
     pub fn estimate_writes(&self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
         self.estimator().writes(request, writes)
     }
@@ -163,7 +164,7 @@ impl Engine {
         } = checked;
         let gates = self.gates();
         let page_bytes = if is_paged { self.page_bytes_max } else { 0 };
-        // At first, since what was granted is taken back when the request has been polled once.
+        // Before the first await, since the connection withdraws a grant that the first poll has not taken.
         let mut room = Room::of(request.terms.share, page_bytes);
         let is_system = system::is_local(&read.table.keyspace);
         let resume = paging.resume.as_ref();
@@ -183,10 +184,10 @@ impl Engine {
             warnings: walked,
             leaves_rest,
         } = {
-            // Ended where it lies, since it is large, and what it borrows is needed again.
+            // Consumed in place, since it is large and its borrows are needed again.
             let mut sink = Sink::new(read, shape, request, limits, room, rows);
             if is_system {
-                // Boxed: rare, and every read's future would be as large.
+                // Boxed, since it is rare and would make every read's future larger.
                 Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
             } else {
                 let partitions = request.snapshot.partitions(&read.table)?;
@@ -232,7 +233,7 @@ impl Engine {
         })
     }
 
-    /// Brings the rows of a table that the server fills itself.
+    /// Reads the rows of a table that the server fills itself.
     async fn bring_virtual(
         &self,
         request: &Request<'_>,
@@ -250,7 +251,7 @@ impl Engine {
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
-        // Drivers read the other keyspaces, which show nothing of the server, much more often.
+        // Drivers read the other keyspaces, which need nothing of the server, much more often.
         let shows_server = matches!(select.table.keyspace.as_str(), "system_views" | system::COSMOS);
         let live = if shows_server {
             self.ask_server()
@@ -283,7 +284,8 @@ impl Engine {
     }
 }
 
-/// The value of the first clustering column if the read wants rows of one only: drivers ask for one table of a keyspace at a time.
+/// The value of the first clustering column, if the read wants only its rows: drivers query one table of a keyspace at
+/// a time.
 fn first_clustering(select: &Read) -> Option<Bytes> {
     let first = select.table.clustering().first()?;
     let (start, end) = match &select.rows {
@@ -294,7 +296,7 @@ fn first_clustering(select: &Read) -> Option<Bytes> {
     let value = first.ty.decode_key(&mut start.as_slice(), first.descending).ok()?;
     let mut prefix = Vec::new();
     first.ty.encode_key(&value, first.descending, &mut prefix);
-    // The least key behind all that begin with the prefix.
+    // The lowest key above all keys with this prefix.
     let mut behind = prefix.clone();
     while behind.last() == Some(&u8::MAX) {
         behind.pop();

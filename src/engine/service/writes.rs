@@ -18,7 +18,7 @@ use crate::mutant::{self, Mutant};
 use crate::throughput::Charges;
 
 impl Engine {
-    /// Carries out a write.
+    /// Executes a write.
     ///
     /// # Errors
     /// It is refused, replicas are missing, or a store fails.
@@ -70,10 +70,11 @@ impl Engine {
         Ok(written)
     }
 
-    /// Carries out a batch of writes.
+    /// Executes a batch of writes.
     ///
     /// # Errors
-    /// It is refused, replicas are missing, or a store fails; then none of it was carried out, unless the error says that it may have been.
+    /// It is refused, replicas are missing, or a store fails. None of it was applied then, unless the error says that
+    /// it may have been.
     pub async fn batch(&self, request: &Request<'_>, batch: &Batch, charges: &mut Charges) -> Result<Written, Error> {
         let outcome = self.batch_within(request, batch, charges).await;
         outcome.map_err(|error| self.write_edge(request, batch_write(batch.kind, batch.conditional), error))
@@ -116,7 +117,7 @@ impl Engine {
                 .apply_conditionally(&routed, &write, &request.context, true, charges)
                 .await?
         } else {
-            // Cassandra measures only what goes to several partitions.
+            // Cassandra measures only batches of several partitions.
             let threshold = &self.guardrails.batch_bytes;
             let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
             let warning = self
@@ -134,7 +135,7 @@ impl Engine {
         Ok(written)
     }
 
-    /// Counts the partitions that a batch writes.
+    /// Records the number of partitions that a batch writes.
     fn note_partitions(&self, batch: &Batch) {
         let modifications = batch.modifications.iter();
         let mut partitions: Vec<(u32, &[u8])> = modifications
@@ -155,7 +156,7 @@ impl Engine {
     }
 }
 
-/// The kind of write that a single modification is.
+/// The kind of write of a single modification.
 const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
     match (is_conditional, is_counter) {
         (true, _) => WriteKind::Cas,
@@ -164,7 +165,7 @@ const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
     }
 }
 
-/// The kind of write that a batch is.
+/// The kind of write of a batch.
 const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
     match kind {
         _ if is_conditional => WriteKind::Cas,
@@ -174,7 +175,7 @@ const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
     }
 }
 
-/// What Cassandra says of a batch without a log that is scattered over the ring.
+/// Cassandra's warning about an unlogged batch that is scattered over the ring.
 fn scatter_warning(batch: &Batch, threshold: &Threshold) -> Option<String> {
     let keys = batch
         .modifications

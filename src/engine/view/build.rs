@@ -1,7 +1,7 @@
-//! Filling a materialized view behind the writers: a task for each view, in steps that are durable one by one.
+//! Filling a materialized view in the background: a task for each view, in steps that are durable one by one.
 //!
-//! The rows that are there are passed in the order of their keys, each under the lock of its logical partition. Writers keep the view
-//! themselves, so that each row has to be passed once.
+//! The build visits the existing rows in the order of their keys, each under the lock of its logical partition. Writers
+//! keep the view themselves, so each row has to be visited once.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -35,17 +35,17 @@ pub(crate) struct Build {
     catalog: Weak<Catalog>,
     view: StorageId,
     progress: Arc<Progress>,
-    /// How far it had come before.
+    /// Its progress before.
     record: Record,
 }
 
-/// What came of a step.
+/// The result of a step.
 enum Step {
     /// There are more rows.
     More,
-    /// All are passed.
+    /// All rows are visited.
     Done,
-    /// The view is gone.
+    /// The view was dropped.
     Gone,
 }
 
@@ -59,7 +59,7 @@ impl Build {
         }
     }
 
-    /// Builds behind; ends when it is done, when the view goes, or when the catalog is closed.
+    /// Builds in the background; ends when it is done, when the view is dropped, or when the catalog is closed.
     pub(crate) fn start(self, tasks: &Tasks) {
         tasks.spawn("view build", self.run(tasks.clone()));
     }
@@ -102,7 +102,7 @@ impl Build {
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
-                    // The stores are closed: the next start goes on.
+                    // The stores are closed: the next start resumes.
                     if is_closed(catalog.stores()).await {
                         return;
                     }
@@ -140,7 +140,7 @@ impl Build {
         let next = next_rows(stores, followed.base.storage_id, &self.record.last, steps).await;
         let (found, until) = next.map_err(|error| storage_read(&error))?;
         let mut found = found.concat();
-        // What a move has left in a store is read where it is now.
+        // A row that a move left in a store is read from its new store.
         found.retain(|key| until.as_ref().is_none_or(|until| key <= until));
         found.sort_unstable();
         found.dedup();
@@ -168,7 +168,8 @@ impl Build {
         Ok(if is_last { Step::Done } else { Step::More })
     }
 
-    /// Puts the view's rows of these base rows; the stores that they are in. `None`: the view is gone.
+    /// Puts the view's rows of these base rows. Returns the stores that they are in; `None` means that the view was
+    /// dropped.
     async fn put_rows(&self, catalog: &Arc<Catalog>, keys: &[Vec<u8>]) -> Result<Option<Written>, Error> {
         loop {
             let snapshot = catalog.load_full();

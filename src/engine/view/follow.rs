@@ -1,4 +1,4 @@
-//! The rows of views that follow from what is written to base tables.
+//! The view rows that follow from writes to base tables.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -17,7 +17,7 @@ use crate::partition::{Hosted, LogicalPartition, RowKey};
 use crate::schema::{StorageId, Table};
 use crate::token::Token;
 
-/// What is written to base tables, or is to be looked at.
+/// Writes to base tables, or base rows to check.
 #[derive(Default)]
 pub(crate) struct Touched(BTreeMap<(StorageId, Bytes), TouchedPartition>);
 
@@ -49,7 +49,7 @@ pub(crate) struct ViewRow {
 }
 
 impl ViewRow {
-    /// Whether no store takes a key so long: there is no such row, and can be none.
+    /// Whether the key is too long for any store: such a row cannot exist.
     pub(crate) fn is_impossible(&self) -> Result<bool, Error> {
         Ok(self.logical()?.1.is_too_long())
     }
@@ -113,7 +113,7 @@ impl Touched {
     /// When the key is damaged.
     pub(crate) fn recheck(&mut self, snapshot: &Snapshot, key: &[u8]) -> Result<(), Error> {
         let place = row_place(key).map_err(|error| storage_read(&error))?;
-        // The view may be gone by now.
+        // The view may have been dropped.
         let Some(followed) = snapshot.followed_by(place.table) else {
             return Ok(());
         };
@@ -143,8 +143,8 @@ impl Touched {
         self.0.keys().map(|(table, key)| (*table, key))
     }
 
-    /// The rows of views that follow, as the lists of a snapshot place them. Only those of one view, where one is given. The caller holds
-    /// the locks of the logical partitions, and is inside their gates.
+    /// The resulting rows of views, placed by the partition maps of a snapshot; only those of one view if it is given.
+    /// The caller holds the locks of the logical partitions, and is inside their gates.
     ///
     /// # Errors
     /// When a store fails.
@@ -266,7 +266,7 @@ impl OfPartition<'_> {
             old.sort_unstable();
             old.dedup();
             for gone in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
-                // What it hides is replaced with it, so its timestamp means nothing.
+                // The whole row is replaced, hidden cells included, so the timestamp has no effect.
                 let removed = Row {
                     deletion: Some(Deletion {
                         timestamp: 0,

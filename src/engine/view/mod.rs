@@ -1,31 +1,33 @@
 //! Materialized views: tables whose rows follow from those of another.
 //!
-//! **A write** of a base table with views takes the stripe of its logical partition and reads the rows that it changes. What they are
-//! after it is known then, and so is the one row that each view has of each ([`rows`]). The view's row is put whole in place of what is
-//! there, and where the key in the view is another than before, a deletion is put under the old one: the base row under its lock is the
-//! only truth, and nothing is merged. Both go into the base's commit where they are in one store; elsewhere the batch log makes one of
-//! them, and notes the keys of the view's rows: a replay makes those anew from the base rows, whatever was written since.
+//! **A write** of a base table with views takes the stripe of its logical partition and reads the rows that it changes.
+//! Their new versions, and so the one row that each view has of each ([`rows`]), are known then. The view's row
+//! replaces the stored one as a whole. If the key in the view changes, a deletion is put under the old one: the base
+//! row under its lock is the only truth, and no view row is merged. Both go into the base's commit if they are in one
+//! store. Otherwise the batch log makes them atomic and records the keys of the view's rows: a replay computes those
+//! again from the base rows, whatever was written since.
 //!
-//! **Who must do so** is told by the gate of the base's physical partition (`partition::gate`), which writers enter in any case: tables
-//! without views pay nothing. CREATE MATERIALIZED VIEW marks the gates, makes the view visible, and the build holds the gates once before it looks at
-//! a row: after that every writer knows the view.
+//! **Which writers** must do so, the gate of the base's physical partition reports (`partition::gate`). Writers enter
+//! it in any case, so tables without views pay nothing. CREATE MATERIALIZED VIEW marks the gates and publishes the
+//! view, and the build holds the gates once before it reads a row: after that every writer knows the view.
 //!
-//! **The build** ([`build`]) passes over the rows that are there in the order of their keys, each under its lock, in steps with a record:
-//! a kill loses at most a step.
+//! **The build** ([`build`]) visits the existing rows in the order of their keys, each under its lock, in steps with a
+//! record: a kill loses at most a step.
 //!
 //! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the base's key has rows that
 //! live as long as that cell: the row's marker has the cell's timestamp and expiry, and no other cell of it expires later.
 //! Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
 //!
-//! **Removed rows** are deletions, not absent keys, since no key goes while its partition is copied (`partition::gate`); sweeps drop them
-//! after the view's `gc_grace_seconds`.
+//! **Removed rows** are deletions, not absent keys, since no key is removed while its partition is copied
+//! (`partition::gate`); sweeps drop them after the view's `gc_grace_seconds`.
 //!
 //! ```text
 //! !view · view id u32  →  as `!index` (engine::index): how far the view is built     (Space::Catalog)
 //! ```
 //! The record stays as long as the view: versions that do not know views refuse the catalog by it.
 //!
-//! Sources: Cassandra 5.0.9 `db.view.ViewUpdateGenerator`, `db.view.View#matchesViewFilter`; materialized views asked of a node.
+//! Sources: Cassandra 5.0.9 `db.view.ViewUpdateGenerator`, `db.view.View#matchesViewFilter`; materialized views
+//! observed on a node.
 
 pub(crate) mod build;
 pub(crate) mod follow;

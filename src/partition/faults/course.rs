@@ -1,14 +1,14 @@
-//! How far a plan has come, and what becomes of each request. Pure: time and numbers of requests are handed in.
+//! Progress of a fault plan, and the decision about each request. Pure: the caller passes times and request numbers.
 
 use super::{Action, DROPPED_MS, Fault, HELD_MS_MAX, Plan, StatementKind};
 use crate::consistency::{Consistency, WriteKind};
 
-/// When something happens, by the two clocks of a plan.
+/// A moment, by the two clocks of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Since the plan came into force.
+    /// Milliseconds since the plan became active.
     pub passed_ms: u64,
-    /// Requests since then; that at hand is included, so the first is 1.
+    /// Requests since then, the current one included: the first is 1.
     pub requests: u64,
 }
 
@@ -23,74 +23,74 @@ pub struct Place<'a> {
     pub partition: u64,
 }
 
-/// A request, as far as faults choose by it.
+/// The properties of a request that faults select by.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What it reads or writes; at least one.
+    /// The parts of tables that it reads or writes; at least one.
     pub places: &'a [Place<'a>],
     /// Its kind.
     pub statement: StatementKind,
     /// Its level.
     pub consistency: Consistency,
-    /// The node that it came to, from 0.
+    /// The node that received it, from 0.
     pub node: usize,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// How long it waits first.
     pub delay_ms: u64,
-    /// Whether a physical partition is split under it.
+    /// Whether a physical partition is split during the request.
     pub splits: bool,
-    /// How it ends, if not by itself.
+    /// How it ends; `None` means normally.
     pub outcome: Option<Outcome>,
 }
 
 /// How a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not at all for so long, then as [`Outcome::Timeout`].
+    /// No answer for a time, then as [`Outcome::Timeout`].
     Drop {
         /// How long.
         held_ms: u64,
     },
     /// Overloaded.
     Throttle {
-        /// When to come again.
+        /// When to retry.
         retry_after_ms: u64,
     },
     /// Unavailable.
     Unavailable,
     /// ReadFailure or WriteFailure.
     Fail,
-    /// A timeout, and nothing was done.
+    /// A timeout; the request was not executed.
     Timeout(Counts),
-    /// A timeout, and it was done.
+    /// A timeout; the request was executed.
     TimeoutAfter(Counts),
 }
 
-/// What a timeout tells.
+/// The counts that a timeout reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Replicas that answered; `None`: one fewer than were needed.
+    /// Replicas that answered; `None` means one fewer than required.
     pub received: Option<u32>,
-    /// Whether the one asked for data did.
+    /// Whether the replica queried for data answered.
     pub data_present: bool,
-    /// Another kind of write than it was.
+    /// Another kind of write to report; `None` means the real one.
     pub write_kind: Option<WriteKind>,
 }
 
-/// How far a fault has come.
+/// The progress of a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests that matched while it held.
+    /// Requests that matched while it was in effect.
     pub matched: u64,
     /// Of those, hit.
     pub hit: u64,
 }
 
-/// A plan and how far it has come.
+/// A plan and its progress.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     plan: Plan,
@@ -116,13 +116,13 @@ impl Course {
         self.plan.faults.iter().zip(self.progress.iter().copied())
     }
 
-    /// The faults of nodes and replicas that hold at a moment.
+    /// The faults of nodes and replicas in effect at a moment.
     pub fn standing(&self, now: Moment) -> impl Iterator<Item = &Fault> {
         let faults = self.plan.faults.iter();
         faults.filter(move |fault| fault.action.is_standing() && fault.holds(now))
     }
 
-    /// What becomes of a request.
+    /// Decides about a request.
     pub fn decide(&mut self, subject: &Subject<'_>, now: Moment) -> Decision {
         let mut decision = Decision::default();
         let faults = self.plan.faults.iter().zip(&mut self.progress);
@@ -176,7 +176,7 @@ impl Course {
     }
 }
 
-/// A number from 0 to below 1 that follows from the seed, the fault, the match and what it is for.
+/// A number from 0 to below 1, determined by the seed, the fault, the match and the purpose.
 fn draw(seed: u64, fault: usize, matched: u64, purpose: u64) -> f64 {
     // Steps of SplitMix64 (Steele, Lea, Flood 2014), each number mixed into the state of the one before.
     let mut state = seed;
@@ -191,7 +191,7 @@ fn draw(seed: u64, fault: usize, matched: u64, purpose: u64) -> f64 {
     upper / 9_007_199_254_740_992.0
 }
 
-/// A share of a number of milliseconds.
+/// A part of a number of milliseconds.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

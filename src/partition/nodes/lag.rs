@@ -13,12 +13,12 @@ use crate::storage::Snapshot;
 /// Moments kept for replicas that lag, for each store.
 pub const KEPT_MAX: usize = 256;
 
-/// How far a replica may be behind: it misses nothing that is older than both.
+/// How far a replica may lag: it misses no commit that is older than both bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lag {
-    /// Milliseconds since a commit was acknowledged; `None`: any.
+    /// Milliseconds since a commit was acknowledged; `None` means no bound.
     pub ms_max: Option<u64>,
-    /// Commits; `None`: any number.
+    /// Number of commits; `None` means no bound.
     pub commits_max: Option<u64>,
 }
 
@@ -26,13 +26,13 @@ pub struct Lag {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) store: StoreId,
-    /// When each was there first, and what was there; the oldest first.
+    /// The first time of each snapshot, and the snapshot; the oldest first.
     pub(super) moments: VecDeque<(Duration, Snapshot)>,
 }
 
 impl Nodes {
-    /// How far the replica is behind that answers a read at ONE: that of the node that was asked, if it is alive, else the first
-    /// live one. Where there is one node, the live ones take turns.
+    /// The lag of the replica that answers a read at ONE: that of the node which received the request, if it is alive,
+    /// else the first live one. With one node, the live replicas take turns.
     #[must_use]
     pub fn lag_at_one(&self, place: &Place<'_>, node: usize, request: u64) -> Option<Lag> {
         if !self.lagging.load(Ordering::Relaxed) {
@@ -48,13 +48,13 @@ impl Nodes {
         live.get(turn)?.lag
     }
 
-    /// Whether some replica may lag, so that commits are to be noted.
+    /// Whether some replica may lag, so that commits must be recorded.
     #[must_use]
     pub fn keeps_moments(&self) -> bool {
         self.lagging.load(Ordering::Relaxed)
     }
 
-    /// Remembers a commit, before it is acknowledged: what was there before it began, and what is there now.
+    /// Records a commit before it is acknowledged: the snapshots before and after it.
     pub fn note_commit(&self, store: StoreId, before: Snapshot, after: Snapshot) {
         let mut state = self.locked();
         // The plan may have changed since.
@@ -71,7 +71,8 @@ impl Nodes {
             state.kept.len() - 1
         });
         if let Some(kept) = state.kept.get_mut(place) {
-            // Commits side by side may be noted in another order than they were made; later ones show all of the earlier.
+            // Concurrent commits may be recorded in another order than they were made; later ones see all of the
+            // earlier.
             if kept.moments.back().is_none_or(|(_, last)| last.seq() <= after.seq()) {
                 kept.moments.push_back((now, after));
             } else if let Some((_, last)) = kept.moments.back().cloned() {
@@ -83,7 +84,7 @@ impl Nodes {
         }
     }
 
-    /// The oldest moment kept of a store that a replica with such a lag may show; `None`: now.
+    /// The oldest kept moment of a store that a replica with such a lag may show; `None` means now.
     #[must_use]
     pub fn snapshot_override(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
         let state = self.locked();
@@ -92,7 +93,7 @@ impl Nodes {
         let count = kept.moments.len();
         let oldest = |place: &usize| {
             let behind = (count - 1 - place) as u64;
-            // What this moment misses was noted with the next one or later.
+            // Commits that this moment misses were recorded with the next moment or later.
             let next = kept.moments.get(place + 1);
             let is_young = |(noted, _): &(Duration, Snapshot)| {
                 let limit = lag.ms_max.map(Duration::from_millis);
@@ -101,7 +102,7 @@ impl Nodes {
             next.is_none_or(is_young) && lag.commits_max.is_none_or(|most| behind <= most)
         };
         let place = (0..count).find(oldest)?;
-        // The newest is left out: it may be older than what was committed while no lag was in the plan.
+        // The newest is excluded: it may be older than commits made while the plan had no lag.
         (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| view::Moment(at.clone())))?
     }
 }

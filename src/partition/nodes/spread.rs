@@ -1,10 +1,10 @@
-//! Which node has which replica, and which tokens. Pure.
+//! Assignment of replicas and tokens to nodes. Pure.
 
 use crate::partition::faults::Place;
 use crate::partition::replicas::{REPLICAS, ReplicaSet};
 
-/// The tokens of a node, from 0, of `count`: the ends of every `count`th of four times as many equal parts of the ring, so that the first
-/// writers of a table of so many equal partitions own their tokens.
+/// The tokens of a node, from 0, of `count`: the ends of every `count`th of four times as many equal parts of the ring.
+/// So the first writers of a table with that many equal partitions own their tokens.
 #[must_use]
 pub fn tokens(node: usize, count: usize) -> Vec<i64> {
     let parts = 4 * count as u128;
@@ -18,7 +18,7 @@ pub fn tokens(node: usize, count: usize) -> Vec<i64> {
         .collect()
 }
 
-/// Over how many nodes sets of how many replicas are spread.
+/// The numbers of nodes and of replicas in a set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     pub(super) nodes: usize,
@@ -26,7 +26,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of a server of so many nodes: on one, four are virtual and have no address.
+    /// The spread on a server of `count` nodes: on one, four virtual nodes without addresses.
     pub(super) fn of(count: usize) -> Self {
         let most = REPLICAS as usize;
         let nodes = if count == 1 { most } else { count };
