@@ -254,6 +254,8 @@ impl Alteration<'_> {
         let Some((at, column)) = self.table.column(name) else {
             return if if_exists {
                 Ok(())
+            } else if self.table.is_static_compact() && self.table.hidden_names().0 == name {
+                Err(AlterTableRefusal::DropOfKey(name.to_owned()).into())
             } else {
                 Err(AlterTableRefusal::ColumnMissing {
                     column: name.to_owned(),
@@ -272,6 +274,10 @@ impl Alteration<'_> {
                 user_type: user.name.clone(),
             }
             .into());
+        }
+        if self.table.compact_value().is_some() {
+            // Cassandra fails with an assertion.
+            return Err(AlterTableRefusal::DropOfCompact(name.to_owned()).into());
         }
         let indexes = self.dependent_indexes(name);
         if !indexes.is_empty() {
@@ -385,14 +391,39 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// Differs: Cassandra then shows the columns that it had hidden in such a table; we have none, and only tables of which it
-    /// would show none are let through.
+    /// The columns that such a table hides come to light. Its rows stay as they are stored: those of a table without clustering columns
+    /// are static rows already.
+    ///
+    /// Differs: the hidden value of a table of keys alone is null in rows that are there, where Cassandra has a value of no bytes.
     fn drop_compact_storage(&mut self) -> Result<(), DdlError> {
         if !self.table.compact_storage {
             return Err(AlterTableRefusal::NotCompact.into());
         }
-        if self.table.clustering_count == 0 || self.table.others().is_empty() {
-            return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
+        let (clustering, value) = self.table.hidden_names();
+        let hidden = |name: String, ty: Native, kind: ColumnKind| Column {
+            id: 0,
+            name,
+            ty: CqlType::Native(ty),
+            kind,
+            position: 0,
+            descending: false,
+            mask: None,
+        };
+        if self.table.is_static_compact() {
+            // Older programs kept its columns as regular ones, in rows that this would lose.
+            if !self.table.others().is_empty() && !self.table.has_static() {
+                return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
+            }
+            let ty = if self.table.is_counter {
+                Native::Counter
+            } else {
+                Native::Blob
+            };
+            add_column(&mut self.table, hidden(clustering, Native::Text, ColumnKind::Clustering));
+            self.table.clustering_count = 1;
+            add_column(&mut self.table, hidden(value, ty, ColumnKind::Regular));
+        } else if self.table.others().is_empty() {
+            add_column(&mut self.table, hidden(value, Native::Empty, ColumnKind::Regular));
         }
         self.table.compact_storage = false;
         Ok(())

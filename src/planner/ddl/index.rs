@@ -222,6 +222,9 @@ fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Re
     if table.compact_storage && matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
         return Err(IndexRefusal::KeyOfCompact.into());
     }
+    if table.compact_value().is_some_and(|value| value.name == *name) {
+        return Err(IndexRefusal::ValueOfCompact.into());
+    }
     // Differs: Cassandra refuses the index of a whole partition key, for which Cosmos's applications ask. It finds nothing that the
     // key does not, so nothing is kept for it.
     if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 && is_sasi {

@@ -337,13 +337,15 @@ fn columns(
     descending: &BTreeSet<&str>,
 ) -> Vec<Column> {
     let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
+    // As in Cassandra: rows of such a table are there by their values, and are what its partitions' static rows are.
+    let is_static_compact = statement.options.compact_storage && key.clustering.is_empty();
     let column = |written: &ast::ColumnDefinition| {
         let name = written.name.as_str();
         let (kind, position) = if let Some(position) = place(&key.partition, name) {
             (ColumnKind::PartitionKey, position)
         } else if let Some(position) = place(&key.clustering, name) {
             (ColumnKind::Clustering, position)
-        } else if written.is_static {
+        } else if written.is_static || is_static_compact {
             (ColumnKind::Static, 0)
         } else {
             (ColumnKind::Regular, 0)

@@ -67,6 +67,9 @@ pub enum IndexRefusal {
     /// A column of the primary key of a table WITH COMPACT STORAGE.
     #[error("Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables")]
     KeyOfCompact,
+    /// The column of values of a table WITH COMPACT STORAGE and clustering columns.
+    #[error("Secondary indexes are not supported on compact value column of COMPACT STORAGE tables")]
+    ValueOfCompact,
     /// The only column of the partition key.
     #[error("Cannot create secondary index on the only partition key column {0}")]
     OnlyKeyColumn(String),
@@ -148,6 +151,7 @@ impl IndexRefusal {
             | Self::ColumnCharacters(_)
             | Self::Durations(_)
             | Self::KeyOfCompact
+            | Self::ValueOfCompact
             | Self::OnlyKeyColumn(_)
             | Self::FrozenCollection { .. }
             | Self::FullOfOther
