@@ -10,6 +10,7 @@ mod audit_settings;
 mod bucket_settings;
 mod setting;
 mod settings;
+mod shape_settings;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};

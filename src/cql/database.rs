@@ -17,6 +17,7 @@ use super::rows::{FrameRows, put_cell};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
+use crate::engine::read::sink::Shape;
 use crate::engine::{self, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
@@ -326,6 +327,7 @@ impl Database {
             keyspace: asked.keyspace.as_deref(),
             schema: asked.request.schema(),
             data_center: &self.engine.node().data_center,
+            masks_columns: self.engine.guardrails.switches.data_masking,
         }))
     }
 
@@ -347,15 +349,27 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        self.permitted(asked, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
+        let mut is_masked = false;
+        self.permitted(asked, |permitted| {
+            is_masked = permitted.is_some_and(|permitted| permitted.masks(&planned.planned.plan));
+            gates::permissions(permitted, &planned.planned.plan)
+        })?;
         let engine = &self.engine;
         let request = &asked.request;
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
-                let read = plan.bind(values, request.context())?;
+                let (read, shape) = if is_masked {
+                    let read = plan.bind_masked(values, request.context())?;
+                    let shape = planned.masked_shape(&read);
+                    (read, shape)
+                } else {
+                    let read = plan.bind(values, request.context())?;
+                    let shape = planned.shape(&read);
+                    (read, shape)
+                };
                 gates::sorted_whole(params, plan, &read)?;
-                let mut answer = self.select(asked, planned, &read, values, charges).await?;
+                let mut answer = self.select(asked, planned, (&read, shape), values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
@@ -402,7 +416,7 @@ impl Database {
         &self,
         asked: &RequestScope<'_>,
         planned: &PlannedAt,
-        read: &Read,
+        (read, shape): (&Read, &Shape),
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
@@ -421,7 +435,6 @@ impl Database {
             resume,
             content_bytes_ahead: planned.content_bytes_ahead(),
         };
-        let shape = planned.shape(read);
         let mut rows = FrameRows::default();
         let page = self
             .engine
@@ -463,6 +476,7 @@ impl Database {
         let intent = DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
             session_keyspace: asked.keyspace.clone(),
+            masks_columns: self.engine.guardrails.switches.data_masking,
         };
         let outcome = self.engine.change_schema(&mut asked.request, intent, charges).await?;
         if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {

@@ -269,7 +269,11 @@ fn drops(table: &Table, name: &str, text: &mut String) {
             dropped.dropped_micros
         );
         if let Some((_, again)) = table.column(&dropped.column.name) {
-            let _ = write!(text, "\nALTER TABLE {name} ADD {};", column_text(table, again, &again.ty));
+            let _ = write!(
+                text,
+                "\nALTER TABLE {name} ADD {};",
+                column_text(table, again, &again.ty)
+            );
         }
     }
 }

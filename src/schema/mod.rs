@@ -257,8 +257,14 @@ pub struct Column {
     pub position: usize,
     /// Clustering columns: sorted from high to low.
     pub descending: bool,
-    /// Dynamic data mask: function name and literal texts of its arguments.
+    /// Dynamic data mask: the function's name with its keyspace, and its arguments after the column as CQL literals.
     pub mask: Option<(String, Vec<String>)>,
+}
+
+/// A masking function of the system's keyspace, as [`Column::mask`] has it.
+#[must_use]
+pub fn mask_of(function: &str) -> String {
+    format!("system.{function}")
 }
 
 /// A column that was dropped: what was written before `dropped_micros` is no longer there.
@@ -339,6 +345,12 @@ impl Table {
     pub fn storage_ids(&self) -> impl Iterator<Item = StorageId> {
         let indexes = self.indexes.values().map(|index| index.storage_id);
         std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
+    }
+
+    /// Whether some column has a mask.
+    #[must_use]
+    pub fn is_masked(&self) -> bool {
+        self.columns.iter().any(|column| column.mask.is_some())
     }
 
     /// It has COMPACT STORAGE and no clustering columns. Cassandra keeps the columns of such a table as static ones, and hides a

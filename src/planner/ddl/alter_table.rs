@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, Term};
+use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
 use super::table::{add_column, check_name, sort_columns};
-use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, options};
+use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
 use crate::schema::names::statement_order;
-use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, View, typename};
 use crate::types::{CqlType, Native};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutcome, DdlError> {
@@ -59,6 +59,8 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         keyspace: Keyspace::clone(keyspace),
         table: Table::clone(table),
         now_micros: ddl.context.now_micros,
+        schema: ddl.schema,
+        masks_columns: ddl.context.masks_columns,
     };
     let before = alteration.table.options.clone();
     alteration.act(&statement.action)?;
@@ -89,6 +91,8 @@ struct Alteration<'a> {
     keyspace: Keyspace,
     table: Table,
     now_micros: i64,
+    schema: &'a Schema,
+    masks_columns: bool,
 }
 
 impl Alteration<'_> {
@@ -156,6 +160,9 @@ impl Alteration<'_> {
             ColumnKind::Regular
         };
         self.check_dropped(name, &ty, kind)?;
+        // Cassandra takes a mask here even where masking is off.
+        let mask = written.mask.as_ref();
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
         let column = Column {
             id: 0,
             name: name.to_owned(),
@@ -163,7 +170,7 @@ impl Alteration<'_> {
             kind,
             position: 0,
             descending: false,
-            mask: written.mask.as_ref().map(mask_text),
+            mask: mask.transpose()?,
         };
         add_column(&mut self.table, column.clone());
         if kind == ColumnKind::Regular {
@@ -373,20 +380,31 @@ impl Alteration<'_> {
     }
 
     fn mask(&mut self, name: &str, if_exists: bool, mask: Option<&Mask>) -> Result<(), DdlError> {
-        if mask.is_some() {
+        if mask.is_some() && !self.masks_columns {
             return Err(TableRefusal::Mask.into());
         }
-        match self.table.columns.iter_mut().find(|column| column.name == name) {
-            Some(column) if column.mask.is_some() => Arc::make_mut(column).mask = None,
-            Some(_) => {}
-            None if if_exists => {}
-            None => {
-                return Err(AlterTableRefusal::MaskOfMissing {
-                    column: name.to_owned(),
-                    table: self.table.name.clone(),
-                }
-                .into());
+        let Some((_, column)) = self.table.column(name) else {
+            if if_exists {
+                return Ok(());
             }
+            return Err(AlterTableRefusal::MaskOfMissing {
+                column: name.to_owned(),
+                table: self.table.name.clone(),
+            }
+            .into());
+        };
+        let ty = column.ty.clone();
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.transpose()?;
+        let set = |table: &mut Table| {
+            let found = table.columns.iter_mut().find(|column| column.name == name);
+            if let Some(column) = found.filter(|column| column.mask != mask) {
+                Arc::make_mut(column).mask.clone_from(&mask);
+            }
+        };
+        set(&mut self.table);
+        for view in self.views() {
+            self.change_view(&view, set);
         }
         Ok(())
     }
@@ -419,7 +437,10 @@ impl Alteration<'_> {
             } else {
                 Native::Blob
             };
-            add_column(&mut self.table, hidden(clustering, Native::Text, ColumnKind::Clustering));
+            add_column(
+                &mut self.table,
+                hidden(clustering, Native::Text, ColumnKind::Clustering),
+            );
             self.table.clustering_count = 1;
             add_column(&mut self.table, hidden(value, ty, ColumnKind::Regular));
         } else if self.table.others().is_empty() {
@@ -444,17 +465,6 @@ impl Alteration<'_> {
         self.table.options = given.validate()?;
         Ok(())
     }
-}
-
-/// `keyspace.function` and the texts of its arguments.
-fn mask_text(mask: &Mask) -> (String, Vec<String>) {
-    let keyspace = mask
-        .function
-        .keyspace
-        .as_ref()
-        .map_or("system", |keyspace| keyspace.as_str());
-    let arguments = mask.arguments.iter().map(Term::to_string).collect();
-    (format!("{keyspace}.{}", mask.function.name.as_str()), arguments)
 }
 
 /// Whether cells of the one type can be read as the other: Cassandra's `isSerializationCompatibleWith`.

@@ -77,6 +77,8 @@ fn add_hidden(table: &Table, all: &mut BTreeMap<String, Column>) {
         let values = hidden(&value_name, value, ColumnKind::Regular);
         all.insert(value_name, values);
     } else if table.others().is_empty() {
-        all.insert("value".to_owned(), hidden("value", Native::Empty, ColumnKind::Regular));
+        let (_, value_name) = table.hidden_names();
+        let values = hidden(&value_name, Native::Empty, ColumnKind::Regular);
+        all.insert(value_name, values);
     }
 }

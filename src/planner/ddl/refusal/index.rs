@@ -113,6 +113,9 @@ pub enum IndexRefusal {
         /// The index.
         index: String,
     },
+    /// A trigger on a table of this keyspace of the system.
+    #[error("System keyspace '{0}' is not user-modifiable")]
+    TriggerOnSystem(String),
     /// A trigger on a materialized view.
     #[error("Cannot CREATE TRIGGER for a materialized view")]
     TriggerOnView,
@@ -160,6 +163,7 @@ impl IndexRefusal {
             | Self::MultiCellUserType(_)
             | Self::Missing { .. }
             | Self::TriggerOnView
+            | Self::TriggerOnSystem(_)
             | Self::TriggerExists(_)
             | Self::TriggerClass(_)
             | Self::TriggerMissing { .. } => Code::Invalid,
