@@ -373,7 +373,7 @@ impl Table {
     /// their values, if they have columns of them.
     #[must_use]
     pub fn has_markers(&self) -> bool {
-        !self.is_counter && !(self.compact_storage && !self.others().is_empty())
+        !self.is_counter && (!self.compact_storage || self.others().is_empty())
     }
 
     /// The clustering column and the column of values that Cassandra hides in a table with COMPACT STORAGE and no clustering columns,

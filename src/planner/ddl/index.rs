@@ -340,11 +340,7 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
     }
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(table) = keyspace.table_or_view(table_name) else {
-        return Err(NameRefusal::TableMissing {
-            keyspace: keyspace_name.to_owned(),
-            table: table_name.to_owned(),
-        }
-        .into());
+        return Err(IndexRefusal::TriggerTable(table_name.to_owned()).into());
     };
     if keyspace.views.contains_key(table_name) {
         return Err(IndexRefusal::TriggerOnView.into());

@@ -91,9 +91,9 @@ fn is_constant(term: &Term) -> bool {
         Term::Literal(_) => true,
         Term::List(of) | Term::Set(of) | Term::Tuple(of) => all(of),
         Term::Map(entries) => entries
-        Term::Udt(fields) => fields.iter().all(|(_, value)| is_constant(value)),
             .iter()
             .all(|(key, value)| is_constant(key) && is_constant(value)),
+        Term::Udt(fields) => fields.iter().all(|(_, value)| is_constant(value)),
         Term::TypeHint { term, .. } => is_constant(term),
         _ => false,
     }

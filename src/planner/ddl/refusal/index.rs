@@ -113,6 +113,9 @@ pub enum IndexRefusal {
         /// The index.
         index: String,
     },
+    /// A trigger on this table, which is not there.
+    #[error("Table '{0}' doesn't exist")]
+    TriggerTable(String),
     /// A trigger on a table of this keyspace of the system.
     #[error("System keyspace '{0}' is not user-modifiable")]
     TriggerOnSystem(String),
@@ -164,6 +167,7 @@ impl IndexRefusal {
             | Self::Missing { .. }
             | Self::TriggerOnView
             | Self::TriggerOnSystem(_)
+            | Self::TriggerTable(_)
             | Self::TriggerExists(_)
             | Self::TriggerClass(_)
             | Self::TriggerMissing { .. } => Code::Invalid,
