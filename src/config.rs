@@ -11,6 +11,7 @@ mod audit_settings;
 mod bucket_settings;
 mod setting;
 mod settings;
+mod shape_settings;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};

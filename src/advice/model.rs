@@ -322,6 +322,7 @@ impl Reader {
             storage_id: 1_000 + self.number * 64,
             data_centers: vec![("datacenter1".to_owned(), 1)],
             profile: self.rules.profile,
+            masks_columns: true,
         };
         let outcome =
             ddl::apply(statement, Some(&self.keyspace), &self.schema, &context).map_err(|error| error.to_string())?;

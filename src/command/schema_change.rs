@@ -43,6 +43,8 @@ pub struct SchemaContext {
     pub data_centers: Vec<(String, usize)>,
     /// The compatibility profile.
     pub profile: Profile,
+    /// Columns may be given masks.
+    pub masks_columns: bool,
 }
 
 /// The kind of a change.

@@ -180,6 +180,8 @@ pub(super) fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
             simple_strategy: values.parsed("simplestrategy-enabled")?,
             uncompressed_tables: values.parsed("uncompressed-tables-enabled")?,
             compact_tables: values.parsed("compact-tables-enabled")?,
+            drop_compact_storage: values.parsed("drop-compact-storage-enabled")?,
+            data_masking: values.parsed("dynamic-data-masking-enabled")?,
             vector_type: values.parsed("vector-type-enabled")?,
             read_before_write_list_operations: values.parsed("read-before-write-list-operations-enabled")?,
             zero_ttl_on_twcs: values.parsed("zero-ttl-on-twcs-enabled")?,

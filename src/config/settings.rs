@@ -3,6 +3,7 @@
 use super::audit_settings as audit;
 use super::bucket_settings as bucket;
 use super::setting::{Setting, setting, switch};
+use super::shape_settings as shape;
 
 /// Settings whose values are never shown.
 pub const SECRETS: &[&str] = &["account-key", "admin-token"];
@@ -634,7 +635,9 @@ pub const SETTINGS: &[Setting] = &[
         Some("true"),
         "Allow tables without compression",
     ),
-    setting("compact-tables-enabled", "BOOL", Some("true"), "Allow COMPACT STORAGE"),
+    shape::COMPACT,
+    shape::DROP_COMPACT,
+    shape::MASKING,
     setting("vector-type-enabled", "BOOL", Some("true"), "Allow columns of vectors"),
     setting(
         "read-before-write-list-operations-enabled",

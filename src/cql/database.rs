@@ -17,6 +17,7 @@ use super::rows::{FrameRows, put_cell};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
+use crate::engine::read::sink::Shape;
 use crate::engine::{self, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
@@ -327,6 +328,7 @@ impl Database {
             keyspace: scope.keyspace.as_deref(),
             schema: scope.request.schema(),
             data_center: &self.engine.node().data_center,
+            masks_columns: self.engine.guardrails.switches.data_masking,
         }))
     }
 
@@ -348,15 +350,27 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        self.permitted(scope, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
+        let mut is_masked = false;
+        self.permitted(scope, |permitted| {
+            is_masked = permitted.is_some_and(|permitted| permitted.masks(&planned.planned.plan));
+            gates::permissions(permitted, &planned.planned.plan)
+        })?;
         let engine = &self.engine;
         let request = &scope.request;
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
-                let read = plan.bind(values, request.context())?;
+                let (read, shape) = if is_masked {
+                    let read = plan.bind_masked(values, request.context())?;
+                    let shape = planned.masked_shape(&read);
+                    (read, shape)
+                } else {
+                    let read = plan.bind(values, request.context())?;
+                    let shape = planned.shape(&read);
+                    (read, shape)
+                };
                 gates::sorted_whole(params, plan, &read)?;
-                let mut answer = self.select(scope, planned, &read, values, charges).await?;
+                let mut answer = self.select(scope, planned, (&read, shape), values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
@@ -403,7 +417,7 @@ impl Database {
         &self,
         scope: &RequestScope<'_>,
         planned: &PlannedAt,
-        read: &Read,
+        (read, shape): (&Read, &Shape),
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
@@ -422,7 +436,6 @@ impl Database {
             resume,
             content_bytes_ahead: planned.content_bytes_ahead(),
         };
-        let shape = planned.shape(read);
         let mut rows = FrameRows::default();
         let page = self
             .engine
@@ -464,6 +477,7 @@ impl Database {
         let intent = DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
             session_keyspace: scope.keyspace.clone(),
+            masks_columns: self.engine.guardrails.switches.data_masking,
         };
         let outcome = self.engine.change_schema(&mut scope.request, intent, charges).await?;
         if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {

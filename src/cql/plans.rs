@@ -39,6 +39,7 @@ pub(crate) struct PlannedAt {
     pub(crate) schema_version: Uuid,
     fully_qualified: bool,
     shape: OnceLock<Shape>,
+    masked_shape: OnceLock<Shape>,
     subject: OnceLock<Arc<Subject>>,
     /// Bytes of rows in the last answer.
     content_bytes: AtomicUsize,
@@ -74,6 +75,7 @@ impl PlannedAt {
             fully_qualified: is_fully_qualified(&statement),
             planned,
             shape: OnceLock::new(),
+            masked_shape: OnceLock::new(),
             subject: OnceLock::new(),
             content_bytes: AtomicUsize::new(128),
         })
@@ -103,6 +105,11 @@ impl PlannedAt {
     /// The parts of a SELECT that do not depend on its values.
     pub(crate) fn shape(&self, select: &Read) -> &Shape {
         self.shape.get_or_init(|| Shape::of(select))
+    }
+
+    /// The same of a SELECT for a client who sees masks.
+    pub(crate) fn masked_shape(&self, select: &Read) -> &Shape {
+        self.masked_shape.get_or_init(|| Shape::of(select))
     }
 }
 

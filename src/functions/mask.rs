@@ -23,6 +23,12 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }))
 }
 
+/// Whether a function masks, so that a column may have it as its mask.
+#[must_use]
+pub fn is_mask(function: &Function) -> bool {
+    find(function.name()).is_some()
+}
+
 fn signature(name: &str, parameters: &str) -> String {
     format!("{KEYSPACE}.{name}({parameters})")
 }

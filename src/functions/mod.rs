@@ -38,6 +38,7 @@ pub use aggregate::Accumulator;
 pub use argument::{Argument, fit};
 pub use context::{Context, Timeuuids};
 pub use error::{Error, Failed};
+pub use mask::is_mask;
 pub use problem::{Failure, OperationFailure, Unfit};
 pub use resolve::{is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
 pub use similarity::{Similarity, floats};

@@ -39,6 +39,10 @@ pub struct Switches {
     pub uncompressed_tables: bool,
     /// COMPACT STORAGE.
     pub compact_tables: bool,
+    /// DROP COMPACT STORAGE. Off in Cassandra.
+    pub drop_compact_storage: bool,
+    /// MASKED WITH; where it is off, masks that columns have hide nothing. Off in Cassandra.
+    pub data_masking: bool,
     /// Columns of vectors.
     pub vector_type: bool,
     /// Writes to lists that require a read.
@@ -51,7 +55,7 @@ pub struct Switches {
 }
 
 impl Default for Switches {
-    /// Everything is allowed.
+    /// Allows everything that Cassandra does not have off by default.
     fn default() -> Self {
         Self {
             allow_filtering: true,
@@ -65,6 +69,8 @@ impl Default for Switches {
             simple_strategy: true,
             uncompressed_tables: true,
             compact_tables: true,
+            drop_compact_storage: false,
+            data_masking: false,
             vector_type: true,
             read_before_write_list_operations: true,
             zero_ttl_on_twcs: true,

@@ -232,7 +232,7 @@ fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<
 }
 
 /// A term as an argument.
-fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argument<'a> {
+pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argument<'a> {
     let text = TermText(term).to_string();
     match term {
         Term::BindMarker { .. } => Argument::marker(text),

@@ -138,6 +138,13 @@ impl ModifyPlan {
         } else if let WriteTarget::Ranges(ranges) = &target {
             count_product(partition_keys.len(), ranges.len())?;
         }
+        // Cassandra prepares it all the same.
+        if self.kind == WriteVerb::Insert
+            && self.operations.is_empty()
+            && let Some(value) = table.compact_value()
+        {
+            return Err(ModifyRefusal::MandatoryInCompact(value.name.clone()).into());
+        }
         let mut operations = Vec::with_capacity(self.operations.len());
         for (column, operation) in &self.operations {
             if let Some(bound) = operation.bind(binding)? {
@@ -268,6 +275,11 @@ pub(crate) fn insert(
             document,
             default_unset,
         } => {
+            if table.is_static_compact() {
+                // Cassandra asks the document for all columns, the one that such a table hides with them.
+                let (hidden, _) = table.hidden_names();
+                column(table, &hidden)?;
+            }
             json = Some(super::json::JsonPlan::new(typer, document, *default_unset)?);
             for (index, column) in table.columns.iter().enumerate() {
                 match column.kind {
@@ -386,7 +398,9 @@ pub(crate) fn delete(
         .iter()
         .map(|restriction| restriction.columns.len())
         .sum();
-    let all_equal = restricted == table.clustering_count && !restrictions.clustering.iter().any(Restriction::is_slice);
+    let all_equal = restricted == table.clustering_count
+        && !table.is_static_compact()
+        && !restrictions.clustering.iter().any(Restriction::is_slice);
     if conditional && !all_equal {
         let regular = |index: &usize| kind_of(table, *index) == ColumnKind::Regular;
         if operations.is_empty() || operations.iter().any(|(index, _)| regular(index)) {

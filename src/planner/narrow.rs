@@ -434,7 +434,8 @@ impl RowsPlan {
     /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named, or a lower
     /// bound is not below the upper one; not where nothing can be beyond a single one (`c < ''`) or between two (`c > 1 AND c < 2`).
     pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(Clustering, bool), Error> {
-        if self.parts.is_empty() && !self.full {
+        // Partitions of a table that hides its clustering column are their static rows.
+        if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
         }
         let (prefixes, slice) = self.prefixes(table, binding)?;

@@ -15,7 +15,7 @@ use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
 use super::rank::Stage;
 use super::refusal::SelectRefusal;
-use super::restriction::{Kind, Restrictions, Test, column};
+use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::value;
@@ -32,6 +32,10 @@ pub struct SelectPlan {
     /// The table.
     pub table: Arc<Table>,
     selection: SelectionPlan,
+    /// The selection with masks in place of the columns that have some; `None`: no such column is selected.
+    masked: Option<SelectionPlan>,
+    /// Names of the columns with masks that the WHERE clause restricts, sorted.
+    masked_restricted: Vec<String>,
     partitions: PartitionPlan,
     rows: RowsPlan,
     filters: Vec<FilterPlan>,
@@ -85,6 +89,18 @@ impl SelectPlan {
         !self.sort.is_empty()
     }
 
+    /// Names of the columns with masks that the WHERE clause restricts, sorted.
+    #[must_use]
+    pub fn masked_restricted(&self) -> &[String] {
+        &self.masked_restricted
+    }
+
+    /// Whether columns with masks are selected.
+    #[must_use]
+    pub const fn selects_masked(&self) -> bool {
+        self.masked.is_some()
+    }
+
     /// What Cassandra warns of when the statement runs.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
@@ -101,6 +117,19 @@ impl SelectPlan {
     ///
     /// Values that are none of their types, null or unset where neither may be, keys too long, limits that are not positive.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
+        self.bind_selection(&self.selection, values, context)
+    }
+
+    /// The same for a client who sees masks in place of the columns that have some.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SelectPlan::bind`].
+    pub fn bind_masked(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
+        self.bind_selection(self.masked.as_ref().unwrap_or(&self.selection), values, context)
+    }
+
+    fn bind_selection(&self, selection: &SelectionPlan, values: &[Value], context: &Context) -> Result<Read, Error> {
         let table = &self.table;
         let binding = &Binding {
             values,
@@ -109,7 +138,7 @@ impl SelectPlan {
         };
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
-        let selection: Arc<Selection> = self.selection.bind(binding)?;
+        let selection: Arc<Selection> = selection.bind(binding)?;
         // Like Cassandra we look at what filters first.
         let mut filters = self
             .filters
@@ -303,8 +332,11 @@ pub(crate) fn select(
     if let Some(groups) = &group_by {
         selection.need(groups.columns().into_iter());
     }
+    let masked = selection::masked(typer.schema, table, &selection)?;
     Ok(SelectPlan {
         table: Arc::clone(table),
+        masked,
+        masked_restricted: masked_restricted(table, &restrictions),
         selection,
         partitions,
         rows,
@@ -320,6 +352,27 @@ pub(crate) fn select(
         per_partition_limit,
         aggregate_warning,
     })
+}
+
+/// Names of the columns with masks that are restricted, sorted.
+fn masked_restricted(table: &Table, restrictions: &Restrictions) -> Vec<String> {
+    if !table.is_masked() {
+        return Vec::new();
+    }
+    let of = |list: &[Restriction]| -> Vec<usize> {
+        let places = list.iter().flat_map(|restriction| restriction.columns.iter().copied());
+        places.collect()
+    };
+    let mut places = of(&restrictions.partition);
+    places.extend(of(&restrictions.clustering));
+    places.extend(of(&restrictions.others));
+    if restrictions.token.is_some() {
+        places.extend(0..table.partition_key_count);
+    }
+    let columns = places.into_iter().filter_map(|place| table.columns.get(place));
+    let masked = columns.filter(|column| column.mask.is_some());
+    let names: std::collections::BTreeSet<String> = masked.map(|column| column.name.clone()).collect();
+    names.into_iter().collect()
 }
 
 /// How many selectors Cassandra prepares to see whether only static columns are selected: it looks for a static column first, and having

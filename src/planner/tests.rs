@@ -65,6 +65,7 @@ impl World {
                     storage_id: self.next,
                     data_centers: vec![("datacenter1".to_owned(), 1)],
                     profile: crate::profile::Profile::Cassandra,
+                    masks_columns: true,
                 };
                 let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)
                     .map_err(|error| error.to_string())?;

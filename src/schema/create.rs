@@ -156,9 +156,9 @@ fn in_drop_order(table: &Table) -> Vec<&DroppedColumn> {
     dropped
 }
 
-fn column_text(column: &Column, ty: &CqlType) -> String {
+fn column_text(table: &Table, column: &Column, ty: &CqlType) -> String {
     let mut text = format!("{} {}", quoted(&column.name), ty.cql_name());
-    if column.kind == ColumnKind::Static {
+    if column.kind == ColumnKind::Static && !table.compact_storage {
         text.push_str(" static");
     }
     if let Some((function, arguments)) = &column.mask {
@@ -242,7 +242,7 @@ fn columns(table: &Table, internals: bool, text: &mut String) {
             } else {
                 ""
             };
-            format!("    {}{key}", column_text(column, &column.ty))
+            format!("    {}{key}", column_text(table, column, &column.ty))
         })
         .collect();
     if internals {
@@ -250,7 +250,7 @@ fn columns(table: &Table, internals: bool, text: &mut String) {
         lines.extend(
             in_drop_order(table)
                 .into_iter()
-                .map(|dropped| format!("    {}", column_text(&dropped.column, &dropped.column.ty))),
+                .map(|dropped| format!("    {}", column_text(table, &dropped.column, &dropped.column.ty))),
         );
     }
     if !simple_key {
@@ -269,7 +269,11 @@ fn drops(table: &Table, name: &str, text: &mut String) {
             dropped.dropped_micros
         );
         if let Some((_, again)) = table.column(&dropped.column.name) {
-            let _ = write!(text, "\nALTER TABLE {name} ADD {};", column_text(again, &again.ty));
+            let _ = write!(
+                text,
+                "\nALTER TABLE {name} ADD {};",
+                column_text(table, again, &again.ty)
+            );
         }
     }
 }
@@ -288,7 +292,7 @@ fn clustering_order(table: &Table) -> Option<String> {
         .collect();
     if columns.is_empty() && table.compact_storage {
         // The clustering column that Cassandra gives such a table and hides.
-        columns.push("column1 ASC".to_owned());
+        columns.push(format!("{} ASC", table.hidden_names().0));
     }
     (!columns.is_empty()).then(|| format!("CLUSTERING ORDER BY ({})", columns.join(", ")))
 }

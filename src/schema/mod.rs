@@ -257,8 +257,14 @@ pub struct Column {
     pub position: usize,
     /// Clustering columns: sorted from high to low.
     pub descending: bool,
-    /// Dynamic data mask: function name and literal texts of its arguments.
+    /// Dynamic data mask: the function's name with its keyspace, and its arguments after the column as CQL literals.
     pub mask: Option<(String, Vec<String>)>,
+}
+
+/// A masking function of the system's keyspace, as [`Column::mask`] has it.
+#[must_use]
+pub fn mask_of(function: &str) -> String {
+    format!("system.{function}")
 }
 
 /// A column that was dropped: what was written before `dropped_micros` is no longer there.
@@ -291,7 +297,8 @@ pub struct Table {
     pub is_counter: bool,
     /// Its rows are made by the server.
     pub is_virtual: bool,
-    /// It was created WITH COMPACT STORAGE, and is shown as such; its rows are stored like any others.
+    /// It was created WITH COMPACT STORAGE. Without clustering columns its columns are static ones; tables of older programs have
+    /// regular ones there.
     pub compact_storage: bool,
     /// WITH.
     pub options: TableOptions,
@@ -338,6 +345,46 @@ impl Table {
     pub fn storage_ids(&self) -> impl Iterator<Item = StorageId> {
         let indexes = self.indexes.values().map(|index| index.storage_id);
         std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
+    }
+
+    /// Whether some column has a mask.
+    #[must_use]
+    pub fn is_masked(&self) -> bool {
+        self.columns.iter().any(|column| column.mask.is_some())
+    }
+
+    /// It has COMPACT STORAGE and no clustering columns. Cassandra keeps the columns of such a table as static ones, and hides a
+    /// clustering column and a column of values.
+    #[must_use]
+    pub const fn is_static_compact(&self) -> bool {
+        self.compact_storage && self.clustering_count == 0
+    }
+
+    /// The column of values of a table with COMPACT STORAGE and clustering columns; `None`: another table, or one of keys alone.
+    #[must_use]
+    pub fn compact_value(&self) -> Option<&Arc<Column>> {
+        if !self.compact_storage || self.clustering_count == 0 {
+            return None;
+        }
+        self.others().first()
+    }
+
+    /// Whether an INSERT leaves a marker, by which a row without values is there. Rows of tables with COMPACT STORAGE are there by
+    /// their values, if they have columns of them.
+    #[must_use]
+    pub fn has_markers(&self) -> bool {
+        !self.is_counter && (!self.compact_storage || self.others().is_empty())
+    }
+
+    /// The clustering column and the column of values that Cassandra hides in a table with COMPACT STORAGE and no clustering columns,
+    /// by the names that no other column has.
+    #[must_use]
+    pub fn hidden_names(&self) -> (String, String) {
+        let is_free = |name: &String| self.column(name).is_none();
+        let numbered = |stem: &'static str, first: usize| (first..).map(move |number| format!("{stem}{number}"));
+        let clustering = numbered("column", 1).find(is_free).unwrap_or_default();
+        let mut values = std::iter::once("value".to_owned()).chain(numbered("value", 1));
+        (clustering, values.find(is_free).unwrap_or_default())
     }
 
     /// Whether statements that were prepared with the table as it was must be prepared again now that it is `after`

@@ -224,6 +224,8 @@ async fn what_is_switched_off() {
             materialized_views: false,
             uncompressed_tables: false,
             compact_tables: false,
+            drop_compact_storage: false,
+            data_masking: false,
             vector_type: true,
             read_before_write_list_operations: false,
             zero_ttl_on_twcs: true,

@@ -3,6 +3,7 @@
 mod backup;
 mod charges;
 mod clock;
+mod compact;
 mod engine;
 mod failures;
 mod gates;
@@ -12,6 +13,7 @@ mod heat;
 mod indexes;
 mod lift;
 mod limits;
+mod masks;
 mod moves;
 mod nearest;
 mod old_directories;

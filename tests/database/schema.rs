@@ -96,6 +96,8 @@ impl Session {
             storage_id: self.storage_id,
             data_centers: vec![("datacenter1".to_owned(), 1)],
             profile: helenus::profile::Profile::Cassandra,
+            // The other recordings are of a server that masks nothing.
+            masks_columns: self.keyspace.as_deref() == Some("oracle_masks"),
         };
         let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)?;
         let changes = record::changes(&self.schema, &outcome.schema);

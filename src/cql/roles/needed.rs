@@ -4,7 +4,7 @@
 use grammar::ast::{DropKind, Name, QualifiedName, Statement};
 
 use super::refusal::RoleRefusal;
-use crate::planner::Plan;
+use crate::planner::{Plan, SelectPlan};
 use crate::roles::{Permission, Resource, Roles};
 use crate::schema::{Schema, Table, system};
 
@@ -21,6 +21,8 @@ pub(in crate::cql) struct Permitted<'a> {
     pub(in crate::cql) schema: &'a Schema,
     /// This server's data center.
     pub(in crate::cql) data_center: &'a str,
+    /// Columns with masks are masked.
+    pub(in crate::cql) masks_columns: bool,
 }
 
 impl<'a> Permitted<'a> {
@@ -39,7 +41,10 @@ impl<'a> Permitted<'a> {
     /// Checks that a plan may be executed. Statements about roles check themselves.
     pub(in crate::cql) fn plan(self, plan: &'a Plan) -> Result<(), RoleRefusal> {
         match plan {
-            Plan::Select(plan) => self.select(&plan.table),
+            Plan::Select(plan) => {
+                self.select(&plan.table)?;
+                self.restricts_masked(plan)
+            }
             Plan::Modify(plan) => self.modify(&plan.table, plan.is_conditional()),
             Plan::Batch(plan) => {
                 let mut members = plan.modifications.iter();
@@ -52,7 +57,38 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Checks that a table may be written; a write with a condition also needs to read.
+    /// Whether the role sees masks where a SELECT selects columns that have some. A view has permissions of its own for that, unlike
+    /// for SELECT.
+    pub(in crate::cql) fn masks(self, plan: &Plan) -> bool {
+        match plan {
+            Plan::Select(plan) if self.masks_columns && plan.selects_masked() => {
+                !self.has(Permission::Unmask, &plan.table)
+            }
+            _ => false,
+        }
+    }
+
+    /// Columns with masks may be restricted: otherwise their values could be found by guessing.
+    fn restricts_masked(self, plan: &SelectPlan) -> Result<(), RoleRefusal> {
+        let columns = plan.masked_restricted();
+        let table = &plan.table;
+        let may = || self.has(Permission::Unmask, table) || self.has(Permission::SelectMasked, table);
+        if !self.masks_columns || columns.is_empty() || may() {
+            return Ok(());
+        }
+        Err(RoleRefusal::RestrictsMasked {
+            role: self.role.to_owned(),
+            table: format!("{}.{}", table.keyspace, table.name),
+            columns: columns.to_vec(),
+        })
+    }
+
+    fn has(self, permission: Permission, table: &Table) -> bool {
+        let resource = Resource::table(&table.keyspace, &table.name);
+        self.roles.is_superuser(self.role) || self.roles.allows(self.role, permission, &resource)
+    }
+
+    /// A table may be written; one with a condition is read, too.
     pub(in crate::cql) fn modify(self, table: &Table, is_conditional: bool) -> Result<(), RoleRefusal> {
         self.on_table(Permission::Modify, table)?;
         if is_conditional {

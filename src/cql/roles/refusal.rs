@@ -12,6 +12,15 @@ pub enum RoleRefusal {
     Anonymous,
     /// The role lacks a permission on a resource.
     Lacks(String, Permission, Resource),
+    /// The role may neither see the values of these columns with masks nor restrict them.
+    RestrictsMasked {
+        /// The role.
+        role: String,
+        /// The table or view, with its keyspace.
+        table: String,
+        /// The columns.
+        columns: Vec<String>,
+    },
     /// The role lacks a permission on a role.
     NotPrivileged(String),
     /// SUPERUSER = true by a role that is none.
@@ -91,6 +100,11 @@ impl fmt::Display for RoleRefusal {
                 "User {role} has no {} permission on {resource} or any of its parents",
                 permission.name()
             ),
+            Self::RestrictsMasked { role, table, columns } => write!(
+                out,
+                "User {role} has no UNMASK nor SELECT_MASKED permission on table {table}, cannot query masked columns [{}]",
+                columns.join(", ")
+            ),
             Self::NotPrivileged(role) => write!(
                 out,
                 "User {role} does not have sufficient privileges to perform the requested operation"
@@ -164,6 +178,7 @@ impl RoleRefusal {
         match self {
             Is::Anonymous
             | Is::Lacks(..)
+            | Is::RestrictsMasked { .. }
             | Is::NotPrivileged(_)
             | Is::CreatesSuperuser
             | Is::DropsSuperuser

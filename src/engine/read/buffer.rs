@@ -169,6 +169,10 @@ impl RowBuffer {
     pub(crate) fn set_clustering(&mut self, table: &Table, layout: &Layout, clustering: &[u8]) -> Result<(), Error> {
         let mut rest = clustering;
         for (number, column) in table.clustering().iter().take(layout.clustering).enumerate() {
+            // Rows of a table with COMPACT STORAGE may name its first clustering columns only: the others are null.
+            if rest.is_empty() && number > 0 {
+                break;
+            }
             let start = self.bytes.len();
             value::decode_key(&column.ty, &mut rest, column.descending, &mut self.bytes)?;
             self.set(table.partition_key_count + number, start);

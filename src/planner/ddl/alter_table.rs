@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, Term};
+use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
 use super::table::{add_column, check_name, sort_columns};
-use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, options};
+use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
 use crate::schema::names::statement_order;
-use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, View, typename};
 use crate::types::{CqlType, Native};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutcome, DdlError> {
@@ -59,6 +59,8 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         keyspace: Keyspace::clone(keyspace),
         table: Table::clone(table),
         now_micros: ddl.context.now_micros,
+        schema: ddl.schema,
+        masks_columns: ddl.context.masks_columns,
     };
     let before = alteration.table.options.clone();
     alteration.act(&statement.action)?;
@@ -89,6 +91,8 @@ struct Alteration<'a> {
     keyspace: Keyspace,
     table: Table,
     now_micros: i64,
+    schema: &'a Schema,
+    masks_columns: bool,
 }
 
 impl Alteration<'_> {
@@ -156,6 +160,9 @@ impl Alteration<'_> {
             ColumnKind::Regular
         };
         self.check_dropped(name, &ty, kind)?;
+        // Cassandra takes a mask here even where masking is off.
+        let mask = written.mask.as_ref();
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
         let column = Column {
             id: 0,
             name: name.to_owned(),
@@ -163,7 +170,7 @@ impl Alteration<'_> {
             kind,
             position: 0,
             descending: false,
-            mask: written.mask.as_ref().map(mask_text),
+            mask: mask.transpose()?,
         };
         add_column(&mut self.table, column.clone());
         if kind == ColumnKind::Regular {
@@ -254,6 +261,8 @@ impl Alteration<'_> {
         let Some((at, column)) = self.table.column(name) else {
             return if if_exists {
                 Ok(())
+            } else if self.table.is_static_compact() && self.table.hidden_names().0 == name {
+                Err(AlterTableRefusal::DropOfKey(name.to_owned()).into())
             } else {
                 Err(AlterTableRefusal::ColumnMissing {
                     column: name.to_owned(),
@@ -272,6 +281,10 @@ impl Alteration<'_> {
                 user_type: user.name.clone(),
             }
             .into());
+        }
+        if self.table.compact_value().is_some() {
+            // Cassandra fails with an assertion.
+            return Err(AlterTableRefusal::DropOfCompact(name.to_owned()).into());
         }
         let indexes = self.dependent_indexes(name);
         if !indexes.is_empty() {
@@ -367,32 +380,71 @@ impl Alteration<'_> {
     }
 
     fn mask(&mut self, name: &str, if_exists: bool, mask: Option<&Mask>) -> Result<(), DdlError> {
-        if mask.is_some() {
+        if mask.is_some() && !self.masks_columns {
             return Err(TableRefusal::Mask.into());
         }
-        match self.table.columns.iter_mut().find(|column| column.name == name) {
-            Some(column) if column.mask.is_some() => Arc::make_mut(column).mask = None,
-            Some(_) => {}
-            None if if_exists => {}
-            None => {
-                return Err(AlterTableRefusal::MaskOfMissing {
-                    column: name.to_owned(),
-                    table: self.table.name.clone(),
-                }
-                .into());
+        let Some((_, column)) = self.table.column(name) else {
+            if if_exists {
+                return Ok(());
             }
+            return Err(AlterTableRefusal::MaskOfMissing {
+                column: name.to_owned(),
+                table: self.table.name.clone(),
+            }
+            .into());
+        };
+        let ty = column.ty.clone();
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.transpose()?;
+        let set = |table: &mut Table| {
+            let found = table.columns.iter_mut().find(|column| column.name == name);
+            if let Some(column) = found.filter(|column| column.mask != mask) {
+                Arc::make_mut(column).mask.clone_from(&mask);
+            }
+        };
+        set(&mut self.table);
+        for view in self.views() {
+            self.change_view(&view, set);
         }
         Ok(())
     }
 
-    /// Differs: Cassandra then shows the columns that it had hidden in such a table; we have none, and only tables of which it
-    /// would show none are let through.
+    /// The columns that such a table hides come to light. Its rows stay as they are stored: those of a table without clustering columns
+    /// are static rows already.
+    ///
+    /// Differs: the hidden value of a table of keys alone is null in rows that are there, where Cassandra has a value of no bytes.
     fn drop_compact_storage(&mut self) -> Result<(), DdlError> {
         if !self.table.compact_storage {
             return Err(AlterTableRefusal::NotCompact.into());
         }
-        if self.table.clustering_count == 0 || self.table.others().is_empty() {
-            return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
+        let (clustering, value) = self.table.hidden_names();
+        let hidden = |name: String, ty: Native, kind: ColumnKind| Column {
+            id: 0,
+            name,
+            ty: CqlType::Native(ty),
+            kind,
+            position: 0,
+            descending: false,
+            mask: None,
+        };
+        if self.table.is_static_compact() {
+            // Older programs kept its columns as regular ones, in rows that this would lose.
+            if !self.table.others().is_empty() && !self.table.has_static() {
+                return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
+            }
+            let ty = if self.table.is_counter {
+                Native::Counter
+            } else {
+                Native::Blob
+            };
+            add_column(
+                &mut self.table,
+                hidden(clustering, Native::Text, ColumnKind::Clustering),
+            );
+            self.table.clustering_count = 1;
+            add_column(&mut self.table, hidden(value, ty, ColumnKind::Regular));
+        } else if self.table.others().is_empty() {
+            add_column(&mut self.table, hidden(value, Native::Empty, ColumnKind::Regular));
         }
         self.table.compact_storage = false;
         Ok(())
@@ -413,17 +465,6 @@ impl Alteration<'_> {
         self.table.options = given.validate()?;
         Ok(())
     }
-}
-
-/// `keyspace.function` and the texts of its arguments.
-fn mask_text(mask: &Mask) -> (String, Vec<String>) {
-    let keyspace = mask
-        .function
-        .keyspace
-        .as_ref()
-        .map_or("system", |keyspace| keyspace.as_str());
-    let arguments = mask.arguments.iter().map(Term::to_string).collect();
-    (format!("{keyspace}.{}", mask.function.name.as_str()), arguments)
 }
 
 /// Whether cells of the one type can be read as the other: Cassandra's `isSerializationCompatibleWith`.

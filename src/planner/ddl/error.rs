@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::refusal::{
     AlterTableRefusal, Code, ColumnTypeRefusal, CompactionRefusal, CompressionRefusal, CosmosRefusal, FunctionRefusal,
-    IndexOptionRefusal, IndexRefusal, KeyspaceRefusal, NameRefusal, OptionRefusal, PropertyRefusal, TableRefusal,
-    UserTypeRefusal, ViewRefusal,
+    IndexOptionRefusal, IndexRefusal, KeyspaceRefusal, MaskRefusal, NameRefusal, OptionRefusal, PropertyRefusal,
+    TableRefusal, UserTypeRefusal, ViewRefusal,
 };
 use crate::planner::rules::IndexTargetRefusal;
 
@@ -47,6 +47,9 @@ pub enum DdlError {
     /// A keyspace.
     #[error("{0}")]
     Keyspace(Box<KeyspaceRefusal>),
+    /// The mask of a column.
+    #[error("{0}")]
+    Mask(Box<MaskRefusal>),
     /// What the statement names.
     #[error("{0}")]
     Name(Box<NameRefusal>),
@@ -83,6 +86,7 @@ impl DdlError {
             Self::Index(refusal) => refusal.code(),
             Self::IndexOption(refusal) => refusal.code(),
             Self::Keyspace(refusal) => refusal.code(),
+            Self::Mask(refusal) => refusal.code(),
             Self::Name(refusal) => refusal.code(),
             Self::Option(refusal) => refusal.code(),
             Self::Table(refusal) => refusal.code(),
@@ -124,6 +128,7 @@ from_refusals! {
     Index: IndexRefusal,
     IndexOption: IndexOptionRefusal,
     Keyspace: KeyspaceRefusal,
+    Mask: MaskRefusal,
     Name: NameRefusal,
     Option: OptionRefusal,
     Property: PropertyRefusal,

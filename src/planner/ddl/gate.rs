@@ -22,7 +22,6 @@ pub fn not_executed(statement: &Statement) -> Option<Unsupported> {
     let (statement, reason) = match statement {
         Statement::CreateFunction(_) => ("CREATE FUNCTION", FUNCTIONS),
         Statement::CreateAggregate(_) => ("CREATE AGGREGATE", FUNCTIONS),
-        Statement::CreateTrigger(_) => ("CREATE TRIGGER", FUNCTIONS),
         _ => return None,
     };
     Some(Unsupported { statement, reason })

@@ -13,7 +13,7 @@ use super::{Ddl, Right, SchemaOutcome};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::schema::index::{SASI_CLASS, is_cosmos_class};
-use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, typename};
+use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, system, typename};
 use crate::types::{CqlType, quoted};
 
 /// The index that stands where no class is given. Cassandra finds it under this name.
@@ -222,6 +222,9 @@ fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Re
     if table.compact_storage && matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
         return Err(IndexRefusal::KeyOfCompact.into());
     }
+    if table.compact_value().is_some_and(|value| value.name == *name) {
+        return Err(IndexRefusal::ValueOfCompact.into());
+    }
     // Differs: Cassandra refuses the index of a whole partition key, for which Cosmos's applications ask. It finds nothing that the
     // key does not, so nothing is kept for it.
     if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 && is_sasi {
@@ -332,18 +335,12 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
 
 pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
-    Ddl::authorize(
-        keyspace_name,
-        Right::Alter,
-        &format!("table {keyspace_name}.{table_name}"),
-    )?;
+    if system::is_local(keyspace_name) {
+        return Err(IndexRefusal::TriggerOnSystem(keyspace_name.to_owned()).into());
+    }
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(table) = keyspace.table_or_view(table_name) else {
-        return Err(NameRefusal::TableMissing {
-            keyspace: keyspace_name.to_owned(),
-            table: table_name.to_owned(),
-        }
-        .into());
+        return Err(IndexRefusal::TriggerTable(table_name.to_owned()).into());
     };
     if keyspace.views.contains_key(table_name) {
         return Err(IndexRefusal::TriggerOnView.into());
@@ -362,11 +359,9 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
 
 pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
-    Ddl::authorize(
-        keyspace_name,
-        Right::Alter,
-        &format!("table {keyspace_name}.{table_name}"),
-    )?;
+    if system::is_local(keyspace_name) {
+        return Err(IndexRefusal::TriggerOnSystem(keyspace_name.to_owned()).into());
+    }
     let name = statement.name.as_str();
     let found = ddl
         .find(keyspace_name, |keyspace| keyspace.tables.get(table_name))

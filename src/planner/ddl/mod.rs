@@ -23,6 +23,7 @@ mod gate;
 mod index;
 mod index_options;
 mod keyspace;
+mod mask;
 mod options;
 mod property;
 pub mod refusal;
@@ -50,13 +51,19 @@ pub struct DdlIntent {
     pub statement: Arc<Statement>,
     /// The keyspace of unqualified names; `None`: every name has its own.
     pub session_keyspace: Option<Arc<str>>,
+    /// Columns may be given masks.
+    pub masks_columns: bool,
 }
 
 impl SchemaIntent for DdlIntent {
     type Refusal = DdlError;
 
     fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, DdlError> {
-        apply(&self.statement, self.session_keyspace.as_deref(), schema, context)
+        let context = SchemaContext {
+            masks_columns: self.masks_columns,
+            ..context.clone()
+        };
+        apply(&self.statement, self.session_keyspace.as_deref(), schema, &context)
     }
 }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::error::DdlError;
 use super::refusal::{NameRefusal, TableRefusal};
-use super::{Ddl, Right, SchemaOutcome, column_type, index, options, user_type, view};
+use super::{Ddl, Right, SchemaOutcome, column_type, index, mask, options, user_type, view};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::planner::text::owned;
@@ -28,7 +28,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     let key = primary_key(statement, name)?;
     Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
     let given = options::read(&statement.options, None)?;
-    if statement.columns.iter().any(|column| column.mask.is_some()) {
+    if !ddl.context.masks_columns && statement.columns.iter().any(|column| column.mask.is_some()) {
         return Err(TableRefusal::Mask.into());
     }
     let keyspace = ddl.keyspace(keyspace_name)?;
@@ -53,6 +53,13 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         );
     }
     types.values().try_for_each(column_type::check_nested)?;
+    let mut masks = BTreeMap::new();
+    for column in &statement.columns {
+        let name = column.name.as_str();
+        if let (Some(mask), Some(ty)) = (&column.mask, types.get(name)) {
+            masks.insert(name, mask::resolve(ddl.schema, keyspace_name, name, ty, mask)?);
+        }
+    }
     check_key(statement, &key, &types, name)?;
     let descending = clustering_order(&statement.options, &key.clustering, name)?;
     check_shape(statement, &key, &types)?;
@@ -83,7 +90,8 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         dropped: BTreeMap::new(),
         next_column_id: 0,
     };
-    for column in columns(statement, &key, &types, &descending) {
+    for mut column in columns(statement, &key, &types, &descending) {
+        column.mask = masks.remove(column.name.as_str());
         number_column(&mut table, column);
     }
     sort_columns(&mut table);
@@ -337,13 +345,15 @@ fn columns(
     descending: &BTreeSet<&str>,
 ) -> Vec<Column> {
     let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
+    // As in Cassandra: rows of such a table are there by their values, and are what its partitions' static rows are.
+    let is_static_compact = statement.options.compact_storage && key.clustering.is_empty();
     let column = |written: &ast::ColumnDefinition| {
         let name = written.name.as_str();
         let (kind, position) = if let Some(position) = place(&key.partition, name) {
             (ColumnKind::PartitionKey, position)
         } else if let Some(position) = place(&key.clustering, name) {
             (ColumnKind::Clustering, position)
-        } else if written.is_static {
+        } else if written.is_static || is_static_compact {
             (ColumnKind::Static, 0)
         } else {
             (ColumnKind::Regular, 0)

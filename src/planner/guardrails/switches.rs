@@ -156,6 +156,9 @@ impl Guardrails {
                 changes_columns()
             }
             AlterTableAction::Drop { .. } | AlterTableAction::Rename { .. } => changes_columns(),
+            AlterTableAction::DropCompactStorage if !self.switches.drop_compact_storage => Err(Violation(
+                "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.".to_owned(),
+            )),
             AlterTableAction::Options(options) => self.properties(&options.properties, warnings),
             _ => Ok(()),
         }

@@ -81,6 +81,9 @@ pub enum ModifyRefusal {
     /// IF beside IN on clustering columns.
     #[error("IN on the clustering key columns is not supported with conditional {}", plural(*.0))]
     ConditionalClusteringIn(WriteVerb),
+    /// INSERT of a key alone into a table with COMPACT STORAGE that has this column of values.
+    #[error("Column {0} is mandatory for this COMPACT STORAGE table")]
+    MandatoryInCompact(String),
     /// DELETE of columns of a range of rows.
     #[error("Range deletions are not supported for specific columns")]
     RangeOfColumns,

@@ -8,8 +8,11 @@
 //! template where nothing was. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's `cql3.selection`.
 
 mod construct;
+mod masked;
 mod parts;
 mod typing;
+
+pub(crate) use self::masked::masked;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ use super::super::view::{Rows, View};
 use super::shared::named;
 use crate::schema::encode::{boolean, list, text, text_list};
 use crate::schema::{Column, Table};
+use crate::types::{CqlType, Native};
 
 pub(in crate::views) const VIEW: View = View {
     keyspace: "system_schema",
@@ -28,21 +29,24 @@ fn masks(table: &Table) -> Vec<Cells> {
             let is_null = |argument: &&String| argument.eq_ignore_ascii_case("null");
             let nulls: Vec<_> = arguments.iter().map(|argument| boolean(is_null(&argument))).collect();
             let types: Vec<String> = (0..arguments.len())
-                .map(|place| mask_argument(name, place, column))
+                .map(|place| argument_type(name, place, column).cql_name())
                 .collect();
-            let values = arguments.iter().map(|argument| {
-                if is_null(&argument) {
-                    ""
-                } else {
-                    argument.trim_matches('\'')
-                }
-            });
+            let values: Vec<String> = arguments
+                .iter()
+                .enumerate()
+                .map(
+                    |(place, argument)| match argument_type(name, place, column).parse_literal(argument) {
+                        Ok(Some(bytes)) => argument_type(name, place, column).to_text(&bytes),
+                        _ => String::new(),
+                    },
+                )
+                .collect();
             Some(
                 named(table)
                     .set("column_name", text(&column.name))
                     .set("function_argument_nulls", list(&nulls))
                     .set("function_argument_types", text_list(types.iter().map(String::as_str)))
-                    .set("function_argument_values", text_list(values))
+                    .set("function_argument_values", text_list(values.iter().map(String::as_str)))
                     .set("function_keyspace", text(keyspace))
                     .set("function_name", text(name)),
             )
@@ -51,10 +55,10 @@ fn masks(table: &Table) -> Vec<Cells> {
 }
 
 /// The type of an argument of a masking function after the column.
-fn mask_argument(function: &str, place: usize, column: &Column) -> String {
+fn argument_type(function: &str, place: usize, column: &Column) -> CqlType {
     match (function, place) {
-        ("mask_inner" | "mask_outer", 0 | 1) => "int".to_owned(),
-        ("mask_replace", _) => column.ty.cql_name(),
-        _ => "text".to_owned(),
+        ("mask_inner" | "mask_outer", 0 | 1) => CqlType::Native(Native::Int),
+        ("mask_replace", _) => column.ty.clone(),
+        _ => CqlType::Native(Native::Text),
     }
 }

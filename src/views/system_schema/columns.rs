@@ -71,12 +71,14 @@ fn add_hidden(table: &Table, all: &mut BTreeMap<String, Column>) {
         } else {
             Native::Blob
         };
-        all.insert(
-            "column1".to_owned(),
-            hidden("column1", Native::Text, ColumnKind::Clustering),
-        );
-        all.insert("value".to_owned(), hidden("value", value, ColumnKind::Regular));
+        let (clustering_name, value_name) = table.hidden_names();
+        let clustering = hidden(&clustering_name, Native::Text, ColumnKind::Clustering);
+        all.insert(clustering_name, clustering);
+        let values = hidden(&value_name, value, ColumnKind::Regular);
+        all.insert(value_name, values);
     } else if table.others().is_empty() {
-        all.insert("value".to_owned(), hidden("value", Native::Empty, ColumnKind::Regular));
+        let (_, value_name) = table.hidden_names();
+        let values = hidden(&value_name, Native::Empty, ColumnKind::Regular);
+        all.insert(value_name, values);
     }
 }

@@ -19,13 +19,14 @@ pub(in crate::views) const VIEW: View = View {
 
 fn table_row(table: &Table) -> Cells {
     let mut flags = Vec::new();
-    if !table.compact_storage {
+    if !table.compact_storage || table.clustering_count > 1 {
         flags.push("compound");
-    } else if table.clustering_count > 0 {
-        flags.push("dense");
     }
     if table.is_counter {
         flags.push("counter");
+    }
+    if table.compact_storage && table.clustering_count > 0 {
+        flags.push("dense");
     }
     with_options(named(table), &table.options)
         .set("flags", text_set(flags))

@@ -59,7 +59,6 @@ fn of_cassandra(sources: Sources<'_>) -> Vec<Shown> {
     for name in [
         "auto_snapshot",
         "cdc_enabled",
-        "dynamic_data_masking_enabled",
         "hinted_handoff_enabled",
         "incremental_backups",
     ] {

@@ -62,7 +62,7 @@ impl WritePart<'_> {
                     let mut row = Row::default();
                     if deletes_rows {
                         row.deletion = Some(self.stamp.deletion());
-                    } else if modification.kind == WriteVerb::Insert && !table.is_counter {
+                    } else if modification.kind == WriteVerb::Insert && table.has_markers() {
                         row.marker = Some(self.stamp.marker());
                     }
                     self.stage_row(

@@ -146,8 +146,11 @@ pub enum AlterTableRefusal {
     /// DROP COMPACT STORAGE of a table without it.
     #[error("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE")]
     NotCompact,
-    /// DROP COMPACT STORAGE of a table with hidden columns.
-    #[error("Cannot DROP COMPACT STORAGE on table {0}: its hidden columns are not kept")]
+    /// DROP of the column of values of a table WITH COMPACT STORAGE.
+    #[error("Cannot drop column {0}, the only column of values of a COMPACT STORAGE table")]
+    DropOfCompact(String),
+    /// DROP COMPACT STORAGE of a table that an older version made without clustering columns.
+    #[error("Cannot DROP COMPACT STORAGE on table {0}: an older version stored it, and its rows would be lost")]
     HiddenColumns(String),
     /// The id of a table is given.
     #[error("Cannot alter table id.")]
@@ -182,6 +185,7 @@ impl AlterTableRefusal {
             | Self::MaskOfMissing { .. }
             | Self::NotCompact
             | Self::HiddenColumns(_)
+            | Self::DropOfCompact(_)
             | Self::GraceUnderViews => Code::Invalid,
             Self::ValueInCounterTable { .. } | Self::CounterInValueTable { .. } | Self::Id => Code::Configuration,
             Self::Timestamp(_) => Code::Syntax,

@@ -67,6 +67,9 @@ pub enum IndexRefusal {
     /// A column of the primary key of a table WITH COMPACT STORAGE.
     #[error("Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables")]
     KeyOfCompact,
+    /// The column of values of a table WITH COMPACT STORAGE and clustering columns.
+    #[error("Secondary indexes are not supported on compact value column of COMPACT STORAGE tables")]
+    ValueOfCompact,
     /// The only column of the partition key.
     #[error("Cannot create secondary index on the only partition key column {0}")]
     OnlyKeyColumn(String),
@@ -110,6 +113,12 @@ pub enum IndexRefusal {
         /// The index.
         index: String,
     },
+    /// A trigger on this table, which is not there.
+    #[error("Table '{0}' doesn't exist")]
+    TriggerTable(String),
+    /// A trigger on a table of this keyspace of the system.
+    #[error("System keyspace '{0}' is not user-modifiable")]
+    TriggerOnSystem(String),
     /// A trigger on a materialized view.
     #[error("Cannot CREATE TRIGGER for a materialized view")]
     TriggerOnView,
@@ -148,6 +157,7 @@ impl IndexRefusal {
             | Self::ColumnCharacters(_)
             | Self::Durations(_)
             | Self::KeyOfCompact
+            | Self::ValueOfCompact
             | Self::OnlyKeyColumn(_)
             | Self::FrozenCollection { .. }
             | Self::FullOfOther
@@ -156,6 +166,8 @@ impl IndexRefusal {
             | Self::MultiCellUserType(_)
             | Self::Missing { .. }
             | Self::TriggerOnView
+            | Self::TriggerOnSystem(_)
+            | Self::TriggerTable(_)
             | Self::TriggerExists(_)
             | Self::TriggerClass(_)
             | Self::TriggerMissing { .. } => Code::Invalid,

@@ -1,0 +1,64 @@
+//! Why a mask of a column is refused.
+
+use thiserror::Error;
+
+use super::code::Code;
+use crate::functions;
+use crate::types::CqlType;
+
+/// Why a mask of a column is refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum MaskRefusal {
+    /// No function of this name.
+    #[error("Unable to find masking function for {column}, no declared function matches the signature {signature}")]
+    Unknown {
+        /// The column.
+        column: String,
+        /// The call as it was written.
+        signature: String,
+    },
+    /// This call is of an aggregate.
+    #[error("Aggregate function {0} cannot be used for masking table columns")]
+    Aggregate(String),
+    /// This call is of a function that masks nothing.
+    #[error("Not-masking function {0} cannot be used for masking table columns")]
+    NotMasking(String),
+    /// The function gives another type than the column's.
+    #[error(
+        "Masking function {function} return type is {}. This is different to the type of the masked column {column} of type {}. Masking functions can only be attached to table columns if they return the same data type as the masked column.",
+        .returns.cql_name(), .ty.cql_name()
+    )]
+    Returns {
+        /// The call as it was written.
+        function: String,
+        /// The type of its result.
+        returns: CqlType,
+        /// The column.
+        column: String,
+        /// The column's type.
+        ty: CqlType,
+    },
+    /// The arguments do not fit the function.
+    #[error("{0}")]
+    Call(functions::Error),
+    /// An argument is no value of its type.
+    #[error("{0}")]
+    Term(Box<crate::planner::Error>),
+    /// An argument of this column's mask is no constant.
+    #[error("The arguments of the mask of column {0} must be constants")]
+    NotConstant(String),
+}
+
+impl MaskRefusal {
+    pub(in crate::planner::ddl) const fn code(&self) -> Code<'static> {
+        match self {
+            Self::Unknown { .. }
+            | Self::Aggregate(_)
+            | Self::NotMasking(_)
+            | Self::Returns { .. }
+            | Self::Call(_)
+            | Self::Term(_)
+            | Self::NotConstant(_) => Code::Invalid,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Dynamic data masking: which role sees what. The schema's side is in `compat/oracle/scripts/masks.cql`.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use helenus::clock::Clock;
+use helenus::cql::{AnswerKind, Database, Hashing, QueryParams, RoleOptions, SessionState};
+use helenus::engine::Options;
+use helenus::guardrails::{Guardrails, Switches};
+
+use crate::support::{Client, printed};
+
+async fn client(data_masking: bool) -> Client {
+    let guardrails = Guardrails {
+        switches: Switches {
+            data_masking,
+            ..Switches::default()
+        },
+        ..Guardrails::default()
+    };
+    let clock = Clock::manual(1_700_000_000_000_000);
+    let options = Options {
+        guardrails,
+        ..Client::options("memory:", clock.clone())
+    };
+    let client = Client {
+        database: Database::open(options).await.unwrap(),
+        session: SessionState::default(),
+        clock,
+    };
+    let roles = RoleOptions {
+        superuser: ("boss".to_owned(), "secret".to_owned()),
+        hashing: Hashing {
+            cost: 4,
+            salt: || Some([7; 16]),
+            key: [1; 16],
+        },
+    };
+    client.database.enable_roles(roles).await.unwrap();
+    for statement in [
+        "CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true",
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    ] {
+        ask(&client, "boss", statement).await.unwrap();
+    }
+    client
+}
+
+async fn ask(client: &Client, role: &str, text: &str) -> Result<String, String> {
+    let session = SessionState {
+        user: Some(role.into()),
+        client: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))),
+        ..SessionState::default()
+    };
+    let answer = client.database.query(&session, text, &QueryParams::default()).await;
+    answer
+        .map(|answer| match &answer.kind {
+            AnswerKind::Rows(_) => printed(&answer).join(";"),
+            _ => String::new(),
+        })
+        .map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_role_without_unmask_sees_masks_and_may_not_guess() {
+    let client = client(true).await;
+    for statement in [
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a text MASKED WITH mask_inner(1, 1), b int MASKED WITH mask_null())",
+        "INSERT INTO ks.t (k, a, b) VALUES (1, 'abcdef', 5)",
+        "GRANT SELECT ON ks.t TO ann",
+    ] {
+        ask(&client, "boss", statement).await.unwrap();
+    }
+    let read = "SELECT JSON a, b, cast(b as text) FROM ks.t";
+    let masked = ask(&client, "ann", read).await.unwrap();
+    assert!(masked.contains("a****f") && !masked.contains('5'), "{masked}");
+    let clear = ask(&client, "boss", read).await.unwrap();
+    assert!(clear.contains("abcdef") && clear.contains('5'), "{clear}");
+
+    let guess = "SELECT k FROM ks.t WHERE a = 'abcdef' AND b = 5 ALLOW FILTERING";
+    let refused =
+        "User ann has no UNMASK nor SELECT_MASKED permission on table ks.t, cannot query masked columns [a, b]";
+    assert_eq!(ask(&client, "ann", guess).await, Err(refused.to_owned()));
+    ask(&client, "boss", "GRANT SELECT_MASKED ON ks.t TO ann")
+        .await
+        .unwrap();
+    ask(&client, "ann", guess).await.unwrap();
+    assert_eq!(ask(&client, "ann", read).await.unwrap(), masked);
+    ask(&client, "boss", "GRANT UNMASK ON ks.t TO ann").await.unwrap();
+    assert_eq!(ask(&client, "ann", read).await.unwrap(), clear);
+    ask(&client, "boss", "REVOKE UNMASK ON ks.t FROM ann").await.unwrap();
+    assert_eq!(ask(&client, "ann", read).await.unwrap(), masked);
+}
+
+#[tokio::test]
+async fn masking_is_off_by_default() {
+    let client = client(false).await;
+    let refused = ask(
+        &client,
+        "boss",
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a text MASKED WITH DEFAULT)",
+    );
+    let refused = refused.await.unwrap_err();
+    assert!(refused.contains("dynamic data masking is not enabled"), "{refused}");
+}
