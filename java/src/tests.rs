@@ -1,0 +1,1 @@
+//! Bodies and their results.
