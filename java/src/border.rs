@@ -72,8 +72,8 @@ fn tuple_of(m: &mut Machine<'_>, given: &[Option<Datum>], types: &[Type], ty: &T
     let tuple = tuple::empty(m, ty)?.unwrap_or(Value::Null);
     for (at, (datum, ty)) in given.iter().zip(types).enumerate() {
         let value = value_of(m, datum.as_ref(), ty)?;
-        if let Value::Ref(handle) = &tuple
-            && let Object::Tuple { fields, .. } = m.object_mut(*handle)?
+        if let Value::Ref(handle) = tuple
+            && let Object::Tuple { fields, .. } = m.object_mut(handle)?
             && let Some(field) = fields.get_mut(at)
         {
             *field = value;

@@ -12,7 +12,7 @@ pub(crate) mod number;
 mod sequence;
 pub(crate) mod text;
 pub(crate) mod time;
-mod tuple;
+pub(crate) mod tuple;
 
 use std::fmt;
 
@@ -96,7 +96,7 @@ impl Method {
 
     /// As Java's messages about null have it: `java.util.Map.get(Object)`.
     pub(crate) fn shown_of(&self, class: Class) -> String {
-        let shown = |text: &&str| {
+        let shown = |text: &&'static str| {
             let text = text.trim_end_matches("...");
             let bare = text.split('<').next().unwrap_or(text);
             match ty(bare, &[], &Ty::object()) {

@@ -2,7 +2,7 @@
 
 mod heap;
 pub(crate) mod operate;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 

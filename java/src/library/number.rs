@@ -191,12 +191,14 @@ pub(super) const BIG_METHODS: &[Method] = &[
     }),
     instance(BigDecimal, "divide", "BigDecimal,int,RoundingMode", "BigDecimal", |m, a| {
         let (x, y, scale) = (decimal_at(m, a, 0)?, decimal_at(m, a, 1)?, a.int(2)?);
-        quotient(m, &x, &y, scale, rounding_at(m, a, 3)?)
+        let rounding = rounding_at(m, a, 3)?;
+        quotient(m, &x, &y, scale, rounding)
     }),
     instance(BigDecimal, "divide", "BigDecimal,RoundingMode", "BigDecimal", |m, a| {
         let (x, y) = (decimal_at(m, a, 0)?, decimal_at(m, a, 1)?);
         let scale = x.scale;
-        quotient(m, &x, &y, scale, rounding_at(m, a, 2)?)
+        let rounding = rounding_at(m, a, 2)?;
+        quotient(m, &x, &y, scale, rounding)
     }),
     instance(BigDecimal, "negate", "", "BigDecimal", |m, a| { let x = decimal_at(m, a, 0)?; decimal(m, Decimal { unscaled: -x.unscaled, scale: x.scale }) }),
     instance(BigDecimal, "abs", "", "BigDecimal", |m, a| { let x = decimal_at(m, a, 0)?; decimal(m, Decimal { unscaled: x.unscaled.abs(), scale: x.scale }) }),
@@ -293,8 +295,9 @@ fn number(a: &[Value], kind: Kind) -> Run<Value> {
         return Ok(Value::Prim(operate::convert(value, kind)));
     }
     let low = |value: &BigInt| {
-        let mask = (BigInt::one() << 64) - BigInt::one();
-        (value & mask).to_u64().unwrap_or(0).cast_signed()
+        let mask: BigInt = (BigInt::one() << 64) - BigInt::one();
+        let low: BigInt = value & mask;
+        low.to_u64().unwrap_or(0).cast_signed()
     };
     let value = match (a.plain(0)?, kind) {
         (Plain::Big(value), Kind::Double | Kind::Float) => Prim::Double(value.to_f64().unwrap_or(f64::NAN)),

@@ -71,7 +71,7 @@ pub(super) const METHODS: &[Method] = &[
     instance(LocalDate, "getYear", "", "int", |_, a| part(a, |(year, ..)| year)),
     instance(LocalDate, "getMonth", "", "int", |_, a| part(a, |(_, month, _)| month)),
     instance(LocalDate, "getDay", "", "int", |_, a| part(a, |(.., day)| day)),
-    instance(Duration, "getMonths", "", "int", |_, a| duration(a, |months, ..| Prim::Int(months))),
+    instance(Duration, "getMonths", "", "int", |_, a| duration(a, |months, _, _| Prim::Int(months))),
     instance(Duration, "getDays", "", "int", |_, a| duration(a, |_, days, _| Prim::Int(days))),
     instance(Duration, "getNanoseconds", "", "long", |_, a| duration(a, |_, _, nanos| Prim::Long(nanos))),
     fixed(Duration, "newInstance", "int,int,long", "Duration", |m, a| {

@@ -263,7 +263,7 @@ impl Machine<'_> {
                 self.step(a.len().min(b.len()) / 4)?;
                 a.cmp(b)
             }
-            (Value::Plain(a), Value::Plain(b)) => match (&**a, &**b) {
+            (Value::Plain(x), Value::Plain(y)) => match (&**x, &**y) {
                 (Plain::Big(a), Plain::Big(b)) => a.cmp(b),
                 (Plain::Decimal(a), Plain::Decimal(b)) => compare_decimals(self, a, b)?,
                 (Plain::Date(a), Plain::Date(b)) => a.cmp(b),
@@ -272,7 +272,10 @@ impl Machine<'_> {
                     let signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect::<Vec<i8>>();
                     signed(a).cmp(&signed(b))
                 }
-                _ => return self.no_order(a_class(self, b)?, a_class(self, a)?),
+                _ => return {
+                    let (is, wanted) = (self.class_of(b)?, self.class_of(a)?);
+                    self.no_order(is, wanted)
+                },
             },
             (a, b) => {
                 let (a, b) = (self.class_of(a)?, self.class_of(b)?);
@@ -443,10 +446,6 @@ impl Machine<'_> {
             }
         }
     }
-}
-
-fn a_class(machine: &Machine<'_>, value: &Value) -> Run<Class> {
-    machine.class_of(value)
 }
 
 fn fold(value: i64) -> i32 {
