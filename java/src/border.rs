@@ -2,10 +2,10 @@
 
 use num_bigint::BigInt;
 
+use crate::class::Class;
 use crate::datum::{Datum, Type};
 use crate::library::tuple;
 use crate::run::{Machine, Run, VALUE_BYTES};
-use crate::class::Class;
 use crate::value::{Decimal, Object, Plain, Prim, Table, Value};
 
 /// An argument as a value of its type, boxed.
@@ -29,18 +29,32 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
         (Datum::BigInteger(value), Type::BigInteger) => big(m, value)?,
         (Datum::BigDecimal { unscaled, scale }, Type::BigDecimal) => {
             m.allocate(unscaled.bits() / 8)?;
-            Value::plain(Plain::Decimal(Decimal { unscaled: unscaled.clone(), scale: *scale }))
+            Value::plain(Plain::Decimal(Decimal {
+                unscaled: unscaled.clone(),
+                scale: *scale,
+            }))
         }
         (Datum::Uuid(value), Type::Uuid) => Value::plain(Plain::Uuid(*value)),
         (Datum::Date(millis), Type::Date) => Value::plain(Plain::Date(*millis)),
         (Datum::LocalDate(days), Type::LocalDate) => Value::plain(Plain::LocalDate(*days)),
         (Datum::Inet(address), Type::Inet) => Value::plain(Plain::Inet(*address)),
-        (Datum::Duration { months, days, nanos }, Type::Duration) => {
-            Value::plain(Plain::Duration { months: *months, days: *days, nanos: *nanos })
-        }
+        (Datum::Duration { months, days, nanos }, Type::Duration) => Value::plain(Plain::Duration {
+            months: *months,
+            days: *days,
+            nanos: *nanos,
+        }),
         (Datum::List(items), Type::List(of)) => {
-            let items = items.iter().map(|item| value_of(m, item.as_ref(), of)).collect::<Run<Vec<Value>>>()?;
-            m.make(Object::List { class: Class::ArrayList, items, changes: 0, fixed: false, frozen: false })?
+            let items = items
+                .iter()
+                .map(|item| value_of(m, item.as_ref(), of))
+                .collect::<Run<Vec<Value>>>()?;
+            m.make(Object::List {
+                class: Class::ArrayList,
+                items,
+                changes: 0,
+                fixed: false,
+                frozen: false,
+            })?
         }
         (Datum::List(items), Type::Set(of)) => {
             let set = m.make(Object::Table(Table::new(Class::LinkedHashSet)))?;
@@ -55,7 +69,10 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
         (Datum::Map(entries), Type::Map(key_type, value_type)) => {
             let map = m.make(Object::Table(Table::new(Class::LinkedHashMap)))?;
             for (key, value) in entries {
-                let (key, value) = (value_of(m, key.as_ref(), key_type)?, value_of(m, value.as_ref(), value_type)?);
+                let (key, value) = (
+                    value_of(m, key.as_ref(), key_type)?,
+                    value_of(m, value.as_ref(), value_type)?,
+                );
                 if let Value::Ref(handle) = &map {
                     m.put(*handle, key, value)?;
                 }
@@ -108,16 +125,19 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
         (Value::Plain(plain), ty) => match (&**plain, ty) {
             (Plain::Blob(bytes), Type::Blob) => Some(Datum::Blob(bytes.clone())),
             (Plain::Big(value), Type::BigInteger) => Some(Datum::BigInteger(value.clone())),
-            (Plain::Decimal(value), Type::BigDecimal) => {
-                Some(Datum::BigDecimal { unscaled: value.unscaled.clone(), scale: value.scale })
-            }
+            (Plain::Decimal(value), Type::BigDecimal) => Some(Datum::BigDecimal {
+                unscaled: value.unscaled.clone(),
+                scale: value.scale,
+            }),
             (Plain::Uuid(value), Type::Uuid) => Some(Datum::Uuid(*value)),
             (Plain::Date(millis), Type::Date) => Some(Datum::Date(*millis)),
             (Plain::LocalDate(days), Type::LocalDate) => Some(Datum::LocalDate(*days)),
             (Plain::Inet(address), Type::Inet) => Some(Datum::Inet(*address)),
-            (Plain::Duration { months, days, nanos }, Type::Duration) => {
-                Some(Datum::Duration { months: *months, days: *days, nanos: *nanos })
-            }
+            (Plain::Duration { months, days, nanos }, Type::Duration) => Some(Datum::Duration {
+                months: *months,
+                days: *days,
+                nanos: *nanos,
+            }),
             _ => None,
         },
         (Value::Ref(handle), ty) => {
@@ -130,7 +150,10 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
         Some(datum) => Ok(Some(datum)),
         None => {
             let class = m.class_of(value)?.full_name();
-            m.throw(Class::ClassCast, format!("class {class} cannot be cast to the type of the result"))
+            m.throw(
+                Class::ClassCast,
+                format!("class {class} cannot be cast to the type of the result"),
+            )
         }
     }
 }
@@ -163,5 +186,9 @@ fn fields(m: &mut Machine<'_>, handle: u32, types: &[Type]) -> Run<Vec<Option<Da
         Object::Tuple { fields, .. } => fields.clone(),
         _ => Vec::new(),
     };
-    fields.iter().zip(types).map(|(field, ty)| datum_of(m, field, ty)).collect()
+    fields
+        .iter()
+        .zip(types)
+        .map(|(field, ty)| datum_of(m, field, ty))
+        .collect()
 }

@@ -106,7 +106,11 @@ pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
         _ => None,
     };
     if let Some(kind) = kind {
-        return if primitive { Ty::Prim(kind) } else { Ty::class(kind.class()) };
+        return if primitive {
+            Ty::Prim(kind)
+        } else {
+            Ty::class(kind.class())
+        };
     }
     let inner = |ty: &Arc<Type>| ty_of(ty, false);
     match ty {
@@ -128,7 +132,12 @@ pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
 }
 
 /// Checks a body whose parameters are `parameters` and whose result is of type `returns`.
-pub(crate) fn check(statements: &[Stmt], parameters: &[(String, Ty)], returns: Ty, end_line: u32) -> Result<Checked, CompileError> {
+pub(crate) fn check(
+    statements: &[Stmt],
+    parameters: &[(String, Ty)],
+    returns: Ty,
+    end_line: u32,
+) -> Result<Checked, CompileError> {
     let mut checker = Checker {
         locals: Vec::new(),
         seen: Vec::new(),
@@ -158,9 +167,17 @@ pub(crate) fn check(statements: &[Stmt], parameters: &[(String, Ty)], returns: T
         let returns = checker.returns.boxed().to_string();
         checker.flow_mistake(end_line, Mistake::MissingReturn(returns));
     }
-    let mut errors = if checker.errors.is_empty() { checker.flow_errors } else { checker.errors };
+    let mut errors = if checker.errors.is_empty() {
+        checker.flow_errors
+    } else {
+        checker.errors
+    };
     if errors.is_empty() {
-        return Ok(Checked { body, slots: checker.slots_max, parameters: slots });
+        return Ok(Checked {
+            body,
+            slots: checker.slots_max,
+            parameters: slots,
+        });
     }
     errors.sort_by_key(|entry| entry.line);
     errors.truncate(CompileError::ENTRIES_MAX);
@@ -184,7 +201,14 @@ impl Checker {
         self.slots_max = self.slots_max.max(self.next_slot);
         let number = self.locals.len();
         let shown = format!("<local{slot}>").into();
-        self.locals.push(Local { name, ty, slot, is_final, constant: None, shown });
+        self.locals.push(Local {
+            name,
+            ty,
+            slot,
+            is_final,
+            constant: None,
+            shown,
+        });
         self.seen.push(number);
         self.assigned.declare(number);
         number
@@ -238,7 +262,9 @@ impl Checker {
             }
             let arguments: Vec<Ty> = written.arguments.iter().map(|argument| self.ty(argument)).collect();
             if let Some(Ty::Prim(kind)) = arguments.iter().find(|argument| matches!(argument, Ty::Prim(_))) {
-                return self.mistake(line, Mistake::PrimitiveArgument(kind.name().to_owned())).ty;
+                return self
+                    .mistake(line, Mistake::PrimitiveArgument(kind.name().to_owned()))
+                    .ty;
             }
             if !arguments.is_empty() && arguments.len() != class.parameters() && class != Class::Comparable {
                 let (class, taken) = (class.name().to_owned(), class.parameters());

@@ -77,7 +77,11 @@ impl Kind {
 
     /// How many slots of a frame it takes.
     pub(crate) fn slots(self) -> usize {
-        if matches!(self, Self::Long | Self::Double) { 2 } else { 1 }
+        if matches!(self, Self::Long | Self::Double) {
+            2
+        } else {
+            1
+        }
     }
 }
 
@@ -196,7 +200,10 @@ impl Class {
     fn is_imported(self) -> bool {
         let nested = self == Self::Entry;
         let package = self.full_name();
-        let is_ours = matches!(self, Self::TupleValue | Self::UdtValue | Self::UdfContext | Self::ByteBuffer);
+        let is_ours = matches!(
+            self,
+            Self::TupleValue | Self::UdtValue | Self::UdfContext | Self::ByteBuffer
+        );
         !nested && (is_ours || package.starts_with("java.lang.") || package.starts_with("java.util."))
     }
 
@@ -332,7 +339,11 @@ impl fmt::Display for Ty {
             Self::Null => f.write_str("null"),
             Self::Prim(kind) => f.write_str(kind.name()),
             Self::Ref(class, arguments) => {
-                f.write_str(if *class == Class::Entry { "Map.Entry" } else { class.name() })?;
+                f.write_str(if *class == Class::Entry {
+                    "Map.Entry"
+                } else {
+                    class.name()
+                })?;
                 if let Some((first, rest)) = arguments.split_first() {
                     write!(f, "<{first}")?;
                     rest.iter().try_for_each(|other| write!(f, ",{other}"))?;

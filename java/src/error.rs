@@ -49,27 +49,64 @@ pub enum Mistake {
     UnclosedComment,
     Escape,
     Number(String),
-    OutOfRange { literal: String, ty: &'static str },
+    OutOfRange {
+        literal: String,
+        ty: &'static str,
+    },
     Syntax(String),
     End,
     Expected(&'static str, String),
     Unsupported(&'static str),
     UnsupportedMethod(String),
-    Nesting { levels_max: u32 },
-    Length { what: &'static str, max: usize },
+    Nesting {
+        levels_max: u32,
+    },
+    Length {
+        what: &'static str,
+        max: usize,
+    },
     Variable(String),
     Type(String),
     Name(String),
-    Mismatch { from: String, to: String },
-    Cast { from: String, to: String },
-    Operator { operator: &'static str, types: String },
-    Method { name: String, arguments: String, class: String },
-    NotApplicable { method: String, class: String, arguments: String },
-    Constructor { name: String, arguments: String },
+    Mismatch {
+        from: String,
+        to: String,
+    },
+    Cast {
+        from: String,
+        to: String,
+    },
+    Operator {
+        operator: &'static str,
+        types: String,
+    },
+    Method {
+        name: String,
+        arguments: String,
+        class: String,
+    },
+    NotApplicable {
+        method: String,
+        class: String,
+        arguments: String,
+    },
+    Constructor {
+        name: String,
+        arguments: String,
+    },
     Abstract(String),
-    Primitive { method: String, ty: String },
-    Static { method: String, class: String },
-    Field { name: String, class: String },
+    Primitive {
+        method: String,
+        ty: String,
+    },
+    Static {
+        method: String,
+        class: String,
+    },
+    Field {
+        name: String,
+        class: String,
+    },
     Duplicate(String),
     Final(String),
     NotAPlace,
@@ -90,7 +127,10 @@ pub enum Mistake {
     ContinueOutside,
     NotAStatement,
     VoidValue,
-    Arguments { class: String, taken: usize },
+    Arguments {
+        class: String,
+        taken: usize,
+    },
     PrimitiveArgument(String),
     VarWithoutValue(String),
     VarNull(String),
@@ -104,7 +144,9 @@ impl fmt::Display for Mistake {
             Self::Character(character) => write!(f, "Syntax error on token \"{character}\", delete this token"),
             Self::UnclosedText => f.write_str("String literal is not properly closed by a double-quote"),
             Self::UnclosedComment => f.write_str("Unexpected end of comment"),
-            Self::Escape => f.write_str("Invalid escape sequence (valid ones are  \\b  \\t  \\n  \\f  \\r  \\\"  \\'  \\\\ )"),
+            Self::Escape => {
+                f.write_str("Invalid escape sequence (valid ones are  \\b  \\t  \\n  \\f  \\r  \\\"  \\'  \\\\ )")
+            }
             Self::Number(text) => write!(f, "Invalid number {text}"),
             Self::OutOfRange { literal, ty } => write!(f, "The literal {literal} of type {ty} is out of range "),
             Self::Syntax(token) => write!(f, "Syntax error on token \"{token}\""),
@@ -122,12 +164,19 @@ impl fmt::Display for Mistake {
             Self::Mismatch { from, to } => write!(f, "Type mismatch: cannot convert from {from} to {to}"),
             Self::Cast { from, to } => write!(f, "Cannot cast from {from} to {to}"),
             Self::Operator { operator, types } => {
-                write!(f, "The operator {operator} is undefined for the argument type(s) {types}")
+                write!(
+                    f,
+                    "The operator {operator} is undefined for the argument type(s) {types}"
+                )
             }
             Self::Method { name, arguments, class } => {
                 write!(f, "The method {name}({arguments}) is undefined for the type {class}")
             }
-            Self::NotApplicable { method, class, arguments } => write!(
+            Self::NotApplicable {
+                method,
+                class,
+                arguments,
+            } => write!(
                 f,
                 "The method {method} in the type {class} is not applicable for the arguments ({arguments})"
             ),
@@ -135,7 +184,10 @@ impl fmt::Display for Mistake {
             Self::Abstract(name) => write!(f, "Cannot instantiate the type {name}"),
             Self::Primitive { method, ty } => write!(f, "Cannot invoke {method} on the primitive type {ty}"),
             Self::Static { method, class } => {
-                write!(f, "Cannot make a static reference to the non-static method {method} from the type {class}")
+                write!(
+                    f,
+                    "Cannot make a static reference to the non-static method {method} from the type {class}"
+                )
             }
             Self::Field { name, class } => write!(f, "{name} cannot be resolved or is not a field of {class}"),
             Self::Duplicate(name) => write!(f, "Duplicate local variable {name}"),
@@ -158,7 +210,10 @@ impl fmt::Display for Mistake {
             ),
             Self::NotIterable => f.write_str("Can only iterate over an array or an instance of java.lang.Iterable"),
             Self::NotArray(ty) => {
-                write!(f, "The type of the expression must be an array type but it resolved to {ty}")
+                write!(
+                    f,
+                    "The type of the expression must be an array type but it resolved to {ty}"
+                )
             }
             Self::Switch(ty) => write!(
                 f,
@@ -172,12 +227,14 @@ impl fmt::Display for Mistake {
             Self::ContinueOutside => f.write_str("continue cannot be used outside of a loop"),
             Self::NotAStatement => f.write_str("Syntax error, this expression is no statement"),
             Self::VoidValue => f.write_str("A method without a result has no value"),
-            Self::Arguments { class, taken } => write!(
-                f,
-                "Incorrect number of arguments for type {class}; it takes {taken}"
-            ),
+            Self::Arguments { class, taken } => {
+                write!(f, "Incorrect number of arguments for type {class}; it takes {taken}")
+            }
             Self::PrimitiveArgument(ty) => {
-                write!(f, "Syntax error on token \"{ty}\", Dimensions expected after this token")
+                write!(
+                    f,
+                    "Syntax error on token \"{ty}\", Dimensions expected after this token"
+                )
             }
             Self::VarWithoutValue(name) => write!(f, "Cannot use 'var' on variable without initializer: {name}"),
             Self::VarNull(name) => write!(f, "Cannot infer type for local variable initialized to 'null': {name}"),

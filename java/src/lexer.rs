@@ -22,7 +22,11 @@ pub(crate) enum Kind {
     /// A sign of one to four characters.
     Sign(&'static str),
     /// An int or long literal: its digits without sign, whether it was decimal (then the least number needs a minus).
-    Integer { digits: BigUint, decimal: bool, long: bool },
+    Integer {
+        digits: BigUint,
+        decimal: bool,
+        long: bool,
+    },
     Double(f64),
     Float(f32),
     Char(u16),
@@ -33,8 +37,9 @@ pub(crate) enum Kind {
 /// Longest first, so that the first that fits is the one meant. `>>` and its kin are made by the parser of single `>`, since type
 /// arguments end in them.
 const SIGNS: [&str; 44] = [
-    "<<=", "...", "->", "::", "++", "--", "&&", "||", "==", "!=", "<=", "+=", "-=", "*=", "/=", "&=", "|=", "^=", "%=", "<<",
-    "(", ")", "{", "}", "[", "]", ";", ",", ".", "@", "=", ">", "<", "!", "~", "?", ":", "+", "-", "*", "/", "&", "|", "^",
+    "<<=", "...", "->", "::", "++", "--", "&&", "||", "==", "!=", "<=", "+=", "-=", "*=", "/=", "&=", "|=", "^=", "%=",
+    "<<", "(", ")", "{", "}", "[", "]", ";", ",", ".", "@", "=", ">", "<", "!", "~", "?", ":", "+", "-", "*", "/", "&",
+    "|", "^",
 ];
 
 /// Most tokens of a body.
@@ -53,7 +58,10 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, CompileError> {
             return Ok(tokens);
         }
         if tokens.len() > TOKENS_MAX {
-            let what = Mistake::Length { what: "words and signs", max: TOKENS_MAX };
+            let what = Mistake::Length {
+                what: "words and signs",
+                max: TOKENS_MAX,
+            };
             return Err(CompileError::one(line, what));
         }
     }
@@ -228,7 +236,11 @@ fn number(written: &str) -> Option<Kind> {
             None => (digits, false),
         };
         let value = BigUint::from_str_radix(digits, radix).ok()?;
-        Some(Kind::Integer { digits: value, decimal: radix == 10, long })
+        Some(Kind::Integer {
+            digits: value,
+            decimal: radix == 10,
+            long,
+        })
     };
     if let Some(digits) = plain.strip_prefix("0x") {
         return integer(digits, 16);

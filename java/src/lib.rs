@@ -63,7 +63,10 @@ pub struct Program {
 /// All mistakes in it, by line.
 pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError> {
     if body.len() > BODY_BYTES_MAX {
-        let what = Mistake::Length { what: "bytes", max: BODY_BYTES_MAX };
+        let what = Mistake::Length {
+            what: "bytes",
+            max: BODY_BYTES_MAX,
+        };
         return Err(CompileError::one(1, what));
     }
     let tokens = lexer::tokens(body)?;
@@ -75,7 +78,12 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
         .map(|(name, ty)| (name.clone(), check::ty_of(ty, primitive)))
         .collect();
     let end = tokens.last().map_or(1, |token| token.line);
-    let checked = check::check(&statements, &parameters, check::ty_of(&signature.returns, primitive), end)?;
+    let checked = check::check(
+        &statements,
+        &parameters,
+        check::ty_of(&signature.returns, primitive),
+        end,
+    )?;
     Ok(Program { signature, checked })
 }
 
@@ -91,7 +99,10 @@ impl Program {
         result.map_err(|stop| match stop {
             Stop::Failed(failure) => failure,
             Stop::Thrown(handle) => match machine.exception(handle) {
-                Ok((class, message)) => Failure::Thrown { class: class.full_name(), message },
+                Ok((class, message)) => Failure::Thrown {
+                    class: class.full_name(),
+                    message,
+                },
                 Err(_) => Failure::Fault("an exception was lost"),
             },
         })

@@ -35,16 +35,49 @@ pub(crate) struct Method {
     pub(crate) body: Body,
 }
 
-const fn instance(class: Class, name: &'static str, parameters: &'static str, returns: &'static str, body: Body) -> Method {
-    Method { class, name, is_static: false, parameters, returns, body }
+const fn instance(
+    class: Class,
+    name: &'static str,
+    parameters: &'static str,
+    returns: &'static str,
+    body: Body,
+) -> Method {
+    Method {
+        class,
+        name,
+        is_static: false,
+        parameters,
+        returns,
+        body,
+    }
 }
 
-const fn fixed(class: Class, name: &'static str, parameters: &'static str, returns: &'static str, body: Body) -> Method {
-    Method { class, name, is_static: true, parameters, returns, body }
+const fn fixed(
+    class: Class,
+    name: &'static str,
+    parameters: &'static str,
+    returns: &'static str,
+    body: Body,
+) -> Method {
+    Method {
+        class,
+        name,
+        is_static: true,
+        parameters,
+        returns,
+        body,
+    }
 }
 
 const fn constructor(class: Class, parameters: &'static str, body: Body) -> Method {
-    Method { class, name: "", is_static: true, parameters, returns: "void", body }
+    Method {
+        class,
+        name: "",
+        is_static: true,
+        parameters,
+        returns: "void",
+        body,
+    }
 }
 
 /// The types of a method's parameters.
@@ -78,20 +111,30 @@ impl Method {
         let mut own = None;
         for (index, text) in written.iter().enumerate() {
             let rest = arguments.get(index..).unwrap_or_default();
-            let given = if text.ends_with("...") { rest } else { rest.get(..1).unwrap_or_default() };
+            let given = if text.ends_with("...") {
+                rest
+            } else {
+                rest.get(..1).unwrap_or_default()
+            };
             for argument in given {
                 bind(text.trim_end_matches("..."), argument, &mut own);
             }
         }
         let own = own.unwrap_or_else(Ty::object);
-        let mut parameters = Parameters { fixed: Vec::new(), variable: None };
+        let mut parameters = Parameters {
+            fixed: Vec::new(),
+            variable: None,
+        };
         for text in written {
             match text.strip_suffix("...") {
                 Some(element) => parameters.variable = Some(ty(element, on, &own)),
                 None => parameters.fixed.push(ty(text, on, &own)),
             }
         }
-        Signature { parameters, returns: ty(self.returns, on, &own) }
+        Signature {
+            parameters,
+            returns: ty(self.returns, on, &own),
+        }
     }
 
     /// As Java's messages about null have it: `java.util.Map.get(Object)`.
@@ -167,7 +210,10 @@ fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
         return Ty::Prim(kind);
     }
     let (name, arguments) = match text.strip_suffix('>').and_then(|text| text.split_once('<')) {
-        Some((name, inside)) => (name, split(inside).into_iter().map(|inner| ty(inner, on, own)).collect()),
+        Some((name, inside)) => (
+            name,
+            split(inside).into_iter().map(|inner| ty(inner, on, own)).collect(),
+        ),
         None => (text, Vec::new()),
     };
     let short = |class: &&Class| class.name() == name || (name == "Map.Entry" && **class == Class::Entry);
@@ -202,20 +248,47 @@ pub(crate) fn methods(class: Class, name: &str) -> impl Iterator<Item = &'static
 
 /// The constructors of a class.
 pub(crate) fn constructors(class: Class) -> impl Iterator<Item = &'static Method> {
-    all().filter(move |method| {
-        let is_same = method.class == class || (method.class == Class::Throwable && class.is(Class::Throwable));
-        method.name.is_empty() && is_same && exception::has(class, method.parameters)
-    })
-    .map(move |method| exception::constructor_of(class, method))
+    all()
+        .filter(move |method| {
+            let is_same = method.class == class || (method.class == Class::Throwable && class.is(Class::Throwable));
+            method.name.is_empty() && is_same && exception::has(class, method.parameters)
+        })
+        .map(move |method| exception::constructor_of(class, method))
 }
 
 /// Methods that Java has and this library leaves out, by the names that are met most often, so that the refusal can say so.
 pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
     const NAMES: [&str; 30] = [
-        "format", "matches", "replaceAll", "replaceFirst", "stream", "chars", "forEach", "merge", "compute", "computeIfAbsent",
-        "computeIfPresent", "removeIf", "replace", "sort", "spliterator", "listIterator", "getClass", "printStackTrace", "intern",
-        "codePointAt", "getBytes", "random", "randomUUID", "getHostName", "getByName", "formatted", "lines", "parallelStream",
-        "setLength", "subMap",
+        "format",
+        "matches",
+        "replaceAll",
+        "replaceFirst",
+        "stream",
+        "chars",
+        "forEach",
+        "merge",
+        "compute",
+        "computeIfAbsent",
+        "computeIfPresent",
+        "removeIf",
+        "replace",
+        "sort",
+        "spliterator",
+        "listIterator",
+        "getClass",
+        "printStackTrace",
+        "intern",
+        "codePointAt",
+        "getBytes",
+        "random",
+        "randomUUID",
+        "getHostName",
+        "getByName",
+        "formatted",
+        "lines",
+        "parallelStream",
+        "setLength",
+        "subMap",
     ];
     let _ = class;
     NAMES.contains(&name)

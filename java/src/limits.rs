@@ -43,9 +43,14 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Thrown { class, message: None } => f.write_str(class),
-            Self::Thrown { class, message: Some(message) } => write!(f, "{class}: {message}"),
+            Self::Thrown {
+                class,
+                message: Some(message),
+            } => write!(f, "{class}: {message}"),
             Self::Steps { steps_max } => write!(f, "the function took more than {steps_max} steps and was stopped"),
-            Self::Bytes { bytes_max } => write!(f, "the function allocated more than {bytes_max} bytes and was stopped"),
+            Self::Bytes { bytes_max } => {
+                write!(f, "the function allocated more than {bytes_max} bytes and was stopped")
+            }
             Self::Fault(what) => write!(f, "the function was stopped by a fault of the interpreter: {what}"),
         }
     }

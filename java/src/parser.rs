@@ -22,22 +22,77 @@ pub(crate) struct Parser<'t> {
 const PRIMITIVES: [&str; 8] = ["boolean", "byte", "short", "char", "int", "long", "float", "double"];
 
 const KEYWORDS: [&str; 53] = [
-    "abstract", "assert", "boolean", "break", "byte", "case", "catch", "char", "class", "const", "continue", "default", "do",
-    "double", "else", "enum", "extends", "final", "finally", "float", "for", "goto", "if", "implements", "import", "instanceof",
-    "int", "interface", "long", "native", "new", "package", "private", "protected", "public", "return", "short", "static",
-    "strictfp", "super", "switch", "synchronized", "this", "throw", "throws", "transient", "try", "void", "volatile", "while",
-    "true", "false", "null",
+    "abstract",
+    "assert",
+    "boolean",
+    "break",
+    "byte",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extends",
+    "final",
+    "finally",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "implements",
+    "import",
+    "instanceof",
+    "int",
+    "interface",
+    "long",
+    "native",
+    "new",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "short",
+    "static",
+    "strictfp",
+    "super",
+    "switch",
+    "synchronized",
+    "this",
+    "throw",
+    "throws",
+    "transient",
+    "try",
+    "void",
+    "volatile",
+    "while",
+    "true",
+    "false",
+    "null",
 ];
 
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-static END: Token = Token { kind: Kind::End, line: 0 };
+static END: Token = Token {
+    kind: Kind::End,
+    line: 0,
+};
 
 impl<'t> Parser<'t> {
     pub(crate) fn new(tokens: &'t [Token]) -> Self {
-        Self { tokens, at: 0, depth: 0 }
+        Self {
+            tokens,
+            at: 0,
+            depth: 0,
+        }
     }
 
     /// The whole body.
@@ -50,7 +105,10 @@ impl<'t> Parser<'t> {
     }
 
     fn token_at(&self, ahead: usize) -> &'t Token {
-        self.tokens.get(self.at + ahead).or_else(|| self.tokens.last()).unwrap_or(&END)
+        self.tokens
+            .get(self.at + ahead)
+            .or_else(|| self.tokens.last())
+            .unwrap_or(&END)
     }
 
     fn kind(&self) -> &'t Kind {
@@ -147,7 +205,9 @@ impl<'t> Parser<'t> {
     fn deepen(&mut self, levels: u32) -> Parsed<()> {
         self.depth += levels;
         if self.depth > NESTING_LEVELS_MAX {
-            return self.fail(Mistake::Nesting { levels_max: NESTING_LEVELS_MAX });
+            return self.fail(Mistake::Nesting {
+                levels_max: NESTING_LEVELS_MAX,
+            });
         }
         Ok(())
     }
@@ -164,7 +224,10 @@ impl<'t> Parser<'t> {
     fn statement(&mut self) -> Parsed<Stmt> {
         self.nested(|parser| {
             let line = parser.line();
-            Ok(Stmt { line, kind: parser.statement_kind()? })
+            Ok(Stmt {
+                line,
+                kind: parser.statement_kind()?,
+            })
         })
     }
 
@@ -186,7 +249,10 @@ impl<'t> Parser<'t> {
             "while" => {
                 self.at += 1;
                 let condition = self.parenthesized()?;
-                Ok(StmtKind::While { condition, body: Box::new(self.statement()?) })
+                Ok(StmtKind::While {
+                    condition,
+                    body: Box::new(self.statement()?),
+                })
             }
             "do" => {
                 self.at += 1;
@@ -221,7 +287,11 @@ impl<'t> Parser<'t> {
                 self.at += 1;
                 let label = if self.is_sign(";") { None } else { Some(self.name()?) };
                 self.expect(";")?;
-                Ok(if is_break { StmtKind::Break(label) } else { StmtKind::Continue(label) })
+                Ok(if is_break {
+                    StmtKind::Break(label)
+                } else {
+                    StmtKind::Continue(label)
+                })
             }
             "class" | "interface" | "enum" | "abstract" | "static" => self.unsupported("Classes of one's own are"),
             "synchronized" => self.unsupported("synchronized is"),
@@ -229,7 +299,10 @@ impl<'t> Parser<'t> {
             _ if self.is_sign_at(1, ":") && !is_keyword(word) => {
                 let label = self.name()?;
                 self.at += 1;
-                Ok(StmtKind::Labelled { label, body: Box::new(self.statement()?) })
+                Ok(StmtKind::Labelled {
+                    label,
+                    body: Box::new(self.statement()?),
+                })
             }
             _ if self.is_declaration() => {
                 let declared = self.declaration()?;
@@ -262,7 +335,10 @@ impl<'t> Parser<'t> {
             | ExprKind::Compound { .. }
             | ExprKind::Step { .. }
             | ExprKind::Call { .. }
-            | ExprKind::New { .. } => Ok(Stmt { line, kind: StmtKind::Expr(expression) }),
+            | ExprKind::New { .. } => Ok(Stmt {
+                line,
+                kind: StmtKind::Expr(expression),
+            }),
             _ => Err(CompileError::one(line, Mistake::NotAStatement)),
         }
     }
@@ -271,8 +347,16 @@ impl<'t> Parser<'t> {
         self.at += 1;
         let condition = self.parenthesized()?;
         let then = Box::new(self.statement()?);
-        let otherwise = if self.take_word("else") { Some(Box::new(self.statement()?)) } else { None };
-        Ok(StmtKind::If { condition, then, otherwise })
+        let otherwise = if self.take_word("else") {
+            Some(Box::new(self.statement()?))
+        } else {
+            None
+        };
+        Ok(StmtKind::If {
+            condition,
+            then,
+            otherwise,
+        })
     }
 
     fn for_statement(&mut self) -> Parsed<StmtKind> {
@@ -287,7 +371,13 @@ impl<'t> Parser<'t> {
                 let of = self.expression()?;
                 self.expect(")")?;
                 let body = Box::new(self.statement()?);
-                return Ok(StmtKind::ForEach { is_final, ty, name, of, body });
+                return Ok(StmtKind::ForEach {
+                    is_final,
+                    ty,
+                    name,
+                    of,
+                    body,
+                });
             }
             self.at = before;
         }
@@ -295,16 +385,32 @@ impl<'t> Parser<'t> {
         let start = if self.is_sign(";") {
             Vec::new()
         } else if self.is_declaration() {
-            vec![Stmt { line, kind: self.declaration()? }]
+            vec![Stmt {
+                line,
+                kind: self.declaration()?,
+            }]
         } else {
             self.bare_statements()?
         };
         self.expect(";")?;
-        let condition = if self.is_sign(";") { None } else { Some(self.expression()?) };
+        let condition = if self.is_sign(";") {
+            None
+        } else {
+            Some(self.expression()?)
+        };
         self.expect(";")?;
-        let step = if self.is_sign(")") { Vec::new() } else { self.bare_statements()? };
+        let step = if self.is_sign(")") {
+            Vec::new()
+        } else {
+            self.bare_statements()?
+        };
         self.expect(")")?;
-        Ok(StmtKind::For { start, condition, step, body: Box::new(self.statement()?) })
+        Ok(StmtKind::For {
+            start,
+            condition,
+            step,
+            body: Box::new(self.statement()?),
+        })
     }
 
     fn bare_statements(&mut self) -> Parsed<Vec<Stmt>> {
@@ -341,7 +447,10 @@ impl<'t> Parser<'t> {
                     last.labels.push(label);
                     last.body = body;
                 }
-                _ => groups.push(Group { labels: vec![label], body }),
+                _ => groups.push(Group {
+                    labels: vec![label],
+                    body,
+                }),
             }
         }
         Ok(StmtKind::Switch { on, groups })
@@ -363,9 +472,17 @@ impl<'t> Parser<'t> {
             }
             let name = self.name()?;
             self.expect(")")?;
-            catches.push(Catch { types, name, body: self.block()? });
+            catches.push(Catch {
+                types,
+                name,
+                body: self.block()?,
+            });
         }
-        let finally = if self.take_word("finally") { Some(self.block()?) } else { None };
+        let finally = if self.take_word("finally") {
+            Some(self.block()?)
+        } else {
+            None
+        };
         if catches.is_empty() && finally.is_none() {
             return self.surprise();
         }
@@ -396,7 +513,12 @@ impl<'t> Parser<'t> {
                 true => Some(self.expression()?),
                 false => None,
             };
-            declared.push(Declared { line, name, dimensions, value });
+            declared.push(Declared {
+                line,
+                name,
+                dimensions,
+                value,
+            });
             if !self.take_sign(",") {
                 return Ok(StmtKind::Local { is_final, ty, declared });
             }
@@ -410,7 +532,9 @@ impl<'t> Parser<'t> {
             self.at += 2;
             dimensions += 1;
             if dimensions > NESTING_LEVELS_MAX {
-                return self.fail(Mistake::Nesting { levels_max: NESTING_LEVELS_MAX });
+                return self.fail(Mistake::Nesting {
+                    levels_max: NESTING_LEVELS_MAX,
+                });
             }
         }
         Ok(dimensions)
@@ -427,7 +551,13 @@ impl<'t> Parser<'t> {
     fn element_type(&mut self) -> Parsed<TypeText> {
         self.nested(|parser| {
             let line = parser.line();
-            let mut ty = TypeText { line, name: String::new(), arguments: Vec::new(), is_diamond: false, dimensions: 0 };
+            let mut ty = TypeText {
+                line,
+                name: String::new(),
+                arguments: Vec::new(),
+                is_diamond: false,
+                dimensions: 0,
+            };
             if let Kind::Word(word) = parser.kind()
                 && PRIMITIVES.contains(&&**word)
             {

@@ -77,7 +77,9 @@ impl<'a> Machine<'a> {
     pub(crate) fn step(&mut self, steps: usize) -> Run<()> {
         self.steps = self.steps.saturating_add(steps as u64);
         if self.steps > self.limits.steps_max {
-            return Err(Stop::Failed(Failure::Steps { steps_max: self.limits.steps_max }));
+            return Err(Stop::Failed(Failure::Steps {
+                steps_max: self.limits.steps_max,
+            }));
         }
         Ok(())
     }
@@ -86,7 +88,9 @@ impl<'a> Machine<'a> {
     pub(crate) fn allocate(&mut self, bytes: u64) -> Run<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.bytes_max {
-            return Err(Stop::Failed(Failure::Bytes { bytes_max: self.limits.bytes_max }));
+            return Err(Stop::Failed(Failure::Bytes {
+                bytes_max: self.limits.bytes_max,
+            }));
         }
         Ok(())
     }
@@ -103,11 +107,15 @@ impl<'a> Machine<'a> {
     }
 
     pub(crate) fn object(&self, handle: Handle) -> Run<&Object> {
-        self.heap.get(handle as usize).map_or_else(|| Self::fault("a reference without an object"), Ok)
+        self.heap
+            .get(handle as usize)
+            .map_or_else(|| Self::fault("a reference without an object"), Ok)
     }
 
     pub(crate) fn object_mut(&mut self, handle: Handle) -> Run<&mut Object> {
-        self.heap.get_mut(handle as usize).map_or_else(|| Self::fault("a reference without an object"), Ok)
+        self.heap
+            .get_mut(handle as usize)
+            .map_or_else(|| Self::fault("a reference without an object"), Ok)
     }
 
     pub(crate) fn table(&self, handle: Handle) -> Run<&Table> {
@@ -131,7 +139,10 @@ impl<'a> Machine<'a> {
     }
 
     fn throw_null<T>(&mut self, action: &str, because: &Reason) -> Run<T> {
-        let reason = because.as_ref().map(|reason| format!(" because {reason}")).unwrap_or_default();
+        let reason = because
+            .as_ref()
+            .map(|reason| format!(" because {reason}"))
+            .unwrap_or_default();
         self.throw(Class::NullPointer, format!("{action}{reason}"))
     }
 
@@ -190,12 +201,24 @@ impl<'a> Machine<'a> {
                     Ok(Flow::Next)
                 }
             }
-            Statement::Loop { number, start, condition, step, body, tests_first } => {
+            Statement::Loop {
+                number,
+                start,
+                condition,
+                step,
+                body,
+                tests_first,
+            } => {
                 self.statements(start)?;
                 self.run_loop(*number, condition.as_ref(), step, body, *tests_first)
             }
             Statement::ForEach { .. } => self.for_each(statement),
-            Statement::Switch { number, on, cases, body } => self.switch(*number, on, cases, body),
+            Statement::Switch {
+                number,
+                on,
+                cases,
+                body,
+            } => self.switch(*number, on, cases, body),
             Statement::Labelled(number, body) => match self.statement(body)? {
                 Flow::Break(target) if target == *number => Ok(Flow::Next),
                 flow => Ok(flow),
@@ -214,7 +237,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn run_loop(&mut self, number: u32, condition: Option<&Node>, step: &[Statement], body: &Statement, tests_first: bool) -> Run<Flow> {
+    fn run_loop(
+        &mut self,
+        number: u32,
+        condition: Option<&Node>,
+        step: &[Statement],
+        body: &Statement,
+        tests_first: bool,
+    ) -> Run<Flow> {
         let mut tests = tests_first;
         loop {
             self.step(1)?;
@@ -236,7 +266,15 @@ impl<'a> Machine<'a> {
     }
 
     fn for_each(&mut self, statement: &Statement) -> Run<Flow> {
-        let Statement::ForEach { number, slot, of, because, convert, body } = statement else {
+        let Statement::ForEach {
+            number,
+            slot,
+            of,
+            because,
+            convert,
+            body,
+        } = statement
+        else {
             return Ok(Flow::Next);
         };
         let Value::Ref(handle) = self.evaluate(of)? else {
@@ -291,7 +329,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn try_statement(&mut self, body: &Statement, catches: &[(Vec<Class>, usize, Statement)], finally: Option<&Statement>) -> Run<Flow> {
+    fn try_statement(
+        &mut self,
+        body: &Statement,
+        catches: &[(Vec<Class>, usize, Statement)],
+        finally: Option<&Statement>,
+    ) -> Run<Flow> {
         let (held, depth) = (self.held.len(), self.depth);
         let mut result = self.statement(body);
         if let Err(Stop::Thrown(handle)) = &result {
@@ -299,7 +342,9 @@ impl<'a> Machine<'a> {
             self.held.truncate(held);
             self.depth = depth;
             let class = self.class_of(&Value::Ref(handle))?;
-            let taken = catches.iter().find(|(classes, ..)| classes.iter().any(|caught| class.is(*caught)));
+            let taken = catches
+                .iter()
+                .find(|(classes, ..)| classes.iter().any(|caught| class.is(*caught)));
             if let Some((_, slot, handler)) = taken {
                 self.store(*slot, Value::Ref(handle));
                 result = self.statement(handler);
@@ -360,7 +405,11 @@ impl<'a> Machine<'a> {
             Node::And(left, right) => Ok(Value::boolean(self.test(left)? && self.test(right)?)),
             Node::Or(left, right) => Ok(Value::boolean(self.test(left)? || self.test(right)?)),
             Node::Conditional(condition, then, otherwise) => {
-                if self.test(condition)? { self.evaluate(then) } else { self.evaluate(otherwise) }
+                if self.test(condition)? {
+                    self.evaluate(then)
+                } else {
+                    self.evaluate(otherwise)
+                }
             }
             Node::Convert(kind, of) => match self.evaluate(of)? {
                 Value::Prim(value) => Ok(Value::Prim(operate::convert(value, *kind))),
@@ -374,7 +423,10 @@ impl<'a> Machine<'a> {
                 Value::Boxed(value, _) | Value::Prim(value) => Ok(Value::Prim(value)),
                 _ => {
                     let kind = class.unboxed().map_or("", Kind::name);
-                    self.throw_null(&format!("Cannot invoke \"{}.{kind}Value()\"", class.full_name()), because)
+                    self.throw_null(
+                        &format!("Cannot invoke \"{}.{kind}Value()\"", class.full_name()),
+                        because,
+                    )
                 }
             },
             Node::Cast(class, of) => {
@@ -398,11 +450,18 @@ impl<'a> Machine<'a> {
                 self.text(&text)
             }
             Node::Call(call) => self.call(call),
-            Node::NewArray { kind, sizes, dimensions } => self.new_array(*kind, sizes, *dimensions),
-            Node::Elements { kind, elements } => {
-                let items = elements.iter().map(|element| self.evaluate(element)).collect::<Run<Vec<Value>>>()?;
+            Node::NewArray {
+                kind,
+                sizes,
+                dimensions,
+            } => self.new_array(*kind, sizes, *dimensions),
+            Node::Elements { elements } => {
+                let items = elements
+                    .iter()
+                    .map(|element| self.evaluate(element))
+                    .collect::<Run<Vec<Value>>>()?;
                 self.allocate(items.len() as u64 * VALUE_BYTES)?;
-                self.make(Object::Array { items, kind: *kind })
+                self.make(Object::Array { items })
             }
             Node::Index { of, at, because } => {
                 let (array, at) = (self.evaluate(of)?, self.int(at)?);
@@ -467,7 +526,10 @@ impl<'a> Machine<'a> {
         if let Some(negative) = counts.iter().find(|count| **count < 0) {
             return self.throw(Class::NegativeSize, negative.to_string());
         }
-        let counts: Vec<usize> = counts.into_iter().map(|count| usize::try_from(count).unwrap_or(0)).collect();
+        let counts: Vec<usize> = counts
+            .into_iter()
+            .map(|count| usize::try_from(count).unwrap_or(0))
+            .collect();
         self.array_of(kind, &counts, dimensions)
     }
 
@@ -475,14 +537,16 @@ impl<'a> Machine<'a> {
         let Some((count, inner)) = counts.split_first() else {
             return Ok(Value::Null);
         };
-        self.step(*count)?;
         self.allocate((*count as u64).saturating_mul(VALUE_BYTES))?;
+        self.step(*count)?;
         let element = if dimensions == 1 { kind } else { None };
         let items = match element {
             Some(kind) => vec![Value::Prim(Prim::zero(kind)); *count],
-            None => (0..*count).map(|_| self.array_of(kind, inner, dimensions - 1)).collect::<Run<Vec<Value>>>()?,
+            None => (0..*count)
+                .map(|_| self.array_of(kind, inner, dimensions - 1))
+                .collect::<Run<Vec<Value>>>()?,
         };
-        self.make(Object::Array { items, kind: element })
+        self.make(Object::Array { items })
     }
 
     fn element(&mut self, array: &Value, at: i32, because: &Reason) -> Run<Value> {
@@ -495,7 +559,10 @@ impl<'a> Machine<'a> {
         let length = items.len();
         match usize::try_from(at).ok().and_then(|at| items.get(at)) {
             Some(value) => Ok(value.clone()),
-            None => self.throw(Class::ArrayIndex, format!("Index {at} out of bounds for length {length}")),
+            None => self.throw(
+                Class::ArrayIndex,
+                format!("Index {at} out of bounds for length {length}"),
+            ),
         }
     }
 
@@ -512,7 +579,10 @@ impl<'a> Machine<'a> {
                 *place = value.clone();
                 Ok(value)
             }
-            None => self.throw(Class::ArrayIndex, format!("Index {at} out of bounds for length {length}")),
+            None => self.throw(
+                Class::ArrayIndex,
+                format!("Index {at} out of bounds for length {length}"),
+            ),
         }
     }
 
@@ -535,9 +605,10 @@ impl<'a> Machine<'a> {
     /// What an exception says of itself: its class, and its message.
     pub(crate) fn exception(&self, handle: Handle) -> Run<(Class, Option<String>)> {
         match self.object(handle)? {
-            Object::Exception { class, message } => {
-                Ok((*class, message.as_ref().map(|message| String::from_utf16_lossy(message))))
-            }
+            Object::Exception { class, message } => Ok((
+                *class,
+                message.as_ref().map(|message| String::from_utf16_lossy(message)),
+            )),
             _ => Self::fault("an exception was expected"),
         }
     }

@@ -93,7 +93,11 @@ pub(crate) enum Plain {
     /// Days since 1970-01-01.
     LocalDate(i32),
     Inet(IpAddr),
-    Duration { months: i32, days: i32, nanos: i64 },
+    Duration {
+        months: i32,
+        days: i32,
+        nanos: i64,
+    },
     Blob(Vec<u8>),
     Big(BigInt),
     Decimal(Decimal),
@@ -216,8 +220,6 @@ pub(crate) enum Object {
     Builder(Vec<u16>),
     Array {
         items: Vec<Value>,
-        /// `None`: of references.
-        kind: Option<Kind>,
     },
     Iterator {
         of: Handle,

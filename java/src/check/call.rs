@@ -17,7 +17,11 @@ impl Checker {
     pub(super) fn call(&mut self, line: u32, of: Option<&Expr>, name: &str, arguments: &[Expr]) -> Typed {
         let Some(of) = of else {
             let arguments = self.arguments(arguments);
-            let what = Mistake::Method { name: name.to_owned(), arguments: types(&arguments), class: "of the function".to_owned() };
+            let what = Mistake::Method {
+                name: name.to_owned(),
+                arguments: types(&arguments),
+                class: "of the function".to_owned(),
+            };
             return self.mistake(line, what);
         };
         if let Some(class) = self.class_named(of) {
@@ -34,11 +38,21 @@ impl Checker {
             Ty::Unknown => Typed::unknown(),
             Ty::Prim(kind) => {
                 let method = format!("{name}({})", types(&arguments));
-                self.mistake(line, Mistake::Primitive { method, ty: kind.name().to_owned() })
+                self.mistake(
+                    line,
+                    Mistake::Primitive {
+                        method,
+                        ty: kind.name().to_owned(),
+                    },
+                )
             }
             ty @ Ty::Ref(class, _) => self.chosen(line, &ty, class, name, Some(receiver), arguments),
             ty => {
-                let what = Mistake::Method { name: name.to_owned(), arguments: types(&arguments), class: ty.to_string() };
+                let what = Mistake::Method {
+                    name: name.to_owned(),
+                    arguments: types(&arguments),
+                    class: ty.to_string(),
+                };
                 self.mistake(line, what)
             }
         }
@@ -49,7 +63,15 @@ impl Checker {
     }
 
     /// The call of the method of this name that fits best. `receiver` is `None` where the class is named.
-    fn chosen(&mut self, line: u32, on: &Ty, class: Class, name: &str, receiver: Option<Typed>, arguments: Vec<Typed>) -> Typed {
+    fn chosen(
+        &mut self,
+        line: u32,
+        on: &Ty,
+        class: Class,
+        name: &str,
+        receiver: Option<Typed>,
+        arguments: Vec<Typed>,
+    ) -> Typed {
         if arguments.iter().any(|argument| argument.ty == Ty::Unknown) {
             return Typed::unknown();
         }
@@ -63,18 +85,32 @@ impl Checker {
         let Some((_, method, signature)) = best else {
             let what = if let [(_, signature), ..] = candidates.as_slice() {
                 let method = format!("{name}({})", signature.parameters);
-                Mistake::NotApplicable { method, class: on.to_string(), arguments: types(&arguments) }
+                Mistake::NotApplicable {
+                    method,
+                    class: on.to_string(),
+                    arguments: types(&arguments),
+                }
             } else if library::is_left_out(class, name) {
                 Mistake::UnsupportedMethod(format!("{}.{name}", class.name()))
             } else {
-                Mistake::Method { name: name.to_owned(), arguments: types(&arguments), class: on.to_string() }
+                Mistake::Method {
+                    name: name.to_owned(),
+                    arguments: types(&arguments),
+                    class: on.to_string(),
+                }
             };
             return self.mistake(line, what);
         };
         let (method, signature) = (*method, signature.clone());
         if receiver.is_none() && !method.is_static {
             let method = format!("{name}({})", signature.parameters);
-            return self.mistake(line, Mistake::Static { method, class: on.to_string() });
+            return self.mistake(
+                line,
+                Mistake::Static {
+                    method,
+                    class: on.to_string(),
+                },
+            );
         }
         let mut nodes = Vec::with_capacity(arguments.len() + 1);
         let mut on_null = None;
@@ -84,8 +120,15 @@ impl Checker {
         }
         self.pass(line, &signature.parameters, arguments, &mut nodes);
         let reason = Some(format!("the return value of \"{}\" is null", method.shown_of(class)).into());
-        let call = Call { body: method.body, arguments: nodes, receiver: on_null };
-        Typed { reason, ..Typed::new(signature.returns, Node::Call(Box::new(call))) }
+        let call = Call {
+            body: method.body,
+            arguments: nodes,
+            receiver: on_null,
+        };
+        Typed {
+            reason,
+            ..Typed::new(signature.returns, Node::Call(Box::new(call)))
+        }
     }
 
     /// Appends the arguments as what the parameters take.
@@ -100,7 +143,7 @@ impl Checker {
             }
         }
         if parameters.variable.is_some() {
-            nodes.push(Node::Elements { kind: None, elements: variable });
+            nodes.push(Node::Elements { elements: variable });
         }
     }
 
@@ -130,13 +173,20 @@ impl Checker {
             .filter_map(|(method, signature)| Some((cost(&signature.parameters, &arguments)?, method, signature)))
             .min_by_key(|(cost, ..)| *cost);
         let Some((_, method, signature)) = best else {
-            let what = Mistake::Constructor { name: ty.to_string(), arguments: types(&arguments) };
+            let what = Mistake::Constructor {
+                name: ty.to_string(),
+                arguments: types(&arguments),
+            };
             return self.mistake(line, what);
         };
         let (body, parameters) = (method.body, signature.parameters.clone());
         let mut nodes = Vec::with_capacity(arguments.len());
         self.pass(line, &parameters, arguments, &mut nodes);
-        let call = Call { body, arguments: nodes, receiver: None };
+        let call = Call {
+            body,
+            arguments: nodes,
+            receiver: None,
+        };
         Typed::new(ty, Node::Call(Box::new(call)))
     }
 }
@@ -171,11 +221,14 @@ fn distance(from: &Ty, to: &Ty) -> Option<u32> {
     }
     match (from, to) {
         (Ty::Void, _) => None,
-        (Ty::Prim(from), Ty::Prim(to)) => from.widens_to(*to).then(|| u32::from(*to as u8).saturating_sub(u32::from(*from as u8))),
+        (Ty::Prim(from), Ty::Prim(to)) => from
+            .widens_to(*to)
+            .then(|| u32::from(*to as u8).saturating_sub(u32::from(*from as u8))),
         (Ty::Prim(kind), Ty::Ref(class, _)) => kind.class().is(*class).then(|| BOXING + depth(kind.class(), *class)),
         (Ty::Ref(class, _), Ty::Prim(to)) => {
             let kind = class.unboxed()?;
-            (kind == *to || kind.widens_to(*to)).then(|| BOXING + u32::from(*to as u8).saturating_sub(u32::from(kind as u8)))
+            (kind == *to || kind.widens_to(*to))
+                .then(|| BOXING + u32::from(*to as u8).saturating_sub(u32::from(kind as u8)))
         }
         (Ty::Null, Ty::Ref(class, _)) => Some(if *class == Class::Object { 10 } else { 1 }),
         (Ty::Null, Ty::Array(_)) => Some(1),
@@ -195,5 +248,10 @@ fn depth(from: Class, to: Class) -> u32 {
     if to == Class::Object {
         return 10;
     }
-    from.above().iter().filter(|above| above.is(to)).map(|above| 1 + depth(*above, to)).min().unwrap_or(9)
+    from.above()
+        .iter()
+        .filter(|above| above.is(to))
+        .map(|above| 1 + depth(*above, to))
+        .min()
+        .unwrap_or(9)
 }

@@ -13,9 +13,24 @@ impl Checker {
         let from = value.ty.clone();
         match self.converted(value, to) {
             Ok(node) => node,
-            Err(_) if from == Ty::Void => self.mistake(line, Mistake::Mismatch { from: "void".to_owned(), to: to.to_string() }).node,
+            Err(_) if from == Ty::Void => {
+                self.mistake(
+                    line,
+                    Mistake::Mismatch {
+                        from: "void".to_owned(),
+                        to: to.to_string(),
+                    },
+                )
+                .node
+            }
             Err(node) => {
-                self.mistake(line, Mistake::Mismatch { from: from.to_string(), to: to.to_string() });
+                self.mistake(
+                    line,
+                    Mistake::Mismatch {
+                        from: from.to_string(),
+                        to: to.to_string(),
+                    },
+                );
                 node
             }
         }
@@ -47,9 +62,17 @@ impl Checker {
                 }
             }
             (Ty::Ref(class, _), Ty::Prim(to)) => match class.unboxed() {
-                Some(kind) if kind == *to => Ok(Node::Unbox { of: Box::new(node), class: *class, because: reason }),
+                Some(kind) if kind == *to => Ok(Node::Unbox {
+                    of: Box::new(node),
+                    class: *class,
+                    because: reason,
+                }),
                 Some(kind) if kind.widens_to(*to) => {
-                    let unboxed = Node::Unbox { of: Box::new(node), class: *class, because: reason };
+                    let unboxed = Node::Unbox {
+                        of: Box::new(node),
+                        class: *class,
+                        because: reason,
+                    };
                     Ok(converted_to(*to, unboxed))
                 }
                 _ => Err(node),
@@ -82,7 +105,10 @@ impl Checker {
         let reason = value.reason.clone();
         let from = value.ty.clone();
         if from == Ty::Unknown || to == Ty::Unknown {
-            return Typed { ty: to, ..Typed::unknown() };
+            return Typed {
+                ty: to,
+                ..Typed::unknown()
+            };
         }
         let node = match (&from, &to) {
             (Ty::Prim(from), Ty::Prim(kind)) if from == kind => Some(value.node),
@@ -93,7 +119,11 @@ impl Checker {
                 Some(inner) if inner == *kind || inner.widens_to(*kind) => self.converted(value, &to).ok(),
                 None if kind.class().is(*class) => {
                     let of = Box::new(Node::Cast(kind.class(), Box::new(value.node)));
-                    Some(Node::Unbox { of, class: kind.class(), because: reason.clone() })
+                    Some(Node::Unbox {
+                        of,
+                        class: kind.class(),
+                        because: reason.clone(),
+                    })
                 }
                 _ => None,
             },
@@ -106,7 +136,13 @@ impl Checker {
         };
         match node {
             Some(node) => Typed { ty: to, node, reason },
-            None => self.mistake(line, Mistake::Cast { from: from.to_string(), to: to.to_string() }),
+            None => self.mistake(
+                line,
+                Mistake::Cast {
+                    from: from.to_string(),
+                    to: to.to_string(),
+                },
+            ),
         }
     }
 }
@@ -120,7 +156,9 @@ pub(super) fn may_be_both(from: Class, to: Class) -> bool {
 
 /// Whether it is a constant of int or less that fits a narrower kind (JLS §5.2).
 fn narrows(node: &Node, to: Kind) -> bool {
-    let Node::Const(Value::Prim(value)) = node else { return false };
+    let Node::Const(Value::Prim(value)) = node else {
+        return false;
+    };
     let value = match value {
         Prim::Byte(value) => i32::from(*value),
         Prim::Short(value) => i32::from(*value),

@@ -50,13 +50,25 @@ impl Checker {
                 let value = self.expression(of);
                 self.unary(line, operator, value)
             }
-            ExprKind::Binary { operator: "&&", left, right } => self.logical(left, right, true),
-            ExprKind::Binary { operator: "||", left, right } => self.logical(left, right, false),
+            ExprKind::Binary {
+                operator: "&&",
+                left,
+                right,
+            } => self.logical(left, right, true),
+            ExprKind::Binary {
+                operator: "||",
+                left,
+                right,
+            } => self.logical(left, right, false),
             ExprKind::Binary { operator, left, right } => {
                 let (left, right) = (self.expression(left), self.expression(right));
                 self.binary(line, operator, left, right)
             }
-            ExprKind::Conditional { condition, then, otherwise } => self.conditional(condition, then, otherwise, None),
+            ExprKind::Conditional {
+                condition,
+                then,
+                otherwise,
+            } => self.conditional(condition, then, otherwise, None),
             ExprKind::Cast { ty, of } => {
                 let to = self.ty(ty);
                 let value = self.expression(of);
@@ -72,7 +84,11 @@ impl Checker {
     /// An expression where one of type `to` must stand.
     pub(super) fn expected(&mut self, expression: &Expr, to: &Ty) -> Node {
         let value = match &expression.kind {
-            ExprKind::Conditional { condition, then, otherwise } => self.conditional(condition, then, otherwise, Some(to)),
+            ExprKind::Conditional {
+                condition,
+                then,
+                otherwise,
+            } => self.conditional(condition, then, otherwise, Some(to)),
             ExprKind::Elements { ty: None, elements } => self.elements(expression.line, to, elements),
             _ => self.expression(expression),
         };
@@ -80,7 +96,11 @@ impl Checker {
     }
 
     fn integer(&mut self, line: u32, digits: &BigUint, decimal: bool, long: bool, negative: bool) -> Typed {
-        let (ty, name) = if long { (Ty::Prim(Kind::Long), "long") } else { (Ty::INT, "int") };
+        let (ty, name) = if long {
+            (Ty::Prim(Kind::Long), "long")
+        } else {
+            (Ty::INT, "int")
+        };
         let value = match digits.to_u64() {
             Some(value) if decimal => {
                 let value = i128::from(value);
@@ -91,7 +111,13 @@ impl Checker {
             Some(value) => u32::try_from(value).ok().map(|bits| i64::from(bits.cast_signed())),
             None => None,
         };
-        let value = value.map(|value| if negative && !decimal { value.wrapping_neg() } else { value });
+        let value = value.map(|value| {
+            if negative && !decimal {
+                value.wrapping_neg()
+            } else {
+                value
+            }
+        });
         let prim = match value {
             Some(value) if long => Some(Prim::Long(value)),
             Some(value) => i32::try_from(value).ok().map(Prim::Int),
@@ -99,7 +125,13 @@ impl Checker {
         };
         match prim {
             Some(prim) => Typed::new(ty, Node::Const(Value::Prim(prim))),
-            None => self.mistake(line, Mistake::OutOfRange { literal: digits.to_string(), ty: name }),
+            None => self.mistake(
+                line,
+                Mistake::OutOfRange {
+                    literal: digits.to_string(),
+                    ty: name,
+                },
+            ),
         }
     }
 
@@ -120,7 +152,10 @@ impl Checker {
             Some(value) => Node::Const(value.clone()),
             None => Node::Local(local.slot),
         };
-        Typed { reason: is_null(&local.shown), ..Typed::new(local.ty.clone(), node) }
+        Typed {
+            reason: is_null(&local.shown),
+            ..Typed::new(local.ty.clone(), node)
+        }
     }
 
     /// The name of a class, written here with or without its package; `None`: it is none, or a local's.
@@ -153,7 +188,13 @@ impl Checker {
                 Some((ty, value)) => Typed::new(ty, Node::Const(value)),
                 None => {
                     let class = class.name().to_owned();
-                    self.mistake(line, Mistake::Field { name: name.to_owned(), class })
+                    self.mistake(
+                        line,
+                        Mistake::Field {
+                            name: name.to_owned(),
+                            class,
+                        },
+                    )
                 }
             };
         }
@@ -163,13 +204,23 @@ impl Checker {
         }
         let value = self.expression(of);
         match &value.ty {
-            Ty::Array(_) if name == "length" => {
-                Typed::new(Ty::INT, Node::Length { of: Box::new(value.node), because: value.reason })
-            }
+            Ty::Array(_) if name == "length" => Typed::new(
+                Ty::INT,
+                Node::Length {
+                    of: Box::new(value.node),
+                    because: value.reason,
+                },
+            ),
             Ty::Unknown => value,
             ty => {
                 let class = ty.to_string();
-                self.mistake(line, Mistake::Field { name: name.to_owned(), class })
+                self.mistake(
+                    line,
+                    Mistake::Field {
+                        name: name.to_owned(),
+                        class,
+                    },
+                )
             }
         }
     }
@@ -212,9 +263,20 @@ impl Checker {
         while let Ty::Array(of) = innermost {
             innermost = of;
         }
-        let kind = if let Ty::Prim(kind) = innermost { Some(*kind) } else { None };
+        let kind = if let Ty::Prim(kind) = innermost {
+            Some(*kind)
+        } else {
+            None
+        };
         let dimensions = written.dimensions;
-        Typed::new(ty, Node::NewArray { kind, sizes, dimensions })
+        Typed::new(
+            ty,
+            Node::NewArray {
+                kind,
+                sizes,
+                dimensions,
+            },
+        )
     }
 
     fn elements(&mut self, line: u32, ty: &Ty, elements: &[Expr]) -> Typed {
@@ -225,8 +287,7 @@ impl Checker {
             return self.mistake(line, Mistake::NotArray(ty.to_string()));
         };
         let elements = elements.iter().map(|element| self.expected(element, of)).collect();
-        let kind = if let Ty::Prim(kind) = **of { Some(kind) } else { None };
-        Typed::new(ty.clone(), Node::Elements { kind, elements })
+        Typed::new(ty.clone(), Node::Elements { elements })
     }
 
     fn class_literal(&mut self, written: &TypeText) -> Typed {
@@ -274,16 +335,28 @@ impl Checker {
             _ if errors > 0 || a.ty == Ty::Unknown || b.ty == Ty::Unknown => return Typed::unknown(),
             (Some(x), Some(y)) if a.ty == b.ty || (x == y && (x == Kind::Boolean || x.is_numeric())) => {
                 let ty = if a.ty == b.ty { a.ty.clone() } else { Ty::Prim(x) };
-                (ty.clone(), self.assigned_to(lines.0, a, &ty), self.assigned_to(lines.1, b, &ty))
+                (
+                    ty.clone(),
+                    self.assigned_to(lines.0, a, &ty),
+                    self.assigned_to(lines.1, b, &ty),
+                )
             }
             (Some(x), Some(y)) if x.is_numeric() && y.is_numeric() => {
                 let ty = Ty::Prim(self.conditional_kind((&a, x), (&b, y)));
-                (ty.clone(), self.assigned_to(lines.0, a, &ty), self.assigned_to(lines.1, b, &ty))
+                (
+                    ty.clone(),
+                    self.assigned_to(lines.0, a, &ty),
+                    self.assigned_to(lines.1, b, &ty),
+                )
             }
             _ => {
                 // Each side is assigned to what is wanted; without that, both to what they share.
                 let ty = to.map_or_else(|| least_upper(&a.ty.boxed(), &b.ty.boxed()), Clone::clone);
-                (ty.clone(), self.assigned_to(lines.0, a, &ty), self.assigned_to(lines.1, b, &ty))
+                (
+                    ty.clone(),
+                    self.assigned_to(lines.0, a, &ty),
+                    self.assigned_to(lines.1, b, &ty),
+                )
             }
         };
         Typed::new(ty, Node::Conditional(condition, Box::new(a), Box::new(b)))
@@ -315,17 +388,25 @@ impl Checker {
             (Ty::Unknown, _) | (_, Ty::Unknown) => Typed::unknown(),
             (from, Ty::Ref(class, _)) if from.is_reference() => {
                 let may_be = match from {
-                    Ty::Ref(from, _) => class.is(*from) || from.is(*class) || super::convert::may_be_both(*from, *class),
+                    Ty::Ref(from, _) => {
+                        class.is(*from) || from.is(*class) || super::convert::may_be_both(*from, *class)
+                    }
                     _ => *from == Ty::Null || *class == Class::Object,
                 };
                 if may_be {
                     return Typed::new(Ty::BOOLEAN, Node::InstanceOf(*class, Box::new(value.node)));
                 }
-                let what = Mistake::Cast { from: from.to_string(), to: ty.to_string() };
+                let what = Mistake::Cast {
+                    from: from.to_string(),
+                    to: ty.to_string(),
+                };
                 self.mistake(line, what)
             }
             (from, to) => {
-                let what = Mistake::Cast { from: from.to_string(), to: to.to_string() };
+                let what = Mistake::Cast {
+                    from: from.to_string(),
+                    to: to.to_string(),
+                };
                 self.mistake(line, what)
             }
         }
@@ -395,7 +476,10 @@ impl Checker {
             self.expression(value);
             return Typed::unknown();
         };
-        let held = Typed { reason, ..Typed::new(ty.clone(), Node::Held) };
+        let held = Typed {
+            reason,
+            ..Typed::new(ty.clone(), Node::Held)
+        };
         let value = self.expression(value);
         let result = self.binary(line, operator, held, value);
         self.update(line, place, ty, result, false)
@@ -405,10 +489,19 @@ impl Checker {
         let Some((ty, place, reason)) = self.place(line, place) else {
             return Typed::unknown();
         };
-        let held = Typed { reason, ..Typed::new(ty.clone(), Node::Held) };
+        let held = Typed {
+            reason,
+            ..Typed::new(ty.clone(), Node::Held)
+        };
         let one = Typed::new(Ty::INT, Node::Const(Value::int(1)));
         if ty.is_string() {
-            return self.mistake(line, Mistake::Operator { operator: if up { "++" } else { "--" }, types: ty.to_string() });
+            return self.mistake(
+                line,
+                Mistake::Operator {
+                    operator: if up { "++" } else { "--" },
+                    types: ty.to_string(),
+                },
+            );
         }
         let result = self.binary(line, if up { "+" } else { "-" }, held, one);
         self.update(line, place, ty, result, !prefix)

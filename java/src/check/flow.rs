@@ -37,7 +37,9 @@ impl Assigned {
     }
 
     pub(super) fn has(&self, local: usize) -> bool {
-        self.0.as_ref().is_none_or(|known| known.get(local).copied().unwrap_or(false))
+        self.0
+            .as_ref()
+            .is_none_or(|known| known.get(local).copied().unwrap_or(false))
     }
 
     /// What holds where two ways meet.

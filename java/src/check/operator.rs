@@ -58,14 +58,19 @@ impl Checker {
             return value;
         }
         let types = value.ty.to_string();
-        let undefined = Mistake::Operator { operator: written, types };
+        let undefined = Mistake::Operator {
+            operator: written,
+            types,
+        };
         let Ok((kind, node)) = self.primitive(value) else {
             return self.mistake(line, undefined);
         };
         let unary = match written {
             "!" if kind == Kind::Boolean => {
                 return match node {
-                    Node::Const(Value::Prim(Prim::Boolean(value))) => Typed::new(Ty::BOOLEAN, Node::Const(Value::boolean(!value))),
+                    Node::Const(Value::Prim(Prim::Boolean(value))) => {
+                        Typed::new(Ty::BOOLEAN, Node::Const(Value::boolean(!value)))
+                    }
                     node => Typed::new(Ty::BOOLEAN, Node::Unary(Unary::Not, Box::new(node))),
                 };
             }
@@ -87,7 +92,10 @@ impl Checker {
         if left.ty == Ty::Unknown || right.ty == Ty::Unknown {
             return Typed::unknown();
         }
-        let undefined = Mistake::Operator { operator: written, types: format!("{}, {}", left.ty, right.ty) };
+        let undefined = Mistake::Operator {
+            operator: written,
+            types: format!("{}, {}", left.ty, right.ty),
+        };
         let Some(operator) = operator(written) else {
             return self.mistake(line, undefined);
         };
@@ -100,10 +108,19 @@ impl Checker {
         if is_equality(operator) && left.ty.is_reference() && right.ty.is_reference() {
             if !comparable(&left.ty, &right.ty) {
                 let what = format!("{} and {}", left.ty, right.ty);
-                return self.mistake(line, Mistake::Operator { operator: written, types: what });
+                return self.mistake(
+                    line,
+                    Mistake::Operator {
+                        operator: written,
+                        types: what,
+                    },
+                );
             }
             let different = operator == Operator::NotEqual;
-            return Typed::new(Ty::BOOLEAN, Node::Same(different, Box::new(left.node), Box::new(right.node)));
+            return Typed::new(
+                Ty::BOOLEAN,
+                Node::Same(different, Box::new(left.node), Box::new(right.node)),
+            );
         }
         let (Ok((a, left)), Ok((b, right))) = (self.primitive(left), self.primitive(right)) else {
             return self.mistake(line, undefined);
@@ -118,17 +135,28 @@ impl Checker {
             let (x, y, a, b) = (a, b, a.max(Kind::Int), b.max(Kind::Int));
             return applied(operator, Ty::Prim(a), raised(x, a, left), raised(y, b, right));
         }
-        let is_taken = if is_logic(operator) { both_integral } else { both_numeric && !is_shift(operator) };
+        let is_taken = if is_logic(operator) {
+            both_integral
+        } else {
+            both_numeric && !is_shift(operator)
+        };
         if !is_taken {
             return self.mistake(line, undefined);
         }
         let kind = a.promoted(b);
-        let gives = if is_equality(operator) || is_comparison(operator) { Ty::BOOLEAN } else { Ty::Prim(kind) };
+        let gives = if is_equality(operator) || is_comparison(operator) {
+            Ty::BOOLEAN
+        } else {
+            Ty::Prim(kind)
+        };
         applied(operator, gives, raised(a, kind, left), raised(b, kind, right))
     }
 
     fn concatenated(&mut self, left: Typed, right: Typed) -> Typed {
-        if let (Some(a), Some(b)) = (left.constant().and_then(constant_text), right.constant().and_then(constant_text)) {
+        if let (Some(a), Some(b)) = (
+            left.constant().and_then(constant_text),
+            right.constant().and_then(constant_text),
+        ) {
             let text = self.intern(&[a, b].concat());
             return Typed::new(Ty::string(), Node::Const(text));
         }
@@ -183,7 +211,15 @@ pub(super) fn least_upper(a: &Ty, b: &Ty) -> Ty {
     }
     if let (Ty::Ref(x, _), Ty::Ref(y, _)) = (a.boxed(), b.boxed()) {
         let shared = |above: Class| x.is(above) && y.is(above);
-        for class in [Class::Number, Class::List, Class::Set, Class::Map, Class::Collection, Class::RuntimeException, Class::Exception] {
+        for class in [
+            Class::Number,
+            Class::List,
+            Class::Set,
+            Class::Map,
+            Class::Collection,
+            Class::RuntimeException,
+            Class::Exception,
+        ] {
             if shared(class) {
                 return Ty::class(class);
             }

@@ -40,15 +40,26 @@ impl Checker {
             StmtKind::Block(inner) => self.block(inner),
             StmtKind::Local { is_final, ty, declared } => return self.local_variables(*is_final, ty, declared),
             StmtKind::Expr(expression) => Statement::Evaluate(self.expression(expression).node),
-            StmtKind::If { condition, then, otherwise } => self.if_statement(condition, then, otherwise.as_deref()),
+            StmtKind::If {
+                condition,
+                then,
+                otherwise,
+            } => self.if_statement(condition, then, otherwise.as_deref()),
             StmtKind::While { condition, body } => self.while_loop(label, &[], Some(condition), &[], body),
-            StmtKind::For { start, condition, step, body } => {
-                self.scoped(|checker| checker.while_loop(label, start, condition.as_ref(), step, body))
-            }
+            StmtKind::For {
+                start,
+                condition,
+                step,
+                body,
+            } => self.scoped(|checker| checker.while_loop(label, start, condition.as_ref(), step, body)),
             StmtKind::Do { body, condition } => self.do_loop(label, body, condition),
-            StmtKind::ForEach { is_final, ty, name, of, body } => {
-                self.scoped(|checker| checker.for_each(label, *is_final, ty, name, of, body))
-            }
+            StmtKind::ForEach {
+                is_final,
+                ty,
+                name,
+                of,
+                body,
+            } => self.scoped(|checker| checker.for_each(label, *is_final, ty, name, of, body)),
             StmtKind::Switch { on, groups } => self.scoped(|checker| checker.switch(label, on, groups)),
             StmtKind::Labelled { label, body } => return self.labelled(label, body),
             StmtKind::Break(label) => self.leave(line, label.as_ref(), true),
@@ -97,7 +108,9 @@ impl Checker {
 
     fn initialize(&mut self, number: usize, is_final: bool, node: Node, checked: &mut Vec<Statement>) {
         self.assigned.assign(number);
-        let Some(local) = self.locals.get_mut(number) else { return };
+        let Some(local) = self.locals.get_mut(number) else {
+            return;
+        };
         let is_plain = matches!(local.ty, Ty::Prim(_)) || local.ty.is_string();
         if let Node::Const(value @ (Value::Prim(_) | Value::Text(_))) = &node
             && is_final
@@ -142,14 +155,25 @@ impl Checker {
         }
     }
 
-    fn while_loop(&mut self, label: Option<&Word>, start: &[Stmt], condition: Option<&Expr>, step: &[Stmt], body: &Stmt) -> Statement {
+    fn while_loop(
+        &mut self,
+        label: Option<&Word>,
+        start: &[Stmt],
+        condition: Option<&Expr>,
+        step: &[Stmt],
+        body: &Stmt,
+    ) -> Statement {
         let start = self.statements(start);
         let condition = condition.map(|condition| {
             let value = self.expression(condition);
             self.condition(condition.line, value)
         });
         let is_endless = condition.as_ref().is_none_or(Typed::is_true);
-        let after = if is_endless { Assigned::unreached() } else { self.assigned.clone() };
+        let after = if is_endless {
+            Assigned::unreached()
+        } else {
+            self.assigned.clone()
+        };
         let number = self.open(label, true, true);
         let body = Box::new(self.single(body));
         let (breaks, continues) = self.close();
@@ -162,7 +186,14 @@ impl Checker {
         };
         self.assigned = after.merged(&breaks);
         let condition = condition.map(|condition| condition.node);
-        Statement::Loop { number, start, condition, step, body, tests_first: true }
+        Statement::Loop {
+            number,
+            start,
+            condition,
+            step,
+            body,
+            tests_first: true,
+        }
     }
 
     fn do_loop(&mut self, label: Option<&Word>, body: &Stmt, condition: &Expr) -> Statement {
@@ -177,21 +208,44 @@ impl Checker {
         }
         self.assigned = std::mem::replace(&mut self.assigned, Assigned::unreached()).merged(&breaks);
         let condition = Some(condition.node);
-        Statement::Loop { number, start: Vec::new(), condition, step: Vec::new(), body, tests_first: false }
+        Statement::Loop {
+            number,
+            start: Vec::new(),
+            condition,
+            step: Vec::new(),
+            body,
+            tests_first: false,
+        }
     }
 
-    fn for_each(&mut self, label: Option<&Word>, is_final: bool, written: &TypeText, name: &Word, of: &Expr, body: &Stmt) -> Statement {
+    fn for_each(
+        &mut self,
+        label: Option<&Word>,
+        is_final: bool,
+        written: &TypeText,
+        name: &Word,
+        of: &Expr,
+        body: &Stmt,
+    ) -> Statement {
         let line = of.line;
         let value = self.expression(of);
         let (element, because): (Ty, Reason) = match &value.ty {
             Ty::Array(element) => {
-                let because = value.reason.map(|reason| format!("Cannot read the array length because {reason}").into());
+                let because = value
+                    .reason
+                    .map(|reason| format!("Cannot read the array length because {reason}").into());
                 ((**element).clone(), because)
             }
             Ty::Ref(class, arguments) if class.is(Class::Iterable) => {
-                let reason = value.reason.map(|reason| format!(" because {reason}")).unwrap_or_default();
+                let reason = value
+                    .reason
+                    .map(|reason| format!(" because {reason}"))
+                    .unwrap_or_default();
                 let because = format!("Cannot invoke \"{}.iterator()\"{reason}", class.full_name());
-                (arguments.first().cloned().unwrap_or_else(Ty::object), Some(because.into()))
+                (
+                    arguments.first().cloned().unwrap_or_else(Ty::object),
+                    Some(because.into()),
+                )
             }
             Ty::Unknown => (Ty::Unknown, None),
             _ => {
@@ -205,7 +259,11 @@ impl Checker {
         self.next_slot += if matches!(value.ty, Ty::Array(_)) { 3 } else { 1 };
         let held = Typed::new(element, Node::Held);
         let convert = self.assigned_to(line, held, &ty);
-        let convert = if matches!(convert, Node::Held) { None } else { Some(convert) };
+        let convert = if matches!(convert, Node::Held) {
+            None
+        } else {
+            Some(convert)
+        };
         let before = self.assigned.clone();
         let local = self.declare_new(written.line, name, ty, is_final);
         self.assigned.assign(local);
@@ -214,14 +272,25 @@ impl Checker {
         let body = Box::new(self.single(body));
         let (breaks, _) = self.close();
         self.assigned = before.merged(&breaks);
-        Statement::ForEach { number, slot, of: value.node, because, convert, body }
+        Statement::ForEach {
+            number,
+            slot,
+            of: value.node,
+            because,
+            convert,
+            body,
+        }
     }
 
     fn switch(&mut self, label: Option<&Word>, on: &Expr, groups: &[Group]) -> Statement {
         let line = on.line;
         let value = self.expression(on);
         let ty = value.ty.clone();
-        let kind = value.ty.primitive().filter(|kind| kind.is_integral() && *kind != Kind::Long);
+        let kind = value
+            .ty
+            .primitive()
+            .filter(|kind| kind.is_integral() && *kind != Kind::Long);
+        let value_is_unfit = kind.is_none();
         let (on, kind) = match kind {
             Some(kind) => (self.assigned_to(line, value, &Ty::Prim(kind)), kind),
             None => {
@@ -238,6 +307,8 @@ impl Checker {
         for group in groups {
             for label in &group.labels {
                 match label {
+                    // What is switched on was refused.
+                    Some(_) if value_is_unfit => {}
                     Some(label) => {
                         let value = self.expression(label);
                         let is_known = value.ty == Ty::Unknown || ty == Ty::Unknown;
@@ -273,11 +344,19 @@ impl Checker {
             after = after.merged(&before);
         }
         self.assigned = after;
-        Statement::Switch { number, on, cases, body }
+        Statement::Switch {
+            number,
+            on,
+            cases,
+            body,
+        }
     }
 
     fn labelled(&mut self, label: &Word, body: &Stmt) -> Vec<Statement> {
-        if matches!(body.kind, StmtKind::While { .. } | StmtKind::Do { .. } | StmtKind::For { .. } | StmtKind::ForEach { .. }) {
+        if matches!(
+            body.kind,
+            StmtKind::While { .. } | StmtKind::Do { .. } | StmtKind::For { .. } | StmtKind::ForEach { .. }
+        ) {
             return self.statement(body, Some(label));
         }
         let number = self.open(Some(label), false, false);
@@ -294,7 +373,13 @@ impl Checker {
             None if is_break => target.is_breakable,
             None => target.is_loop,
         };
-        let Some(target) = self.targets.iter_mut().rev().find(is_meant).filter(|target| is_break || target.is_loop) else {
+        let Some(target) = self
+            .targets
+            .iter_mut()
+            .rev()
+            .find(is_meant)
+            .filter(|target| is_break || target.is_loop)
+        else {
             let what = match label {
                 Some(label) => Mistake::Label(label.to_string()),
                 None if is_break => Mistake::BreakOutside,
@@ -303,11 +388,19 @@ impl Checker {
             self.mistake(line, what);
             return Statement::Block(Vec::new());
         };
-        let at = if is_break { &mut target.breaks } else { &mut target.continues };
+        let at = if is_break {
+            &mut target.breaks
+        } else {
+            &mut target.continues
+        };
         *at = std::mem::replace(at, Assigned::unreached()).merged(&known);
         let number = target.number;
         self.assigned = Assigned::unreached();
-        if is_break { Statement::Break(number) } else { Statement::Continue(number) }
+        if is_break {
+            Statement::Break(number)
+        } else {
+            Statement::Continue(number)
+        }
     }
 
     fn return_statement(&mut self, line: u32, value: Option<&Expr>) -> Statement {
@@ -391,7 +484,11 @@ impl Checker {
             Box::new(block)
         });
         self.assigned = after;
-        Statement::Try { body, catches: checked, finally }
+        Statement::Try {
+            body,
+            catches: checked,
+            finally,
+        }
     }
 }
 

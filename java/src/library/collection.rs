@@ -3,7 +3,8 @@
 use super::{Arguments, Method, collection, constructor, count, fixed, instance};
 use crate::class::Class;
 use crate::class::Class::{
-    ArrayList, Arrays, Collection, Collections, HashSet, Iterable, Iterator as Iter, LinkedHashSet, LinkedList, List, TreeSet,
+    ArrayList, Arrays, Collection, Collections, HashSet, Iterable, Iterator as Iter, LinkedHashSet, LinkedList, List,
+    TreeSet,
 };
 use crate::run::{Machine, Run, VALUE_BYTES};
 use crate::value::{Handle, Object, Table, Value};
@@ -20,7 +21,9 @@ pub(super) const METHODS: &[Method] = &[
     constructor(HashSet, "", |m, _| m.make(Object::Table(Table::new(HashSet)))),
     constructor(HashSet, "int", |m, a| sized(m, a, HashSet)),
     constructor(HashSet, "Collection<E>", |m, a| set_of(m, a, HashSet)),
-    constructor(LinkedHashSet, "", |m, _| m.make(Object::Table(Table::new(LinkedHashSet)))),
+    constructor(LinkedHashSet, "", |m, _| {
+        m.make(Object::Table(Table::new(LinkedHashSet)))
+    }),
     constructor(LinkedHashSet, "int", |m, a| sized(m, a, LinkedHashSet)),
     constructor(LinkedHashSet, "Collection<E>", |m, a| set_of(m, a, LinkedHashSet)),
     constructor(TreeSet, "", |m, _| m.make(Object::Table(Table::new(TreeSet)))),
@@ -28,7 +31,12 @@ pub(super) const METHODS: &[Method] = &[
     instance(Iterable, "iterator", "", "Iterator<E>", |m, a| {
         let of = a.handle(0)?;
         let (items, changes) = (m.elements(of)?, m.changes(of)?);
-        m.make(Object::Iterator { of, items, at: 0, changes })
+        m.make(Object::Iterator {
+            of,
+            items,
+            at: 0,
+            changes,
+        })
     }),
     instance(Iter, "hasNext", "", "boolean", |m, a| match m.object(a.handle(0)?)? {
         Object::Iterator { of, at, .. } => Ok(Value::boolean(*at != m.size(*of)?)),
@@ -36,8 +44,12 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(Iter, "next", "", "E", next),
     instance(Collection, "size", "", "int", |m, a| Ok(count(m.size(a.handle(0)?)?))),
-    instance(Collection, "isEmpty", "", "boolean", |m, a| Ok(Value::boolean(m.size(a.handle(0)?)? == 0))),
-    instance(Collection, "contains", "Object", "boolean", |m, a| Ok(Value::boolean(m.contains(a.handle(0)?, &a.value(1))?))),
+    instance(Collection, "isEmpty", "", "boolean", |m, a| {
+        Ok(Value::boolean(m.size(a.handle(0)?)? == 0))
+    }),
+    instance(Collection, "contains", "Object", "boolean", |m, a| {
+        Ok(Value::boolean(m.contains(a.handle(0)?, &a.value(1))?))
+    }),
     instance(Collection, "containsAll", "Collection", "boolean", |m, a| {
         let (of, others) = (a.handle(0)?, collection(m, a, 1)?);
         for other in m.elements(others)? {
@@ -47,7 +59,9 @@ pub(super) const METHODS: &[Method] = &[
         }
         Ok(Value::boolean(true))
     }),
-    instance(Collection, "add", "E", "boolean", |m, a| Ok(Value::boolean(add(m, a.handle(0)?, a.value(1))?))),
+    instance(Collection, "add", "E", "boolean", |m, a| {
+        Ok(Value::boolean(add(m, a.handle(0)?, a.value(1))?))
+    }),
     instance(Collection, "addAll", "Collection<E>", "boolean", |m, a| {
         let (to, from) = (a.handle(0)?, collection(m, a, 1)?);
         let mut changed = false;
@@ -56,9 +70,15 @@ pub(super) const METHODS: &[Method] = &[
         }
         Ok(Value::boolean(changed))
     }),
-    instance(Collection, "remove", "Object", "boolean", |m, a| Ok(Value::boolean(remove(m, a.handle(0)?, &a.value(1))?))),
-    instance(Collection, "removeAll", "Collection", "boolean", |m, a| filtered(m, a, false)),
-    instance(Collection, "retainAll", "Collection", "boolean", |m, a| filtered(m, a, true)),
+    instance(Collection, "remove", "Object", "boolean", |m, a| {
+        Ok(Value::boolean(remove(m, a.handle(0)?, &a.value(1))?))
+    }),
+    instance(Collection, "removeAll", "Collection", "boolean", |m, a| {
+        filtered(m, a, false)
+    }),
+    instance(Collection, "retainAll", "Collection", "boolean", |m, a| {
+        filtered(m, a, true)
+    }),
     instance(Collection, "clear", "", "void", |m, a| {
         let of = a.handle(0)?;
         if matches!(m.object(of)?, Object::Table(_)) {
@@ -70,7 +90,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(Collection, "toArray", "", "Object[]", |m, a| {
         let items = m.elements(a.handle(0)?)?;
-        m.make(Object::Array { items, kind: None })
+        m.make(Object::Array { items })
     }),
     instance(List, "get", "int", "E", |m, a| {
         let at = place(m, a, 1, 0)?;
@@ -78,7 +98,9 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(List, "set", "int,E", "E", |m, a| {
         let at = place(m, a, 1, 0)?;
-        let old = items(m, a.handle(0)?, false)?.get_mut(at).map(|place| std::mem::replace(place, a.value(2)));
+        let old = items(m, a.handle(0)?, false)?
+            .get_mut(at)
+            .map(|place| std::mem::replace(place, a.value(2)));
         Ok(old.unwrap_or(Value::Null))
     }),
     instance(List, "add", "int,E", "void", |m, a| {
@@ -119,17 +141,33 @@ pub(super) const METHODS: &[Method] = &[
         if items.iter().any(|item| matches!(item, Value::Null)) {
             return m.throw_with(Class::NullPointer, None);
         }
-        m.make(Object::List { class: List, items, changes: 0, fixed: true, frozen: true })
+        m.make(Object::List {
+            class: List,
+            items,
+            changes: 0,
+            fixed: true,
+            frozen: true,
+        })
     }),
     fixed(Arrays, "asList", "T...", "List<T>", |m, a| {
         let items = m.elements(a.handle(0)?)?;
-        m.make(Object::List { class: List, items, changes: 0, fixed: true, frozen: false })
+        m.make(Object::List {
+            class: List,
+            items,
+            changes: 0,
+            fixed: true,
+            frozen: false,
+        })
     }),
     instance(TreeSet, "first", "", "E", |m, a| end(m, a, true)),
     instance(TreeSet, "last", "", "E", |m, a| end(m, a, false)),
     fixed(Collections, "emptyList", "", "List", |m, _| frozen(m, Vec::new())),
-    fixed(Collections, "emptySet", "", "Set", |m, _| m.make(Object::Table(Table::new(LinkedHashSet)))),
-    fixed(Collections, "singletonList", "T", "List<T>", |m, a| frozen(m, vec![a.value(0)])),
+    fixed(Collections, "emptySet", "", "Set", |m, _| {
+        m.make(Object::Table(Table::new(LinkedHashSet)))
+    }),
+    fixed(Collections, "singletonList", "T", "List<T>", |m, a| {
+        frozen(m, vec![a.value(0)])
+    }),
     fixed(Collections, "sort", "List<T>", "void", |m, a| {
         let of = collection(m, a, 0)?;
         let sorted = m.elements(of)?;
@@ -170,11 +208,23 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 pub(super) fn list(m: &mut Machine<'_>, class: Class, items: Vec<Value>) -> Run<Value> {
-    m.make(Object::List { class, items, changes: 0, fixed: false, frozen: false })
+    m.make(Object::List {
+        class,
+        items,
+        changes: 0,
+        fixed: false,
+        frozen: false,
+    })
 }
 
 fn frozen(m: &mut Machine<'_>, items: Vec<Value>) -> Run<Value> {
-    m.make(Object::List { class: List, items, changes: 0, fixed: true, frozen: true })
+    m.make(Object::List {
+        class: List,
+        items,
+        changes: 0,
+        fixed: true,
+        frozen: true,
+    })
 }
 
 fn copied(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
@@ -186,7 +236,10 @@ fn copied(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
 fn sized(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     match u32::try_from(a.int(0)?) {
         Ok(size) => m.make(Object::Table(Table::sized(class, size))),
-        Err(_) => m.throw(Class::IllegalArgument, format!("Illegal initial capacity: {}", a.int(0)?)),
+        Err(_) => m.throw(
+            Class::IllegalArgument,
+            format!("Illegal initial capacity: {}", a.int(0)?),
+        ),
     }
 }
 
@@ -194,7 +247,9 @@ fn set_of(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     let from = collection(m, a, 0)?;
     let items = m.elements(from)?;
     // Java makes room for all of them at once, and for twelve at least.
-    let room = u32::try_from(items.len()).unwrap_or(u32::MAX) / 3 * 4 + u32::try_from(items.len() % 3 * 4 / 3).unwrap_or(0) + 1;
+    let room = u32::try_from(items.len()).unwrap_or(u32::MAX) / 3 * 4
+        + u32::try_from(items.len() % 3 * 4 / 3).unwrap_or(0)
+        + 1;
     let made = m.make(Object::Table(Table::sized(class, room.max(16))))?;
     if let Value::Ref(handle) = &made {
         for item in items {
@@ -232,7 +287,11 @@ fn filtered(m: &mut Machine<'_>, a: &[Value], keeps: bool) -> Run<Value> {
     let mut kept = Vec::new();
     let mut gone = Vec::new();
     for item in m.elements(of)? {
-        if m.contains(others, &item)? == keeps { kept.push(item) } else { gone.push(item) }
+        if m.contains(others, &item)? == keeps {
+            kept.push(item)
+        } else {
+            gone.push(item)
+        }
     }
     let changed = !gone.is_empty();
     if matches!(m.object(of)?, Object::Table(_)) {
@@ -277,8 +336,14 @@ fn place(m: &mut Machine<'_>, a: &[Value], at: usize, list: usize) -> Run<usize>
     match usize::try_from(wanted).ok().filter(|at| *at < size) {
         Some(place) => Ok(place),
         None if is_linked => m.throw(Class::IndexOutOfBounds, format!("Index: {wanted}, Size: {size}")),
-        None if is_array => m.throw(Class::ArrayIndex, format!("Index {wanted} out of bounds for length {size}")),
-        None => m.throw(Class::IndexOutOfBounds, format!("Index {wanted} out of bounds for length {size}")),
+        None if is_array => m.throw(
+            Class::ArrayIndex,
+            format!("Index {wanted} out of bounds for length {size}"),
+        ),
+        None => m.throw(
+            Class::IndexOutOfBounds,
+            format!("Index {wanted} out of bounds for length {size}"),
+        ),
     }
 }
 

@@ -9,10 +9,16 @@ use crate::value::{Object, Value};
 pub(super) const METHODS: &[Method] = &[
     // Stand for the constructors of all exceptions; `constructor_of` puts the class in.
     constructor(Throwable, "", |_, _| Machine::fault("an exception without a class")),
-    constructor(Throwable, "String", |_, _| Machine::fault("an exception without a class")),
-    instance(Throwable, "getMessage", "", "String", |m, a| match m.object(a.handle(0)?)? {
-        Object::Exception { message: Some(message), .. } => Ok(Value::Text(message.clone())),
-        _ => Ok(Value::Null),
+    constructor(Throwable, "String", |_, _| {
+        Machine::fault("an exception without a class")
+    }),
+    instance(Throwable, "getMessage", "", "String", |m, a| {
+        match m.object(a.handle(0)?)? {
+            Object::Exception {
+                message: Some(message), ..
+            } => Ok(Value::Text(message.clone())),
+            _ => Ok(Value::Null),
+        }
     }),
 ];
 
@@ -49,6 +55,10 @@ pub(super) fn constructor_of(class: Class, method: &'static Method) -> &'static 
     if method.class != Throwable {
         return method;
     }
-    let own = ALL.iter().find(|(own, _)| *own == class).map(|(_, constructors)| constructors);
-    own.and_then(|own| own.iter().find(|own| own.parameters == method.parameters)).unwrap_or(method)
+    let own = ALL
+        .iter()
+        .find(|(own, _)| *own == class)
+        .map(|(_, constructors)| constructors);
+    own.and_then(|own| own.iter().find(|own| own.parameters == method.parameters))
+        .unwrap_or(method)
 }

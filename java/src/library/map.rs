@@ -10,20 +10,30 @@ pub(super) const METHODS: &[Method] = &[
     constructor(HashMap, "", |m, _| m.make(Object::Table(Table::new(HashMap)))),
     constructor(HashMap, "int", |m, a| sized(m, a, HashMap)),
     constructor(HashMap, "Map<K,V>", |m, a| copied(m, a, HashMap)),
-    constructor(LinkedHashMap, "", |m, _| m.make(Object::Table(Table::new(LinkedHashMap)))),
+    constructor(LinkedHashMap, "", |m, _| {
+        m.make(Object::Table(Table::new(LinkedHashMap)))
+    }),
     constructor(LinkedHashMap, "int", |m, a| sized(m, a, LinkedHashMap)),
     constructor(LinkedHashMap, "Map<K,V>", |m, a| copied(m, a, LinkedHashMap)),
     constructor(TreeMap, "", |m, _| m.make(Object::Table(Table::new(TreeMap)))),
     constructor(TreeMap, "Map<K,V>", |m, a| copied(m, a, TreeMap)),
-    instance(Map, "get", "Object", "V", |m, a| Ok(m.get(a.handle(0)?, &a.value(1))?.unwrap_or(Value::Null))),
-    instance(Map, "getOrDefault", "Object,V", "V", |m, a| Ok(m.get(a.handle(0)?, &a.value(1))?.unwrap_or_else(|| a.value(2)))),
-    instance(Map, "put", "K,V", "V", |m, a| Ok(m.put(a.handle(0)?, a.value(1), a.value(2))?.unwrap_or(Value::Null))),
-    instance(Map, "putIfAbsent", "K,V", "V", |m, a| match m.get(a.handle(0)?, &a.value(1))? {
-        None | Some(Value::Null) => {
-            m.put(a.handle(0)?, a.value(1), a.value(2))?;
-            Ok(Value::Null)
+    instance(Map, "get", "Object", "V", |m, a| {
+        Ok(m.get(a.handle(0)?, &a.value(1))?.unwrap_or(Value::Null))
+    }),
+    instance(Map, "getOrDefault", "Object,V", "V", |m, a| {
+        Ok(m.get(a.handle(0)?, &a.value(1))?.unwrap_or_else(|| a.value(2)))
+    }),
+    instance(Map, "put", "K,V", "V", |m, a| {
+        Ok(m.put(a.handle(0)?, a.value(1), a.value(2))?.unwrap_or(Value::Null))
+    }),
+    instance(Map, "putIfAbsent", "K,V", "V", |m, a| {
+        match m.get(a.handle(0)?, &a.value(1))? {
+            None | Some(Value::Null) => {
+                m.put(a.handle(0)?, a.value(1), a.value(2))?;
+                Ok(Value::Null)
+            }
+            Some(there) => Ok(there),
         }
-        Some(there) => Ok(there),
     }),
     instance(Map, "putAll", "Map<K,V>", "void", |m, a| {
         let (to, from) = (a.handle(0)?, collection(m, a, 1)?);
@@ -33,8 +43,12 @@ pub(super) const METHODS: &[Method] = &[
         }
         Ok(Value::Null)
     }),
-    instance(Map, "remove", "Object", "V", |m, a| Ok(m.take(a.handle(0)?, &a.value(1))?.unwrap_or(Value::Null))),
-    instance(Map, "containsKey", "Object", "boolean", |m, a| Ok(Value::boolean(m.get(a.handle(0)?, &a.value(1))?.is_some()))),
+    instance(Map, "remove", "Object", "V", |m, a| {
+        Ok(m.take(a.handle(0)?, &a.value(1))?.unwrap_or(Value::Null))
+    }),
+    instance(Map, "containsKey", "Object", "boolean", |m, a| {
+        Ok(Value::boolean(m.get(a.handle(0)?, &a.value(1))?.is_some()))
+    }),
     instance(Map, "containsValue", "Object", "boolean", |m, a| {
         for (_, value) in m.table(a.handle(0)?)?.entries() {
             if m.equal(&a.value(1), &value)? {
@@ -44,14 +58,31 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::boolean(false))
     }),
     instance(Map, "size", "", "int", |m, a| Ok(count(m.size(a.handle(0)?)?))),
-    instance(Map, "isEmpty", "", "boolean", |m, a| Ok(Value::boolean(m.size(a.handle(0)?)? == 0))),
+    instance(Map, "isEmpty", "", "boolean", |m, a| {
+        Ok(Value::boolean(m.size(a.handle(0)?)? == 0))
+    }),
     instance(Map, "clear", "", "void", |m, a| {
         m.clear_table(a.handle(0)?)?;
         Ok(Value::Null)
     }),
-    instance(Map, "keySet", "", "Set<K>", |m, a| m.make(Object::View { of: a.handle(0)?, shown: Shown::Keys })),
-    instance(Map, "values", "", "Collection<V>", |m, a| m.make(Object::View { of: a.handle(0)?, shown: Shown::Values })),
-    instance(Map, "entrySet", "", "Set<Map.Entry<K,V>>", |m, a| m.make(Object::View { of: a.handle(0)?, shown: Shown::Entries })),
+    instance(Map, "keySet", "", "Set<K>", |m, a| {
+        m.make(Object::View {
+            of: a.handle(0)?,
+            shown: Shown::Keys,
+        })
+    }),
+    instance(Map, "values", "", "Collection<V>", |m, a| {
+        m.make(Object::View {
+            of: a.handle(0)?,
+            shown: Shown::Values,
+        })
+    }),
+    instance(Map, "entrySet", "", "Set<Map.Entry<K,V>>", |m, a| {
+        m.make(Object::View {
+            of: a.handle(0)?,
+            shown: Shown::Entries,
+        })
+    }),
     instance(Entry, "getKey", "", "K", |m, a| match m.object(a.handle(0)?)? {
         Object::Entry(key, _) => Ok(key.clone()),
         _ => Machine::fault("an entry was expected"),
@@ -67,7 +98,10 @@ pub(super) const METHODS: &[Method] = &[
 fn sized(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     match u32::try_from(a.int(0)?) {
         Ok(size) => m.make(Object::Table(Table::sized(class, size))),
-        Err(_) => m.throw(Class::IllegalArgument, format!("Illegal initial capacity: {}", a.int(0)?)),
+        Err(_) => m.throw(
+            Class::IllegalArgument,
+            format!("Illegal initial capacity: {}", a.int(0)?),
+        ),
     }
 }
 

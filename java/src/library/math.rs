@@ -33,22 +33,44 @@ fn extreme(a: f64, b: f64, max: bool) -> f64 {
 }
 
 pub(super) const METHODS: &[Method] = &[
-    fixed(Math, "abs", "int", "int", |_, a| Ok(Value::int(a.int(0)?.wrapping_abs()))),
-    fixed(Math, "abs", "long", "long", |_, a| Ok(Value::long(a.long(0)?.wrapping_abs()))),
+    fixed(Math, "abs", "int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.wrapping_abs()))
+    }),
+    fixed(Math, "abs", "long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.wrapping_abs()))
+    }),
     fixed(Math, "abs", "float", "float", |_, a| float(a.float(0)?.abs())),
     fixed(Math, "abs", "double", "double", |_, a| double(a.double(0)?.abs())),
-    fixed(Math, "max", "int,int", "int", |_, a| Ok(Value::int(a.int(0)?.max(a.int(1)?)))),
-    fixed(Math, "max", "long,long", "long", |_, a| Ok(Value::long(a.long(0)?.max(a.long(1)?)))),
+    fixed(Math, "max", "int,int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.max(a.int(1)?)))
+    }),
+    fixed(Math, "max", "long,long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.max(a.long(1)?)))
+    }),
     fixed(Math, "max", "float,float", "float", |_, a| {
-        Ok(Value::Prim(convert(Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), true)), Kind::Float)))
+        Ok(Value::Prim(convert(
+            Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), true)),
+            Kind::Float,
+        )))
     }),
-    fixed(Math, "max", "double,double", "double", |_, a| double(extreme(a.double(0)?, a.double(1)?, true))),
-    fixed(Math, "min", "int,int", "int", |_, a| Ok(Value::int(a.int(0)?.min(a.int(1)?)))),
-    fixed(Math, "min", "long,long", "long", |_, a| Ok(Value::long(a.long(0)?.min(a.long(1)?)))),
+    fixed(Math, "max", "double,double", "double", |_, a| {
+        double(extreme(a.double(0)?, a.double(1)?, true))
+    }),
+    fixed(Math, "min", "int,int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.min(a.int(1)?)))
+    }),
+    fixed(Math, "min", "long,long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.min(a.long(1)?)))
+    }),
     fixed(Math, "min", "float,float", "float", |_, a| {
-        Ok(Value::Prim(convert(Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), false)), Kind::Float)))
+        Ok(Value::Prim(convert(
+            Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), false)),
+            Kind::Float,
+        )))
     }),
-    fixed(Math, "min", "double,double", "double", |_, a| double(extreme(a.double(0)?, a.double(1)?, false))),
+    fixed(Math, "min", "double,double", "double", |_, a| {
+        double(extreme(a.double(0)?, a.double(1)?, false))
+    }),
     fixed(Math, "pow", "double,double", "double", |_, a| {
         let (x, y) = (a.double(0)?, a.double(1)?);
         // One to the power of NaN, or minus one to that of infinity, is NaN in Java.
@@ -59,7 +81,9 @@ pub(super) const METHODS: &[Method] = &[
     }),
     fixed(Math, "sqrt", "double", "double", |_, a| double(a.double(0)?.sqrt())),
     fixed(Math, "cbrt", "double", "double", |_, a| double(a.double(0)?.cbrt())),
-    fixed(Math, "hypot", "double,double", "double", |_, a| double(a.double(0)?.hypot(a.double(1)?))),
+    fixed(Math, "hypot", "double,double", "double", |_, a| {
+        double(a.double(0)?.hypot(a.double(1)?))
+    }),
     fixed(Math, "exp", "double", "double", |_, a| double(a.double(0)?.exp())),
     fixed(Math, "log", "double", "double", |_, a| double(a.double(0)?.ln())),
     fixed(Math, "log10", "double", "double", |_, a| double(a.double(0)?.log10())),
@@ -69,15 +93,27 @@ pub(super) const METHODS: &[Method] = &[
     fixed(Math, "asin", "double", "double", |_, a| double(a.double(0)?.asin())),
     fixed(Math, "acos", "double", "double", |_, a| double(a.double(0)?.acos())),
     fixed(Math, "atan", "double", "double", |_, a| double(a.double(0)?.atan())),
-    fixed(Math, "atan2", "double,double", "double", |_, a| double(a.double(0)?.atan2(a.double(1)?))),
-    fixed(Math, "toRadians", "double", "double", |_, a| double(a.double(0)? * 0.017_453_292_519_943_295)),
-    fixed(Math, "toDegrees", "double", "double", |_, a| double(a.double(0)? * 57.295_779_513_082_32)),
+    fixed(Math, "atan2", "double,double", "double", |_, a| {
+        double(a.double(0)?.atan2(a.double(1)?))
+    }),
+    fixed(Math, "toRadians", "double", "double", |_, a| {
+        double(a.double(0)? * 0.017_453_292_519_943_295)
+    }),
+    fixed(Math, "toDegrees", "double", "double", |_, a| {
+        double(a.double(0)? * 57.295_779_513_082_32)
+    }),
     fixed(Math, "floor", "double", "double", |_, a| double(a.double(0)?.floor())),
     fixed(Math, "ceil", "double", "double", |_, a| double(a.double(0)?.ceil())),
-    fixed(Math, "rint", "double", "double", |_, a| double(a.double(0)?.round_ties_even())),
+    fixed(Math, "rint", "double", "double", |_, a| {
+        double(a.double(0)?.round_ties_even())
+    }),
     fixed(Math, "signum", "double", "double", |_, a| {
         let value = a.double(0)?;
-        double(if value == 0.0 || value.is_nan() { value } else { value.signum() })
+        double(if value == 0.0 || value.is_nan() {
+            value
+        } else {
+            value.signum()
+        })
     }),
     fixed(Math, "round", "double", "long", |_, a| {
         let value = a.double(0)?;
@@ -96,14 +132,22 @@ pub(super) const METHODS: &[Method] = &[
         0 => m.throw(Class::Arithmetic, "/ by zero"),
         by => {
             let rest = a.int(0)?.wrapping_rem(by);
-            Ok(Value::int(if rest != 0 && (rest < 0) != (by < 0) { rest + by } else { rest }))
+            Ok(Value::int(if rest != 0 && (rest < 0) != (by < 0) {
+                rest + by
+            } else {
+                rest
+            }))
         }
     }),
     fixed(Math, "floorMod", "long,long", "long", |m, a| match a.long(1)? {
         0 => m.throw(Class::Arithmetic, "/ by zero"),
         by => {
             let rest = a.long(0)?.wrapping_rem(by);
-            Ok(Value::long(if rest != 0 && (rest < 0) != (by < 0) { rest + by } else { rest }))
+            Ok(Value::long(if rest != 0 && (rest < 0) != (by < 0) {
+                rest + by
+            } else {
+                rest
+            }))
         }
     }),
     fixed(Math, "floorDiv", "int,int", "int", |m, a| match a.int(1)? {
@@ -111,7 +155,11 @@ pub(super) const METHODS: &[Method] = &[
         by => {
             let (x, whole) = (a.int(0)?, a.int(0)?.wrapping_div(by));
             let exact = whole.wrapping_mul(by) == x;
-            Ok(Value::int(if !exact && (x < 0) != (by < 0) { whole - 1 } else { whole }))
+            Ok(Value::int(if !exact && (x < 0) != (by < 0) {
+                whole - 1
+            } else {
+                whole
+            }))
         }
     }),
     fixed(Math, "floorDiv", "long,long", "long", |m, a| match a.long(1)? {
@@ -119,7 +167,11 @@ pub(super) const METHODS: &[Method] = &[
         by => {
             let (x, whole) = (a.long(0)?, a.long(0)?.wrapping_div(by));
             let exact = whole.wrapping_mul(by) == x;
-            Ok(Value::long(if !exact && (x < 0) != (by < 0) { whole - 1 } else { whole }))
+            Ok(Value::long(if !exact && (x < 0) != (by < 0) {
+                whole - 1
+            } else {
+                whole
+            }))
         }
     }),
     fixed(Math, "addExact", "int,int", "int", |m, a| {

@@ -79,7 +79,10 @@ pub(super) const METHODS: &[Method] = &[
         if wanted.is_empty() {
             return Ok(Value::int(0));
         }
-        Ok(units.windows(wanted.len()).position(|window| *window == *wanted).map_or(Value::int(-1), count))
+        Ok(units
+            .windows(wanted.len())
+            .position(|window| *window == *wanted)
+            .map_or(Value::int(-1), count))
     }),
     instance(Builder, "substring", "int,int", "String", |m, a| {
         let units = text(m, a, 0)?;
@@ -100,7 +103,10 @@ fn builder_slice(m: &mut Machine<'_>, units: &[u16], from: i32, to: i32) -> Run<
     };
     match slice {
         Some(slice) => m.text(slice),
-        None => m.throw(Class::StringIndex, format!("start {from}, end {to}, length {}", units.len())),
+        None => m.throw(
+            Class::StringIndex,
+            format!("start {from}, end {to}, length {}", units.len()),
+        ),
     }
 }
 

@@ -1,22 +1,36 @@
 //! `String`, and what every object has.
 
 use super::{Arguments, Method, collection, count, fixed, instance, text};
-use crate::class::Class::{CharSequence, Character, Comparable, Object, Objects, String as Text};
 use crate::class::Class;
+use crate::class::Class::{CharSequence, Character, Comparable, Object, Objects, String as Text};
 use crate::run::{Machine, Run};
 use crate::value::{Object as Thing, Prim, Value};
 
 pub(super) const METHODS: &[Method] = &[
-    instance(Object, "equals", "Object", "boolean", |m, a| Ok(Value::boolean(m.equal(&a.value(0), &a.value(1))?))),
-    instance(Object, "hashCode", "", "int", |m, a| Ok(Value::int(m.hash(&a.value(0))?))),
+    instance(Object, "equals", "Object", "boolean", |m, a| {
+        Ok(Value::boolean(m.equal(&a.value(0), &a.value(1))?))
+    }),
+    instance(Object, "hashCode", "", "int", |m, a| {
+        Ok(Value::int(m.hash(&a.value(0))?))
+    }),
     instance(Object, "toString", "", "String", |m, a| m.text_of(&a.value(0))),
     super::constructor(Object, "", |m, _| m.make(Thing::Bare)),
-    instance(Comparable, "compareTo", "Object", "int", |m, a| compare_to(m, &a.value(0), &a.value(1))),
-    fixed(Objects, "equals", "Object,Object", "boolean", |m, a| Ok(Value::boolean(m.equal(&a.value(0), &a.value(1))?))),
-    fixed(Objects, "hashCode", "Object", "int", |m, a| Ok(Value::int(m.hash(&a.value(0))?))),
+    instance(Comparable, "compareTo", "Object", "int", |m, a| {
+        compare_to(m, &a.value(0), &a.value(1))
+    }),
+    fixed(Objects, "equals", "Object,Object", "boolean", |m, a| {
+        Ok(Value::boolean(m.equal(&a.value(0), &a.value(1))?))
+    }),
+    fixed(Objects, "hashCode", "Object", "int", |m, a| {
+        Ok(Value::int(m.hash(&a.value(0))?))
+    }),
     fixed(Objects, "toString", "Object", "String", |m, a| m.text_of(&a.value(0))),
-    fixed(Objects, "isNull", "Object", "boolean", |_, a| Ok(Value::boolean(matches!(a.value(0), Value::Null)))),
-    fixed(Objects, "nonNull", "Object", "boolean", |_, a| Ok(Value::boolean(!matches!(a.value(0), Value::Null)))),
+    fixed(Objects, "isNull", "Object", "boolean", |_, a| {
+        Ok(Value::boolean(matches!(a.value(0), Value::Null)))
+    }),
+    fixed(Objects, "nonNull", "Object", "boolean", |_, a| {
+        Ok(Value::boolean(!matches!(a.value(0), Value::Null)))
+    }),
     fixed(Objects, "requireNonNull", "T", "T", |m, a| match a.value(0) {
         Value::Null => m.throw_with(Class::NullPointer, None),
         value => Ok(value),
@@ -32,7 +46,9 @@ pub(super) const METHODS: &[Method] = &[
         let units = text(m, a, 0)?;
         Ok(count(units.len()))
     }),
-    instance(CharSequence, "isEmpty", "", "boolean", |m, a| Ok(Value::boolean(text(m, a, 0)?.is_empty()))),
+    instance(CharSequence, "isEmpty", "", "boolean", |m, a| {
+        Ok(Value::boolean(text(m, a, 0)?.is_empty()))
+    }),
     instance(CharSequence, "charAt", "int", "char", |m, a| char_at(m, a)),
     instance(Text, "compareTo", "String", "int", |m, a| {
         let (x, y) = (text(m, a, 0)?, text(m, a, 1)?);
@@ -70,14 +86,19 @@ pub(super) const METHODS: &[Method] = &[
         let (units, wanted) = (text(m, a, 0)?, text(m, a, 1)?);
         m.step(units.len().saturating_mul(wanted.len().max(1)) / 4)?;
         let starts = 0..=units.len().saturating_sub(wanted.len());
-        let at = starts.rev().find(|at| units.get(*at..).is_some_and(|rest| rest.starts_with(&wanted)));
+        let at = starts
+            .rev()
+            .find(|at| units.get(*at..).is_some_and(|rest| rest.starts_with(&wanted)));
         Ok(at.map_or(Value::int(-1), count))
     }),
     instance(Text, "lastIndexOf", "int", "int", |m, a| {
         let units = text(m, a, 0)?;
         let wanted = a.int(1)?;
         m.step(units.len() / 4)?;
-        Ok(units.iter().rposition(|unit| i32::from(*unit) == wanted).map_or(Value::int(-1), count))
+        Ok(units
+            .iter()
+            .rposition(|unit| i32::from(*unit) == wanted)
+            .map_or(Value::int(-1), count))
     }),
     instance(Text, "contains", "CharSequence", "boolean", |m, a| {
         let at = find(m, a, 0)?;
@@ -109,8 +130,12 @@ pub(super) const METHODS: &[Method] = &[
         m.allocate((units.len() as u64).saturating_mul(times as u64).saturating_mul(2))?;
         m.text(&units.repeat(times))
     }),
-    instance(Text, "toUpperCase", "", "String", |m, a| mapped(m, a, |text| text.to_uppercase())),
-    instance(Text, "toLowerCase", "", "String", |m, a| mapped(m, a, |text| text.to_lowercase())),
+    instance(Text, "toUpperCase", "", "String", |m, a| {
+        mapped(m, a, |text| text.to_uppercase())
+    }),
+    instance(Text, "toLowerCase", "", "String", |m, a| {
+        mapped(m, a, |text| text.to_lowercase())
+    }),
     instance(Text, "trim", "", "String", |m, a| {
         let units = text(m, a, 0)?;
         trimmed(m, a, &units, |unit| unit <= 32, true)
@@ -123,17 +148,24 @@ pub(super) const METHODS: &[Method] = &[
         let units = text(m, a, 0)?;
         trimmed(m, a, &units, is_white, false)
     }),
-    instance(Text, "isBlank", "", "boolean", |m, a| Ok(Value::boolean(text(m, a, 0)?.iter().all(|unit| is_white(*unit))))),
+    instance(Text, "isBlank", "", "boolean", |m, a| {
+        Ok(Value::boolean(text(m, a, 0)?.iter().all(|unit| is_white(*unit))))
+    }),
     instance(Text, "replace", "char,char", "String", |m, a| {
         let units = text(m, a, 0)?;
         let (old, new) = (a.char(1)?, a.char(2)?);
         if !units.contains(&old) {
             return Ok(a.value(0));
         }
-        let replaced: Vec<u16> = units.iter().map(|unit| if *unit == old { new } else { *unit }).collect();
+        let replaced: Vec<u16> = units
+            .iter()
+            .map(|unit| if *unit == old { new } else { *unit })
+            .collect();
         m.text(&replaced)
     }),
-    instance(Text, "replace", "CharSequence,CharSequence", "String", |m, a| replace(m, a)),
+    instance(Text, "replace", "CharSequence,CharSequence", "String", |m, a| {
+        replace(m, a)
+    }),
     instance(Text, "split", "String", "String[]", |m, a| split(m, a, 0)),
     instance(Text, "split", "String,int", "String[]", |m, a| split(m, a, a.int(2)?)),
     instance(Text, "toCharArray", "", "char[]", |m, a| {
@@ -141,7 +173,7 @@ pub(super) const METHODS: &[Method] = &[
         m.allocate(units.len() as u64 * crate::run::VALUE_BYTES)?;
         m.step(units.len())?;
         let items = units.iter().map(|unit| Value::Prim(Prim::Char(*unit))).collect();
-        m.make(Thing::Array { items, kind: Some(crate::class::Kind::Char) })
+        m.make(Thing::Array { items })
     }),
     fixed(Text, "valueOf", "Object", "String", |m, a| m.text_of(&a.value(0))),
     fixed(Text, "valueOf", "int", "String", |m, a| m.text_of(&a.value(0))),
@@ -153,7 +185,16 @@ pub(super) const METHODS: &[Method] = &[
     fixed(Text, "valueOf", "char[]", "String", |m, a| {
         let handle = collection(m, a, 0)?;
         let units = m.elements(handle)?;
-        let units: Vec<u16> = units.iter().filter_map(|unit| if let Some(Prim::Char(unit)) = unit.prim() { Some(unit) } else { None }).collect();
+        let units: Vec<u16> = units
+            .iter()
+            .filter_map(|unit| {
+                if let Some(Prim::Char(unit)) = unit.prim() {
+                    Some(unit)
+                } else {
+                    None
+                }
+            })
+            .collect();
         m.text(&units)
     }),
     fixed(Text, "join", "CharSequence,Iterable", "String", |m, a| {
@@ -169,22 +210,46 @@ pub(super) const METHODS: &[Method] = &[
         let units = text(m, a, 0)?;
         m.text(&units)
     }),
-    fixed(Character, "isDigit", "char", "boolean", |_, a| Ok(Value::boolean(is(a, |c| c.is_ascii_digit())?))),
-    fixed(Character, "isLetter", "char", "boolean", |_, a| Ok(Value::boolean(is(a, char::is_alphabetic)?))),
-    fixed(Character, "isLetterOrDigit", "char", "boolean", |_, a| Ok(Value::boolean(is(a, char::is_alphanumeric)?))),
-    fixed(Character, "isUpperCase", "char", "boolean", |_, a| Ok(Value::boolean(is(a, char::is_uppercase)?))),
-    fixed(Character, "isLowerCase", "char", "boolean", |_, a| Ok(Value::boolean(is(a, char::is_lowercase)?))),
-    fixed(Character, "isWhitespace", "char", "boolean", |_, a| Ok(Value::boolean(is_white(a.char(0)?)))),
-    fixed(Character, "toUpperCase", "char", "char", |_, a| cased(a, |c| c.to_uppercase().collect())),
-    fixed(Character, "toLowerCase", "char", "char", |_, a| cased(a, |c| c.to_lowercase().collect())),
+    fixed(Character, "isDigit", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is(a, |c| c.is_ascii_digit())?))
+    }),
+    fixed(Character, "isLetter", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is(a, char::is_alphabetic)?))
+    }),
+    fixed(Character, "isLetterOrDigit", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is(a, char::is_alphanumeric)?))
+    }),
+    fixed(Character, "isUpperCase", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is(a, char::is_uppercase)?))
+    }),
+    fixed(Character, "isLowerCase", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is(a, char::is_lowercase)?))
+    }),
+    fixed(Character, "isWhitespace", "char", "boolean", |_, a| {
+        Ok(Value::boolean(is_white(a.char(0)?)))
+    }),
+    fixed(Character, "toUpperCase", "char", "char", |_, a| {
+        cased(a, |c| c.to_uppercase().collect())
+    }),
+    fixed(Character, "toLowerCase", "char", "char", |_, a| {
+        cased(a, |c| c.to_lowercase().collect())
+    }),
     fixed(Character, "toString", "char", "String", |m, a| m.text_of(&a.value(0))),
-    fixed(Character, "valueOf", "char", "Character", |m, a| Ok(m.boxed(Prim::Char(a.char(0)?)))),
-    fixed(Character, "compare", "char,char", "int", |_, a| Ok(Value::int(a.int(0)? - a.int(1)?))),
+    fixed(Character, "valueOf", "char", "Character", |m, a| {
+        Ok(m.boxed(Prim::Char(a.char(0)?)))
+    }),
+    fixed(Character, "compare", "char,char", "int", |_, a| {
+        Ok(Value::int(a.int(0)? - a.int(1)?))
+    }),
     fixed(Character, "getNumericValue", "char", "int", |_, a| {
         let digit = char::from_u32(a.char(0)?.into()).and_then(|c| c.to_digit(36));
-        Ok(digit.and_then(|digit| i32::try_from(digit).ok()).map_or(Value::int(-1), Value::int))
+        Ok(digit
+            .and_then(|digit| i32::try_from(digit).ok())
+            .map_or(Value::int(-1), Value::int))
     }),
-    instance(Character, "charValue", "", "char", |_, a| Ok(Value::Prim(Prim::Char(a.char(0)?)))),
+    instance(Character, "charValue", "", "char", |_, a| {
+        Ok(Value::Prim(Prim::Char(a.char(0)?)))
+    }),
 ];
 
 fn is(a: &[Value], test: impl Fn(char) -> bool) -> Run<bool> {
@@ -227,9 +292,17 @@ fn folded(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Vec<u16>> {
     let fold = |unit: &u16| match char::from_u32((*unit).into()) {
         Some(character) => {
             let mut upper = character.to_uppercase();
-            let one = if upper.len() == 1 { upper.next().unwrap_or(character) } else { character };
+            let one = if upper.len() == 1 {
+                upper.next().unwrap_or(character)
+            } else {
+                character
+            };
             let mut lower = one.to_lowercase();
-            let one = if lower.len() == 1 { lower.next().unwrap_or(one) } else { one };
+            let one = if lower.len() == 1 {
+                lower.next().unwrap_or(one)
+            } else {
+                one
+            };
             u16::try_from(u32::from(one)).unwrap_or(*unit)
         }
         None => *unit,
@@ -255,7 +328,10 @@ pub(super) fn substring(m: &mut Machine<'_>, units: &[u16], from: i32, to: i32) 
     };
     match slice {
         Some(slice) => m.text(slice),
-        None => m.throw(Class::StringIndex, format!("begin {from}, end {to}, length {}", units.len())),
+        None => m.throw(
+            Class::StringIndex,
+            format!("begin {from}, end {to}, length {}", units.len()),
+        ),
     }
 }
 
@@ -292,7 +368,14 @@ fn mapped(m: &mut Machine<'_>, a: &[Value], change: impl Fn(&str) -> String) -> 
 
 fn trimmed(m: &mut Machine<'_>, a: &[Value], units: &[u16], gone: impl Fn(u16) -> bool, both: bool) -> Run<Value> {
     let start = units.iter().position(|unit| !gone(*unit)).unwrap_or(units.len());
-    let last = if both { units.iter().rposition(|unit| !gone(*unit)).map_or(start, |last| last + 1) } else { units.len() };
+    let last = if both {
+        units
+            .iter()
+            .rposition(|unit| !gone(*unit))
+            .map_or(start, |last| last + 1)
+    } else {
+        units.len()
+    };
     m.step(units.len() / 4)?;
     if start == 0 && last == units.len() {
         return Ok(a.value(0));
@@ -339,11 +422,19 @@ fn split(m: &mut Machine<'_>, a: &[Value], limit: i32) -> Run<Value> {
                 escaped = false;
             }
             (false, false) if !is_special => wanted.push(*unit),
-            _ => return m.throw(Class::Unsupported, "Helenus splits at plain texts, not at regular expressions"),
+            _ => {
+                return m.throw(
+                    Class::Unsupported,
+                    "Helenus splits at plain texts, not at regular expressions",
+                );
+            }
         }
     }
     if wanted.is_empty() {
-        return m.throw(Class::Unsupported, "Helenus splits at plain texts, not at regular expressions");
+        return m.throw(
+            Class::Unsupported,
+            "Helenus splits at plain texts, not at regular expressions",
+        );
     }
     m.step(units.len().saturating_mul(wanted.len()) / 4)?;
     m.allocate(units.len() as u64 * 2)?;
@@ -369,7 +460,7 @@ fn split(m: &mut Machine<'_>, a: &[Value], limit: i32) -> Run<Value> {
         }
     }
     let items = parts.iter().map(|part| m.text(part)).collect::<Run<Vec<Value>>>()?;
-    m.make(Thing::Array { items, kind: None })
+    m.make(Thing::Array { items })
 }
 
 fn join(m: &mut Machine<'_>, a: &[Value], handle: crate::value::Handle) -> Run<Value> {

@@ -81,7 +81,10 @@ fn place(m: &mut Machine<'_>, a: &[Value]) -> Run<usize> {
     if let Some(Value::Prim(Prim::Int(at))) = a.get(1) {
         return match usize::try_from(*at).ok().filter(|at| *at < count) {
             Some(at) => Ok(at),
-            None => m.throw(Class::ArrayIndex, format!("Index {at} out of bounds for length {count}")),
+            None => m.throw(
+                Class::ArrayIndex,
+                format!("Index {at} out of bounds for length {count}"),
+            ),
         };
     }
     let name = String::from_utf16_lossy(&text(m, a, 1)?);
@@ -91,7 +94,10 @@ fn place(m: &mut Machine<'_>, a: &[Value]) -> Run<usize> {
     let is = |field: &String| exact.map_or_else(|| field.to_lowercase() == folded, |exact| field == exact);
     match names.iter().position(is) {
         Some(at) => Ok(at),
-        None => m.throw(Class::IllegalArgument, format!("{name} is not a field defined in this UDT")),
+        None => m.throw(
+            Class::IllegalArgument,
+            format!("{name} is not a field defined in this UDT"),
+        ),
     }
 }
 

@@ -7,14 +7,40 @@ use crate::syntax::{Expr, ExprKind, TypeText};
 
 /// Binary operators and how tight they bind; `instanceof` stands with the comparisons.
 const BINARY: [(&str, u8); 19] = [
-    ("||", 1), ("&&", 2), ("|", 3), ("^", 4), ("&", 5), ("==", 6), ("!=", 6), ("<=", 7), (">=", 7), ("<", 7), (">", 7), ("<<", 8),
-    (">>>", 8), (">>", 8), ("+", 9), ("-", 9), ("*", 10), ("/", 10), ("%", 10),
+    ("||", 1),
+    ("&&", 2),
+    ("|", 3),
+    ("^", 4),
+    ("&", 5),
+    ("==", 6),
+    ("!=", 6),
+    ("<=", 7),
+    (">=", 7),
+    ("<", 7),
+    (">", 7),
+    ("<<", 8),
+    (">>>", 8),
+    (">>", 8),
+    ("+", 9),
+    ("-", 9),
+    ("*", 10),
+    ("/", 10),
+    ("%", 10),
 ];
 const COMPARISON: u8 = 7;
 
 const COMPOUND: [(&str, &str); 11] = [
-    ("+=", "+"), ("-=", "-"), ("*=", "*"), ("/=", "/"), ("%=", "%"), ("&=", "&"), ("|=", "|"), ("^=", "^"), ("<<=", "<<"),
-    (">>=", ">>"), (">>>=", ">>>"),
+    ("+=", "+"),
+    ("-=", "-"),
+    ("*=", "*"),
+    ("/=", "/"),
+    ("%=", "%"),
+    ("&=", "&"),
+    ("|=", "|"),
+    ("^=", "^"),
+    ("<<=", "<<"),
+    (">>=", ">>"),
+    (">>>=", ">>>"),
 ];
 
 impl Parser<'_> {
@@ -30,14 +56,27 @@ impl Parser<'_> {
         let line = place.line;
         if self.take_sign("=") {
             let value = Box::new(self.expression()?);
-            return Ok(Expr { line, kind: ExprKind::Assign { place: Box::new(place), value } });
+            return Ok(Expr {
+                line,
+                kind: ExprKind::Assign {
+                    place: Box::new(place),
+                    value,
+                },
+            });
         }
         let Some((written, operator)) = self.compound_operator() else {
             return Ok(place);
         };
         self.at += written;
         let value = Box::new(self.expression()?);
-        Ok(Expr { line, kind: ExprKind::Compound { place: Box::new(place), operator, value } })
+        Ok(Expr {
+            line,
+            kind: ExprKind::Compound {
+                place: Box::new(place),
+                operator,
+                value,
+            },
+        })
     }
 
     /// The operator of a compound assignment, and its number of tokens.
@@ -103,7 +142,14 @@ impl Parser<'_> {
             return self.unsupported("Lambda expressions are");
         }
         let otherwise = Box::new(self.nested(Self::conditional)?);
-        Ok(Expr { line, kind: ExprKind::Conditional { condition: Box::new(condition), then, otherwise } })
+        Ok(Expr {
+            line,
+            kind: ExprKind::Conditional {
+                condition: Box::new(condition),
+                then,
+                otherwise,
+            },
+        })
     }
 
     /// The binary operator here: itself, how tight it binds, its number of tokens.
@@ -135,7 +181,10 @@ impl Parser<'_> {
                 if matches!(self.kind(), Kind::Word(word) if !is_keyword(word)) {
                     return self.unsupported("Patterns in instanceof are");
                 }
-                left = Expr { line, kind: ExprKind::InstanceOf { of: Box::new(left), ty } };
+                left = Expr {
+                    line,
+                    kind: ExprKind::InstanceOf { of: Box::new(left), ty },
+                };
                 continue;
             }
             let Some((operator, level, signs)) = self.operator().filter(|(_, level, _)| *level >= least) else {
@@ -146,7 +195,11 @@ impl Parser<'_> {
             // Each operator of a chain makes the tree one level deeper.
             self.deepen(1)?;
             let right = self.nested(|parser| parser.binary(level + 1))?;
-            let kind = ExprKind::Binary { operator, left: Box::new(left), right: Box::new(right) };
+            let kind = ExprKind::Binary {
+                operator,
+                left: Box::new(left),
+                right: Box::new(right),
+            };
             left = Expr { line, kind };
         }
     }
@@ -163,15 +216,26 @@ impl Parser<'_> {
                 }
                 self.expect(")")?;
                 let of = Box::new(self.nested(Self::unary)?);
-                return Ok(Expr { line, kind: ExprKind::Cast { ty, of } });
+                return Ok(Expr {
+                    line,
+                    kind: ExprKind::Cast { ty, of },
+                });
             }
             _ => return self.postfix(),
         };
         self.at += 1;
         let of = Box::new(self.nested(Self::unary)?);
         let kind = match sign {
-            "++" => ExprKind::Step { place: of, up: true, prefix: true },
-            "--" => ExprKind::Step { place: of, up: false, prefix: true },
+            "++" => ExprKind::Step {
+                place: of,
+                up: true,
+                prefix: true,
+            },
+            "--" => ExprKind::Step {
+                place: of,
+                up: false,
+                prefix: true,
+            },
             operator => ExprKind::Unary { operator, of },
         };
         Ok(Expr { line, kind })
@@ -210,11 +274,21 @@ impl Parser<'_> {
             if self.is_sign("++") || self.is_sign("--") {
                 let up = self.is_sign("++");
                 self.at += 1;
-                of = Expr { line, kind: ExprKind::Step { place: Box::new(of), up, prefix: false } };
+                of = Expr {
+                    line,
+                    kind: ExprKind::Step {
+                        place: Box::new(of),
+                        up,
+                        prefix: false,
+                    },
+                };
             } else if self.take_sign("[") {
                 let at = Box::new(self.expression()?);
                 self.expect("]")?;
-                of = Expr { line, kind: ExprKind::Index { of: Box::new(of), at } };
+                of = Expr {
+                    line,
+                    kind: ExprKind::Index { of: Box::new(of), at },
+                };
             } else if self.is_sign("::") {
                 return self.unsupported("Method references are");
             } else if self.take_sign(".") {
@@ -228,10 +302,25 @@ impl Parser<'_> {
                 let name = self.name()?;
                 let inner = Some(Box::new(of));
                 of = if self.is_sign("(") {
-                    Expr { line, kind: ExprKind::Call { of: inner, name, arguments: self.arguments()? } }
+                    Expr {
+                        line,
+                        kind: ExprKind::Call {
+                            of: inner,
+                            name,
+                            arguments: self.arguments()?,
+                        },
+                    }
                 } else {
-                    let of = inner.unwrap_or_else(|| Box::new(Expr { line, kind: ExprKind::Null }));
-                    Expr { line, kind: ExprKind::Field { of, name } }
+                    let of = inner.unwrap_or_else(|| {
+                        Box::new(Expr {
+                            line,
+                            kind: ExprKind::Null,
+                        })
+                    });
+                    Expr {
+                        line,
+                        kind: ExprKind::Field { of, name },
+                    }
                 };
             } else {
                 self.depth = depth;
@@ -257,9 +346,11 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parsed<Expr> {
         let line = self.line();
         let literal = match self.kind() {
-            Kind::Integer { digits, decimal, long } => {
-                ExprKind::Integer { digits: digits.clone(), decimal: *decimal, long: *long }
-            }
+            Kind::Integer { digits, decimal, long } => ExprKind::Integer {
+                digits: digits.clone(),
+                decimal: *decimal,
+                long: *long,
+            },
             Kind::Double(value) => ExprKind::Double(*value),
             Kind::Float(value) => ExprKind::Float(*value),
             Kind::Char(value) => ExprKind::Char(*value),
@@ -295,11 +386,18 @@ impl Parser<'_> {
             _ => {}
         }
         if let Some(ty) = self.class_literal() {
-            return Ok(Expr { line, kind: ExprKind::Class(ty) });
+            return Ok(Expr {
+                line,
+                kind: ExprKind::Class(ty),
+            });
         }
         let name = self.name()?;
         let kind = if self.is_sign("(") {
-            ExprKind::Call { of: None, name, arguments: self.arguments()? }
+            ExprKind::Call {
+                of: None,
+                name,
+                arguments: self.arguments()?,
+            }
         } else {
             ExprKind::Name(name)
         };
@@ -310,7 +408,10 @@ impl Parser<'_> {
     fn class_literal(&mut self) -> Option<TypeText> {
         let (at, depth) = (self.at, self.depth);
         let found = self.type_text().ok();
-        if found.is_some() && self.is_sign(".") && matches!(&self.token_at(1).kind, Kind::Word(word) if &**word == "class") {
+        if found.is_some()
+            && self.is_sign(".")
+            && matches!(&self.token_at(1).kind, Kind::Word(word) if &**word == "class")
+        {
             self.at += 2;
             return found;
         }
@@ -328,19 +429,27 @@ impl Parser<'_> {
                 sizes.push(self.expression()?);
                 self.expect("]")?;
             }
-            ty.dimensions = u32::try_from(sizes.len()).unwrap_or(u32::MAX).saturating_add(self.dimensions()?);
+            ty.dimensions = u32::try_from(sizes.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(self.dimensions()?);
             self.deepen(ty.dimensions)?;
             self.depth -= ty.dimensions;
             if sizes.is_empty() {
                 return self.elements(Some(ty));
             }
-            return Ok(Expr { line, kind: ExprKind::NewArray { ty, sizes } });
+            return Ok(Expr {
+                line,
+                kind: ExprKind::NewArray { ty, sizes },
+            });
         }
         let arguments = self.arguments()?;
         if self.is_sign("{") {
             return self.unsupported("Classes of one's own are");
         }
-        Ok(Expr { line, kind: ExprKind::New { ty, arguments } })
+        Ok(Expr {
+            line,
+            kind: ExprKind::New { ty, arguments },
+        })
     }
 
     /// `{a, b}`
@@ -349,13 +458,20 @@ impl Parser<'_> {
         self.expect("{")?;
         let mut elements = Vec::new();
         while !self.take_sign("}") {
-            let element = if self.is_sign("{") { self.nested(|parser| parser.elements(None))? } else { self.expression()? };
+            let element = if self.is_sign("{") {
+                self.nested(|parser| parser.elements(None))?
+            } else {
+                self.expression()?
+            };
             elements.push(element);
             if !self.take_sign(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        Ok(Expr { line, kind: ExprKind::Elements { ty, elements } })
+        Ok(Expr {
+            line,
+            kind: ExprKind::Elements { ty, elements },
+        })
     }
 }

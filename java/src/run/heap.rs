@@ -25,9 +25,18 @@ impl Table {
         let order = match class {
             Class::TreeMap | Class::TreeSet => Order::Sorted,
             Class::LinkedHashMap | Class::LinkedHashSet => Order::Linked,
-            _ => Order::Hash { buckets: buckets.clamp(1, BUCKETS_MAX).next_power_of_two() },
+            _ => Order::Hash {
+                buckets: buckets.clamp(1, BUCKETS_MAX).next_power_of_two(),
+            },
         };
-        Self { class, order, slots: Vec::new(), index: HashMap::new(), live: 0, changes: 0 }
+        Self {
+            class,
+            order,
+            slots: Vec::new(),
+            index: HashMap::new(),
+            live: 0,
+            changes: 0,
+        }
     }
 
     /// The entries in the order in which they are seen.
@@ -36,9 +45,13 @@ impl Table {
         match self.order {
             Order::Hash { buckets } => {
                 let mut entries: Vec<&(i32, Value, Value)> = live.collect();
-                let bucket = |hash: i32| (hash ^ (hash.cast_unsigned() >> 16).cast_signed()).cast_unsigned() & (buckets - 1);
+                let bucket =
+                    |hash: i32| (hash ^ (hash.cast_unsigned() >> 16).cast_signed()).cast_unsigned() & (buckets - 1);
                 entries.sort_by_key(|(hash, ..)| bucket(*hash));
-                entries.into_iter().map(|(_, key, value)| (key.clone(), value.clone())).collect()
+                entries
+                    .into_iter()
+                    .map(|(_, key, value)| (key.clone(), value.clone()))
+                    .collect()
             }
             Order::Linked | Order::Sorted => live.map(|(_, key, value)| (key.clone(), value.clone())).collect(),
         }
@@ -77,7 +90,9 @@ impl Machine<'_> {
             Value::Ref(handle) => match self.object(*handle)? {
                 Object::List { class, .. } | Object::Exception { class, .. } => *class,
                 Object::Table(table) => table.class,
-                Object::View { shown: Shown::Values, .. } => Class::Collection,
+                Object::View {
+                    shown: Shown::Values, ..
+                } => Class::Collection,
                 Object::View { .. } => Class::Set,
                 Object::Entry(..) => Class::Entry,
                 Object::Builder(_) => Class::StringBuilder,
@@ -186,8 +201,14 @@ impl Machine<'_> {
             let (left, right) = ([k.clone(), v.clone()], [l.clone(), w.clone()]);
             return self.equal_all(&left, &right);
         }
-        if let (Object::Tuple { fields, types, user }, Object::Tuple { fields: others, types: theirs, user: their }) =
-            (self.object(x)?, self.object(y)?)
+        if let (
+            Object::Tuple { fields, types, user },
+            Object::Tuple {
+                fields: others,
+                types: theirs,
+                user: their,
+            },
+        ) = (self.object(x)?, self.object(y)?)
         {
             let (same_type, fields, others) = (types == theirs && user == their, fields.clone(), others.clone());
             return Ok(same_type && self.equal_all(&fields, &others)?);
@@ -215,7 +236,8 @@ impl Machine<'_> {
             Value::Prim(value) | Value::Boxed(value, _) => prim_hash(*value),
             Value::Text(text) => {
                 self.step(text.len() / 4)?;
-                text.iter().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(*unit)))
+                text.iter()
+                    .fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(*unit)))
             }
             Value::Plain(plain) => plain_hash(plain),
             Value::Ref(handle) => {
@@ -272,14 +294,20 @@ impl Machine<'_> {
                     let signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect::<Vec<i8>>();
                     signed(a).cmp(&signed(b))
                 }
-                _ => return {
-                    let (is, wanted) = (self.class_of(b)?, self.class_of(a)?);
-                    self.no_order(is, wanted)
-                },
+                _ => {
+                    return {
+                        let (is, wanted) = (self.class_of(b)?, self.class_of(a)?);
+                        self.no_order(is, wanted)
+                    };
+                }
             },
             (a, b) => {
                 let (a, b) = (self.class_of(a)?, self.class_of(b)?);
-                return if a.is(Class::Comparable) { self.no_order(b, a) } else { self.no_order(a, Class::Comparable) };
+                return if a.is(Class::Comparable) {
+                    self.no_order(b, a)
+                } else {
+                    self.no_order(a, Class::Comparable)
+                };
             }
         })
     }
@@ -342,7 +370,11 @@ impl Machine<'_> {
     }
 
     fn table_hash(&mut self, handle: Handle, key: &Value) -> Run<i32> {
-        if self.table(handle)?.order == Order::Sorted { Ok(0) } else { self.hash(key) }
+        if self.table(handle)?.order == Order::Sorted {
+            Ok(0)
+        } else {
+            self.hash(key)
+        }
     }
 
     fn table_mut(&mut self, handle: Handle) -> Run<&mut Table> {
@@ -357,7 +389,9 @@ impl Machine<'_> {
         let hash = self.table_hash(handle, key)?;
         let found = self.find(handle, hash, key)?;
         let slots = &self.table(handle)?.slots;
-        Ok(found.ok().and_then(|at| slots.get(at)?.as_ref().map(|(_, _, value)| value.clone())))
+        Ok(found
+            .ok()
+            .and_then(|at| slots.get(at)?.as_ref().map(|(_, _, value)| value.clone())))
     }
 
     /// Puts a value under a key; the one that was there.
@@ -377,7 +411,11 @@ impl Machine<'_> {
                 let moved = table.slots.len() - at.min(table.slots.len());
                 table.slots.insert(at.min(table.slots.len()), Some((hash, key, value)));
                 if table.order != Order::Sorted {
-                    table.index.entry(hash).or_default().push(u32::try_from(at).unwrap_or(u32::MAX));
+                    table
+                        .index
+                        .entry(hash)
+                        .or_default()
+                        .push(u32::try_from(at).unwrap_or(u32::MAX));
                 }
                 table.live += 1;
                 table.changes = table.changes.wrapping_add(1);
@@ -412,7 +450,11 @@ impl Machine<'_> {
             let slots = std::mem::take(&mut table.slots);
             table.index.clear();
             for (place, slot) in slots.into_iter().flatten().enumerate() {
-                table.index.entry(slot.0).or_default().push(u32::try_from(place).unwrap_or(u32::MAX));
+                table
+                    .index
+                    .entry(slot.0)
+                    .or_default()
+                    .push(u32::try_from(place).unwrap_or(u32::MAX));
                 table.slots.push(Some(slot));
             }
         }
@@ -455,7 +497,13 @@ fn fold(value: i64) -> i32 {
 
 fn prim_hash(value: Prim) -> i32 {
     match value {
-        Prim::Boolean(value) => if value { 1231 } else { 1237 },
+        Prim::Boolean(value) => {
+            if value {
+                1231
+            } else {
+                1237
+            }
+        }
         Prim::Byte(value) => value.into(),
         Prim::Short(value) => value.into(),
         Prim::Char(value) => value.into(),
@@ -506,16 +554,18 @@ fn plain_hash(plain: &Plain) -> i32 {
         Plain::LocalDate(days) => *days,
         Plain::Big(value) => big_hash(value),
         Plain::Decimal(value) => decimal_hash(value),
-        Plain::Blob(bytes) => {
-            bytes.iter().rev().fold(1_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed())))
-        }
+        Plain::Blob(bytes) => bytes.iter().rev().fold(1_i32, |hash, byte| {
+            hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()))
+        }),
         Plain::Inet(_) | Plain::Duration { .. } | Plain::Rounding(_) | Plain::Class(_) => 0,
     }
 }
 
 pub(crate) fn big_hash(value: &BigInt) -> i32 {
     let (sign, digits) = value.to_u32_digits();
-    let hash = digits.iter().rev().fold(0_i32, |hash, digit| hash.wrapping_mul(31).wrapping_add(digit.cast_signed()));
+    let hash = digits.iter().rev().fold(0_i32, |hash, digit| {
+        hash.wrapping_mul(31).wrapping_add(digit.cast_signed())
+    });
     if sign == Sign::Minus { hash.wrapping_neg() } else { hash }
 }
 

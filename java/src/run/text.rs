@@ -175,7 +175,14 @@ fn plain_text(plain: &Plain) -> String {
         Plain::Uuid(value) => {
             let hex = format!("{value:032x}");
             let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-            format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+            format!(
+                "{}-{}-{}-{}-{}",
+                part(0, 8),
+                part(8, 12),
+                part(12, 16),
+                part(16, 20),
+                part(20, 32)
+            )
         }
         Plain::Date(millis) => date_text(*millis),
         Plain::LocalDate(days) => local_date_text(*days),

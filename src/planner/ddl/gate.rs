@@ -6,13 +6,13 @@ use grammar::ast::Statement;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{statement} is not supported by Helenus: {reason}")]
 pub struct Unsupported {
-    /// The statement, e.g. `CREATE FUNCTION`.
+    /// The statement, e.g. `CREATE TRIGGER`.
     pub statement: &'static str,
     /// Why.
     pub reason: &'static str,
 }
 
-const FUNCTIONS: &str = "it runs no code of users";
+const TRIGGERS: &str = "it runs no classes of users";
 
 /// Whether the statement must be refused, and why.
 ///
@@ -20,9 +20,7 @@ const FUNCTIONS: &str = "it runs no code of users";
 #[must_use]
 pub fn not_executed(statement: &Statement) -> Option<Unsupported> {
     let (statement, reason) = match statement {
-        Statement::CreateFunction(_) => ("CREATE FUNCTION", FUNCTIONS),
-        Statement::CreateAggregate(_) => ("CREATE AGGREGATE", FUNCTIONS),
-        Statement::CreateTrigger(_) => ("CREATE TRIGGER", FUNCTIONS),
+        Statement::CreateTrigger(_) => ("CREATE TRIGGER", TRIGGERS),
         _ => return None,
     };
     Some(Unsupported { statement, reason })
