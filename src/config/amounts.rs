@@ -177,6 +177,7 @@ pub(super) fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
             alter_table: values.parsed("alter-table-enabled")?,
             secondary_indexes: values.parsed("secondary-indexes-enabled")?,
             materialized_views: values.parsed("materialized-views-enabled")?,
+            user_defined_functions: values.parsed("user-defined-functions-enabled")?,
             simple_strategy: values.parsed("simplestrategy-enabled")?,
             uncompressed_tables: values.parsed("uncompressed-tables-enabled")?,
             compact_tables: values.parsed("compact-tables-enabled")?,

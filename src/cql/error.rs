@@ -63,9 +63,6 @@ pub enum RequestRefusal {
     /// A read at ANY.
     #[error("ANY ConsistencyLevel is only supported for writes")]
     ReadAtAny,
-    /// A statement that Cassandra knows and this server does not support.
-    #[error(transparent)]
-    Unsupported(ddl::Unsupported),
     /// ALLOW FILTERING would be needed, and a guardrail forbids it: its text.
     #[error("{0}")]
     FilteringIsOff(&'static str),
@@ -132,7 +129,6 @@ impl Error {
                 | RequestRefusal::Member
                 | RequestRefusal::SortedPages
                 | RequestRefusal::ReadAtAny
-                | RequestRefusal::Unsupported(_)
                 | RequestRefusal::FilteringIsOff(_)
                 | RequestRefusal::Guardrail(_)
                 | RequestRefusal::Describe(_),

@@ -125,9 +125,6 @@ pub(super) fn change(
     keyspace: Option<&str>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
-    if let Some(unsupported) = ddl::not_executed(statement) {
-        return Err(RequestRefusal::Unsupported(unsupported).into());
-    }
     Ok(guardrails.ddl(statement, schema, keyspace, warnings)?)
 }
 

@@ -9,6 +9,7 @@ use super::candidates::{Candidates, natural};
 use super::cast::{Number, truncated, whole};
 use super::error::Error;
 use super::problem::{Failure, Problem};
+use super::user::Folded;
 use super::{Body, Function, KEYSPACE, Outcome, decimal};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;
@@ -290,6 +291,8 @@ impl State {
 pub struct Accumulator {
     function: Function,
     state: State,
+    /// That of an aggregate of a user, in place of `state`.
+    folded: Option<Folded>,
 }
 
 impl Accumulator {
@@ -298,21 +301,29 @@ impl Accumulator {
     pub fn new(function: &Function) -> Self {
         let kind = match &function.0.body {
             Body::Aggregate(kind) => *kind,
-            Body::Scalar(_) => Aggregate::Count,
+            Body::Scalar(_) | Body::User(_) => Aggregate::Count,
+        };
+        let folded = match &function.0.body {
+            Body::User(fold) => Some(Folded::new(fold)),
+            Body::Scalar(_) | Body::Aggregate(_) => None,
         };
         let blob = CqlType::Native(Native::Blob);
         let value_type = function.argument_types().first().unwrap_or(&blob);
         Self {
             function: function.clone(),
             state: State::new(kind, value_type),
+            folded,
         }
     }
 
-    /// Takes a row's arguments; null is passed over.
+    /// Takes a row's arguments; null is passed over, but by users' functions that take it.
     ///
     /// # Errors
-    /// When a sum of decimals becomes too long.
+    /// When a sum of decimals becomes too long, or the function of a user fails.
     pub fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
+        if let Some(folded) = &mut self.folded {
+            return folded.add(arguments);
+        }
         let (Some(Some(value)), Some(value_type)) = (arguments.first(), self.function.0.arguments.first()) else {
             return Ok(());
         };
@@ -324,8 +335,11 @@ impl Accumulator {
     /// The result; `None` is null.
     ///
     /// # Errors
-    /// None at present.
+    /// When the function of a user fails.
     pub fn finish(self) -> Result<Option<Bytes>, Error> {
+        if let Some(folded) = self.folded {
+            return folded.finish();
+        }
         let value_type = self.function.return_type().clone();
         self.state
             .finish(&value_type)

@@ -107,10 +107,12 @@ pub enum Error {
     Failed(Box<Failed>),
 }
 
-/// A function that failed: code 0x1400 in CQL, with the function's keyspace ([`super::KEYSPACE`]), name and argument types.
+/// A function that failed: code 0x1400 in CQL, with the function's keyspace, name and argument types.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct Failed {
+    /// Its keyspace.
+    pub keyspace: String,
     /// Its name.
     pub name: String,
     /// CQL names of its argument types.

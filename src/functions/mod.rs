@@ -1,4 +1,4 @@
-//! The `functions` room: built-in scalars, operators, casts and aggregates.
+//! The `functions` room: scalars, operators, casts and aggregates, built in and of users.
 //!
 //! Life of a function: the planner has a name and arguments ([`Argument`]: how each fits a type, and which type it has by
 //! itself); [`resolve`] finds the overload as Cassandra does and gives a [`Function`], whose argument types then type the
@@ -8,7 +8,8 @@
 //! Each family is a file with a `find`: what its names mean. Adding a function is a line there and a body.
 //!
 //! Invariants: no call panics, whatever the bytes; a function gives the same result for the same arguments and [`Context`].
-//! Absent on purpose: `token`, `writetime` and `ttl`, which know tables; user-defined functions. Source: Cassandra 5.0's
+//! Absent on purpose: `token`, `writetime` and `ttl`, which know tables. The bodies of users' functions are Java, which the crate
+//! `java` interprets. Source: Cassandra 5.0's
 //! `cql3.functions` as they answer.
 
 mod aggregate;
@@ -20,6 +21,7 @@ mod candidates;
 mod cast;
 mod collection;
 mod context;
+mod datum;
 mod decimal;
 mod error;
 mod floor;
@@ -30,6 +32,7 @@ mod problem;
 mod resolve;
 mod similarity;
 mod time;
+mod user;
 
 #[cfg(test)]
 mod tests;
@@ -40,9 +43,10 @@ pub use context::{Context, Timeuuids};
 pub use error::{Error, Failed};
 pub use mask::is_mask;
 pub use problem::{Failure, OperationFailure, Unfit};
-pub use resolve::{is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
+pub use resolve::{choose, is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
 pub use similarity::{Similarity, floats};
 pub use time::dropped;
+pub use user::{BYTES_MAX, STEPS_MAX, UserFold, UserScalar};
 
 use crate::types::CqlType;
 use aggregate::Aggregate;
@@ -84,6 +88,7 @@ type Scalar = Arc<dyn Fn(&Call<'_>) -> Outcome + Send + Sync>;
 enum Body {
     Scalar(Scalar),
     Aggregate(Aggregate),
+    User(Arc<UserFold>),
 }
 
 /// How a call looks as the name of a column.
@@ -101,6 +106,8 @@ enum Look {
 
 /// One overload.
 struct Definition {
+    /// [`KEYSPACE`] of those that are built in.
+    keyspace: String,
     name: String,
     arguments: Vec<CqlType>,
     returns: CqlType,
@@ -110,7 +117,7 @@ struct Definition {
     takes_null: bool,
 }
 
-/// A built-in function, resolved for its argument types. Cheap to clone.
+/// A function, resolved for its argument types. Cheap to clone.
 #[derive(Clone)]
 pub struct Function(Arc<Definition>);
 
@@ -130,7 +137,10 @@ impl fmt::Display for Function {
 
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name && self.0.arguments == other.0.arguments && self.0.returns == other.0.returns
+        self.0.keyspace == other.0.keyspace
+            && self.0.name == other.0.name
+            && self.0.arguments == other.0.arguments
+            && self.0.returns == other.0.returns
     }
 }
 
@@ -151,7 +161,8 @@ impl Function {
         // A name that starts with an underscore must be quoted.
         let quote = if self.0.name.starts_with('_') { "\"" } else { "" };
         format!(
-            "{KEYSPACE}.{quote}{}{quote} : ({}) -> {}",
+            "{}.{quote}{}{quote} : ({}) -> {}",
+            self.0.keyspace,
             self.0.name,
             arguments.join(", "),
             self.0.returns.cql_name()
@@ -166,6 +177,7 @@ impl Function {
         body: impl Fn(&Call<'_>) -> Outcome + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Definition {
+            keyspace: KEYSPACE.to_owned(),
             name: name.into(),
             arguments: arguments.into(),
             returns,
@@ -182,6 +194,7 @@ impl Function {
         kind: Aggregate,
     ) -> Self {
         Self(Arc::new(Definition {
+            keyspace: KEYSPACE.to_owned(),
             name: name.into(),
             arguments: arguments.into(),
             returns,
@@ -211,6 +224,12 @@ impl Function {
         self.with(|definition| definition.look = look)
     }
 
+    /// Its keyspace.
+    #[must_use]
+    pub fn keyspace(&self) -> &str {
+        &self.0.keyspace
+    }
+
     /// Its name without the keyspace, folded: `todate`, `_add`, `cast_as_text`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -232,7 +251,7 @@ impl Function {
     /// Whether it is fed rows by an [`Accumulator`] rather than called.
     #[must_use]
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.0.body, Body::Aggregate(_))
+        matches!(self.0.body, Body::Aggregate(_) | Body::User(_))
     }
 
     /// What the result's column is called, given its arguments' texts.
@@ -245,7 +264,7 @@ impl Function {
             Look::Cast => format!("cast({} as {})", argument(0), self.0.returns.cql_name()),
             Look::Call => {
                 let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-                format!("{KEYSPACE}.{}({})", self.0.name, arguments.join(", "))
+                format!("{}.{}({})", self.0.keyspace, self.0.name, arguments.join(", "))
             }
         }
     }

@@ -99,6 +99,12 @@ pub enum Failure {
     /// JSON that is no value of the type.
     #[error("org.apache.cassandra.serializers.MarshalException: {0}")]
     JsonValue(types::Invalid),
+    /// The body of a user's function failed.
+    #[error(transparent)]
+    User(java::Failure),
+    /// The body of a user's function does not compile: an older version of this program took it.
+    #[error("Java source compilation failed:\n{0}")]
+    Uncompiled(java::CompileError),
     /// An operation between two values.
     #[error("the operation '{left} {operator} {right}' failed: {what}")]
     Infix {
@@ -188,6 +194,7 @@ impl Problem {
             },
         };
         Error::Failed(Box::new(Failed {
+            keyspace: function.keyspace().to_owned(),
             name: function.name().to_owned(),
             arguments: types,
             why,

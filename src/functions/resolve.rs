@@ -68,6 +68,49 @@ pub fn resolve(
     }
 }
 
+/// Finds which of a user's functions of one name a call means, built-in ones of that name included where it is given without a keyspace.
+/// `None`: none of them fits, and a built-in one that is made for its arguments may.
+///
+/// # Errors
+/// In Cassandra's words.
+pub fn choose(
+    name: &QualifiedName,
+    mut candidates: Vec<Function>,
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+) -> Result<Option<Function>, Error> {
+    let written = match &name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
+        None => name.name.as_str().to_owned(),
+    };
+    let built_in = if name.keyspace.is_none() {
+        find(name.name.as_str())
+    } else {
+        None
+    };
+    match built_in {
+        Some(Candidates::Overloads(others)) => candidates.extend(others),
+        Some(Candidates::Generic(_)) => {
+            return Ok(match matching(&candidates, arguments, receiver) {
+                Match::Exact(function) => Some(function),
+                Match::Weak(compatible) => match compatible.as_slice() {
+                    [only] => Some(only.clone()),
+                    _ => None,
+                },
+            });
+        }
+        None => {}
+    }
+    pick(candidates, arguments, receiver, |compatible, candidates| {
+        if compatible.is_empty() {
+            Error::NoMatch(written.clone(), list(candidates))
+        } else {
+            Error::Ambiguous(written.clone(), list(compatible))
+        }
+    })
+    .map(Some)
+}
+
 /// Finds what `left operator right` means.
 ///
 /// # Errors
@@ -210,7 +253,7 @@ fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
     let types = function.argument_types();
     if types.len() != arguments.len() {
         return Err(Error::Count {
-            function: format!("{KEYSPACE}.{}", function.name()),
+            function: format!("{}.{}", function.keyspace(), function.name()),
             required: types.len(),
             provided: arguments.len(),
         });
@@ -220,7 +263,7 @@ fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
             return Err(Error::Argument {
                 argument: argument.text.clone(),
                 index,
-                function: format!("{KEYSPACE}.{}", function.name()),
+                function: format!("{}.{}", function.keyspace(), function.name()),
                 expected: expected.cql_name(),
             });
         }

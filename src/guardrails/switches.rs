@@ -33,6 +33,8 @@ pub struct Switches {
     pub secondary_indexes: bool,
     /// CREATE MATERIALIZED VIEW.
     pub materialized_views: bool,
+    /// CREATE FUNCTION and CREATE AGGREGATE.
+    pub user_defined_functions: bool,
     /// Keyspaces with SimpleStrategy.
     pub simple_strategy: bool,
     /// Tables whose compression is off.
@@ -66,6 +68,7 @@ impl Default for Switches {
             alter_table: true,
             secondary_indexes: true,
             materialized_views: true,
+            user_defined_functions: true,
             simple_strategy: true,
             uncompressed_tables: true,
             compact_tables: true,

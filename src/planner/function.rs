@@ -1,10 +1,11 @@
 //! Calls: which function a name, an operator or a cast means for its arguments, in terms and in the SELECT clause.
 //!
-//! Overloads are `functions`' business. Here is what needs a statement: how its terms fit types, user-defined functions, and
+//! Overloads are `functions`' business. Here is what needs a statement: how its terms fit types, which functions of users there are, and
 //! `token`, whose arguments are a table's partition key.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
@@ -15,7 +16,8 @@ use super::refusal::{TermRefusal, Unsupported};
 use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
 use super::text::{TermText, qualified};
 use crate::command::Value;
-use crate::functions::{self, Argument, Function};
+use crate::functions::{self, Argument, Function, UserFold};
+use crate::schema::{Keyspace, UserAggregate, UserFunction};
 use crate::token::Token;
 use crate::types::{Assignment, CqlType, Native};
 
@@ -98,8 +100,10 @@ impl Resolved {
 
     /// Its name with its keyspace.
     pub(crate) fn name(&self) -> String {
-        let name = self.function.as_ref().map_or("token", Function::name);
-        format!("{}.{name}", functions::KEYSPACE)
+        match &self.function {
+            Some(function) => format!("{}.{}", function.keyspace(), function.name()),
+            None => TOKEN.to_owned(),
+        }
     }
 
     /// Whether it takes many rows.
@@ -132,10 +136,16 @@ pub(crate) fn resolve(
             if is_system && name.name.as_str() == "token" {
                 return token(typer, &arguments).map(Some);
             }
-            if !functions::is_builtin(name) && is_user_defined(typer, name) {
-                return Err(Unsupported::UserFunction.into());
+            let candidates = users_functions(typer, name);
+            let chosen = if candidates.is_empty() {
+                None
+            } else {
+                functions::choose(name, candidates, &arguments, receiver).map_err(refusal)?
+            };
+            match chosen {
+                Some(function) => Ok(function),
+                None => functions::resolve(name, &arguments, receiver),
             }
-            functions::resolve(name, &arguments, receiver)
         }
         Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
             Ok(arguments) => functions::resolve_operation(operator, &arguments, receiver),
@@ -191,21 +201,53 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     })
 }
 
-fn is_user_defined(typer: &TypeChecker<'_>, name: &QualifiedName) -> bool {
+/// The functions and aggregates of users that a name may mean.
+fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
         .as_ref()
         .map_or(&*typer.keyspace, |keyspace| keyspace.as_str());
-    typer.schema.keyspaces.get(keyspace).is_some_and(|keyspace| {
-        keyspace
-            .functions
-            .iter()
-            .any(|function| function.name == name.name.as_str())
-            || keyspace
-                .aggregates
-                .iter()
-                .any(|aggregate| aggregate.name == name.name.as_str())
-    })
+    let Some(keyspace) = typer.schema.keyspaces.get(keyspace) else {
+        return Vec::new();
+    };
+    let name = name.name.as_str();
+    let scalars = keyspace.functions.iter().filter(|function| function.name == name);
+    let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
+    let scalars = scalars.map(|function| Function::user_scalar(function.definition(&keyspace.name)));
+    scalars
+        .chain(aggregates.filter_map(|aggregate| fold(keyspace, aggregate)))
+        .collect()
+}
+
+/// An aggregate with the functions that it is made of.
+fn fold(keyspace: &Keyspace, aggregate: &UserAggregate) -> Option<Function> {
+    let find = |name: &str, types: &[&CqlType]| {
+        let same = |function: &&Arc<UserFunction>| {
+            let own = function.arguments.iter().map(|(_, ty)| ty.unfrozen());
+            function.name == name && own.eq(types.iter().map(|ty| ty.unfrozen()))
+        };
+        let found = keyspace.functions.iter().find(same)?;
+        Some(Function::user_scalar(found.definition(&keyspace.name)))
+    };
+    let taken: Vec<&CqlType> = std::iter::once(&aggregate.state_type)
+        .chain(&aggregate.arguments)
+        .collect();
+    let last = match &aggregate.final_function {
+        Some(name) => Some(find(name, &[&aggregate.state_type])?),
+        None => None,
+    };
+    let initial = aggregate.initial_condition.as_ref();
+    let initial = initial.and_then(|text| aggregate.state_type.parse_literal(text).ok().flatten());
+    let state = find(&aggregate.state_function, &taken)?;
+    let (arguments, returns) = (aggregate.arguments.clone(), aggregate.returns.clone());
+    let fold = UserFold { state, last, initial };
+    Some(Function::user_aggregate(
+        &keyspace.name,
+        &aggregate.name,
+        arguments,
+        returns,
+        fold,
+    ))
 }
 
 /// The name of a cast's target, as written.

@@ -41,6 +41,7 @@ use uuid::Uuid;
 pub use self::cosmos::{CellLevel, Throughput};
 pub use self::create::in_dependency_order;
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
+use crate::functions::UserScalar;
 use crate::types::{CqlType, UserType};
 
 /// Everything that is defined, at one version.
@@ -535,7 +536,7 @@ pub struct ViewTest {
     pub operands: Vec<Vec<u8>>,
 }
 
-/// A user-defined function. Kept for what it is described as; none is ever run.
+/// A user-defined function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names and meanings are those of system_schema.functions")]
 pub struct UserFunction {
@@ -547,7 +548,22 @@ pub struct UserFunction {
     pub body: String,
 }
 
-/// A user-defined aggregate. Kept for what it is described as; none is ever run.
+impl UserFunction {
+    /// What runs it.
+    #[must_use]
+    pub fn definition(&self, keyspace: &str) -> UserScalar {
+        UserScalar {
+            keyspace: keyspace.to_owned(),
+            name: self.name.clone(),
+            arguments: self.arguments.clone(),
+            returns: self.returns.clone(),
+            takes_null: self.called_on_null_input,
+            body: self.body.clone(),
+        }
+    }
+}
+
+/// A user-defined aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,

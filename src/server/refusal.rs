@@ -55,7 +55,7 @@ fn detail(error: &Error) -> Option<ErrorDetail> {
 
 fn function_failure(failed: &functions::Failed) -> ErrorDetail {
     ErrorDetail::FunctionFailure {
-        keyspace: functions::KEYSPACE.to_owned(),
+        keyspace: failed.keyspace.clone(),
         function: failed.name.clone(),
         argument_types: failed.arguments.clone(),
     }
@@ -157,6 +157,7 @@ mod tests {
     fn a_detail_is_of_the_kind_of_its_code() {
         let level = Consistency::Quorum;
         let failed = functions::Failed {
+            keyspace: functions::KEYSPACE.to_owned(),
             name: "f".to_owned(),
             arguments: Vec::new(),
             why: functions::Failure::Overflow,

@@ -88,7 +88,7 @@ impl<'a> Permitted<'a> {
         self.roles.is_superuser(self.role) || self.roles.allows(self.role, permission, &resource)
     }
 
-    /// A table may be written; one with a condition is read, too.
+    /// Checks that a table may be written; a write with a condition also needs to read.
     pub(in crate::cql) fn modify(self, table: &Table, is_conditional: bool) -> Result<(), RoleRefusal> {
         self.on_table(Permission::Modify, table)?;
         if is_conditional {

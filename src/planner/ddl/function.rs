@@ -1,4 +1,4 @@
-//! CREATE and DROP FUNCTION and AGGREGATE: what the schema says about them. None is ever run.
+//! CREATE and DROP FUNCTION and AGGREGATE.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,6 +90,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         language: statement.language.as_str().to_owned(),
         body: statement.body.clone(),
     };
+    function
+        .definition(keyspace_name)
+        .compile()
+        .map_err(FunctionRefusal::Compile)?;
     let types = |function: &UserFunction| type_names(function.arguments.iter().map(|(_, ty)| ty));
     let wanted = types(&function);
     let existing = keyspace
@@ -103,6 +107,13 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         }
         if !statement.or_replace {
             return Err(FunctionRefusal::FunctionExists(name.to_owned()).into());
+        }
+        if existing.called_on_null_input != function.called_on_null_input {
+            return Err(FunctionRefusal::NullInput {
+                name: name.to_owned(),
+                called: existing.called_on_null_input,
+            }
+            .into());
         }
         if existing.returns != function.returns {
             return Err(FunctionRefusal::ReturnType {
@@ -191,6 +202,14 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         .map(|term| initial_condition(term, &state_type))
         .transpose()?
         .flatten();
+    if initial_condition.is_none() && !of_state.called_on_null_input {
+        return Err(FunctionRefusal::InitialMissing {
+            aggregate: name.to_owned(),
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+        }
+        .into());
+    }
     let aggregate = UserAggregate {
         name: name.to_owned(),
         arguments,

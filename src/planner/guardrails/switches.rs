@@ -82,6 +82,10 @@ impl Guardrails {
             Statement::CreateView(_) if !switches.materialized_views => Err(Violation(
                 "Materialized views are disabled. Enable in cassandra.yaml to use.".to_owned(),
             )),
+            Statement::CreateFunction(_) | Statement::CreateAggregate(_) if !switches.user_defined_functions => Err(Violation(
+                "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable"
+                    .to_owned(),
+            )),
             Statement::CreateTable(create) => self.create_table(create, warnings),
             Statement::AlterTable(alter) => self.alter_table(alter, warnings),
             Statement::CreateType(create) => {

@@ -5,9 +5,6 @@ use thiserror::Error;
 /// CQL that Cassandra knows and this server does not carry out yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unsupported {
-    /// A call of a function that CREATE FUNCTION or CREATE AGGREGATE made.
-    #[error("A user-defined function is not supported yet")]
-    UserFunction,
     /// A term that is no call where a call must stand.
     #[error("This term is not supported yet")]
     Term,

@@ -47,6 +47,29 @@ pub enum FunctionRefusal {
         /// The one from before.
         old: String,
     },
+    /// A body that does not compile.
+    #[error("Java source compilation failed:\n{0}")]
+    Compile(java::CompileError),
+    /// OR REPLACE with another answer to null; `called`: the function that exists is called with it.
+    #[error("Function '{name}' must have {} directive", if *called { "CALLED ON NULL INPUT" } else { "RETURNS NULL ON NULL INPUT" })]
+    NullInput {
+        /// Its name.
+        name: String,
+        /// Whether the one from before is called.
+        called: bool,
+    },
+    /// A state function that takes no null, and nothing to begin with.
+    #[error(
+        "Cannot create aggregate '{aggregate}' without INITCOND because state function {keyspace}.{function} does not accept 'null' arguments"
+    )]
+    InitialMissing {
+        /// The aggregate.
+        aggregate: String,
+        /// Its keyspace.
+        keyspace: String,
+        /// The state function.
+        function: String,
+    },
     /// No keyspace for an aggregate. Cassandra answers with another code than for a function.
     #[error("Keyspace {0} doesn't exist")]
     KeyspaceMissing(String),
@@ -140,6 +163,9 @@ impl FunctionRefusal {
             | Self::NotJava
             | Self::DuplicateArguments { .. }
             | Self::FunctionExists(_)
+            | Self::Compile(_)
+            | Self::NullInput { .. }
+            | Self::InitialMissing { .. }
             | Self::ReturnType { .. }
             | Self::StateMissing { .. }
             | Self::StateType { .. }

@@ -1,0 +1,194 @@
+//! Arguments in, the result out.
+
+use num_bigint::BigInt;
+
+use crate::class::Class;
+use crate::datum::{Datum, Type};
+use crate::library::tuple;
+use crate::run::{Machine, Run, VALUE_BYTES};
+use crate::value::{Decimal, Object, Plain, Prim, Table, Value};
+
+/// An argument as a value of its type, boxed.
+pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) -> Run<Value> {
+    let Some(datum) = datum else { return Ok(Value::Null) };
+    m.step(1)?;
+    m.allocate(VALUE_BYTES)?;
+    Ok(match (datum, ty) {
+        (Datum::Boolean(value), Type::Boolean) => m.boxed(Prim::Boolean(*value)),
+        (Datum::Byte(value), Type::Byte) => m.boxed(Prim::Byte(*value)),
+        (Datum::Short(value), Type::Short) => m.boxed(Prim::Short(*value)),
+        (Datum::Int(value), Type::Int) => m.boxed(Prim::Int(*value)),
+        (Datum::Long(value), Type::Long) => m.boxed(Prim::Long(*value)),
+        (Datum::Float(value), Type::Float) => m.boxed(Prim::Float(*value)),
+        (Datum::Double(value), Type::Double) => m.boxed(Prim::Double(*value)),
+        (Datum::Text(text), Type::Text) => m.string(text)?,
+        (Datum::Blob(bytes), Type::Blob) => {
+            m.allocate(bytes.len() as u64)?;
+            Value::plain(Plain::Blob(bytes.clone()))
+        }
+        (Datum::BigInteger(value), Type::BigInteger) => big(m, value)?,
+        (Datum::BigDecimal { unscaled, scale }, Type::BigDecimal) => {
+            m.allocate(unscaled.bits() / 8)?;
+            Value::plain(Plain::Decimal(Decimal {
+                unscaled: unscaled.clone(),
+                scale: *scale,
+            }))
+        }
+        (Datum::Uuid(value), Type::Uuid) => Value::plain(Plain::Uuid(*value)),
+        (Datum::Date(millis), Type::Date) => Value::plain(Plain::Date(*millis)),
+        (Datum::LocalDate(days), Type::LocalDate) => Value::plain(Plain::LocalDate(*days)),
+        (Datum::Inet(address), Type::Inet) => Value::plain(Plain::Inet(*address)),
+        (Datum::Duration { months, days, nanos }, Type::Duration) => Value::plain(Plain::Duration {
+            months: *months,
+            days: *days,
+            nanos: *nanos,
+        }),
+        (Datum::List(items), Type::List(of)) => {
+            let items = items
+                .iter()
+                .map(|item| value_of(m, item.as_ref(), of))
+                .collect::<Run<Vec<Value>>>()?;
+            m.make(Object::List {
+                class: Class::ArrayList,
+                items,
+                changes: 0,
+                fixed: false,
+                frozen: false,
+            })?
+        }
+        (Datum::List(items), Type::Set(of)) => {
+            let set = m.make(Object::Table(Table::new(Class::LinkedHashSet)))?;
+            for item in items {
+                let item = value_of(m, item.as_ref(), of)?;
+                if let Value::Ref(handle) = &set {
+                    m.put(*handle, item, Value::Null)?;
+                }
+            }
+            set
+        }
+        (Datum::Map(entries), Type::Map(key_type, value_type)) => {
+            let map = m.make(Object::Table(Table::new(Class::LinkedHashMap)))?;
+            for (key, value) in entries {
+                let (key, value) = (
+                    value_of(m, key.as_ref(), key_type)?,
+                    value_of(m, value.as_ref(), value_type)?,
+                );
+                if let Value::Ref(handle) = &map {
+                    m.put(*handle, key, value)?;
+                }
+            }
+            map
+        }
+        (Datum::Tuple(given), Type::Tuple(types)) => tuple_of(m, given, types, ty)?,
+        (Datum::Tuple(given), Type::User(user)) => tuple_of(m, given, &user.types, ty)?,
+        _ => return Machine::fault("an argument is not of its type"),
+    })
+}
+
+fn tuple_of(m: &mut Machine<'_>, given: &[Option<Datum>], types: &[Type], ty: &Type) -> Run<Value> {
+    let tuple = tuple::empty(m, ty)?.unwrap_or(Value::Null);
+    for (at, (datum, ty)) in given.iter().zip(types).enumerate() {
+        let value = value_of(m, datum.as_ref(), ty)?;
+        if let Value::Ref(handle) = tuple
+            && let Object::Tuple { fields, .. } = m.object_mut(handle)?
+            && let Some(field) = fields.get_mut(at)
+        {
+            *field = value;
+        }
+    }
+    Ok(tuple)
+}
+
+fn big(m: &mut Machine<'_>, value: &BigInt) -> Run<Value> {
+    m.allocate(value.bits() / 8)?;
+    Ok(Value::big(value.clone()))
+}
+
+/// A result as a datum of its type. Values of other classes, which unchecked generics let in, throw a ClassCastException.
+pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Option<Datum>> {
+    m.step(1)?;
+    if matches!(value, Value::Null) {
+        return Ok(None);
+    }
+    let datum = match (value, ty) {
+        (Value::Prim(prim) | Value::Boxed(prim, _), ty) => match (prim, ty) {
+            (Prim::Boolean(value), Type::Boolean) => Some(Datum::Boolean(*value)),
+            (Prim::Byte(value), Type::Byte) => Some(Datum::Byte(*value)),
+            (Prim::Short(value), Type::Short) => Some(Datum::Short(*value)),
+            (Prim::Int(value), Type::Int) => Some(Datum::Int(*value)),
+            (Prim::Long(value), Type::Long) => Some(Datum::Long(*value)),
+            (Prim::Float(value), Type::Float) => Some(Datum::Float(*value)),
+            (Prim::Double(value), Type::Double) => Some(Datum::Double(*value)),
+            _ => None,
+        },
+        (Value::Text(text), Type::Text) => Some(Datum::Text(String::from_utf16_lossy(text))),
+        (Value::Plain(plain), ty) => match (&**plain, ty) {
+            (Plain::Blob(bytes), Type::Blob) => Some(Datum::Blob(bytes.clone())),
+            (Plain::Big(value), Type::BigInteger) => Some(Datum::BigInteger(value.clone())),
+            (Plain::Decimal(value), Type::BigDecimal) => Some(Datum::BigDecimal {
+                unscaled: value.unscaled.clone(),
+                scale: value.scale,
+            }),
+            (Plain::Uuid(value), Type::Uuid) => Some(Datum::Uuid(*value)),
+            (Plain::Date(millis), Type::Date) => Some(Datum::Date(*millis)),
+            (Plain::LocalDate(days), Type::LocalDate) => Some(Datum::LocalDate(*days)),
+            (Plain::Inet(address), Type::Inet) => Some(Datum::Inet(*address)),
+            (Plain::Duration { months, days, nanos }, Type::Duration) => Some(Datum::Duration {
+                months: *months,
+                days: *days,
+                nanos: *nanos,
+            }),
+            _ => None,
+        },
+        (Value::Ref(handle), ty) => {
+            let handle = *handle;
+            m.deeper(|m| object_datum(m, handle, ty))?
+        }
+        _ => None,
+    };
+    match datum {
+        Some(datum) => Ok(Some(datum)),
+        None => {
+            let class = m.class_of(value)?.full_name();
+            m.throw(
+                Class::ClassCast,
+                format!("class {class} cannot be cast to the type of the result"),
+            )
+        }
+    }
+}
+
+fn object_datum(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Option<Datum>> {
+    let class = m.class_of(&Value::Ref(handle))?;
+    Ok(match ty {
+        Type::List(of) if class.is(Class::List) => Some(Datum::List(all(m, handle, of)?)),
+        Type::Set(of) if class.is(Class::Set) => Some(Datum::List(all(m, handle, of)?)),
+        Type::Map(key_type, value_type) if class.is(Class::Map) => {
+            let mut entries = Vec::new();
+            for (key, value) in m.table(handle)?.entries() {
+                entries.push((datum_of(m, &key, key_type)?, datum_of(m, &value, value_type)?));
+            }
+            Some(Datum::Map(entries))
+        }
+        Type::Tuple(types) if class == Class::TupleValue => Some(Datum::Tuple(fields(m, handle, types)?)),
+        Type::User(user) if class == Class::UdtValue => Some(Datum::Tuple(fields(m, handle, &user.types)?)),
+        _ => None,
+    })
+}
+
+fn all(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Vec<Option<Datum>>> {
+    let items = m.elements(handle)?;
+    items.iter().map(|item| datum_of(m, item, ty)).collect()
+}
+
+fn fields(m: &mut Machine<'_>, handle: u32, types: &[Type]) -> Run<Vec<Option<Datum>>> {
+    let fields = match m.object(handle)? {
+        Object::Tuple { fields, .. } => fields.clone(),
+        _ => Vec::new(),
+    };
+    fields
+        .iter()
+        .zip(types)
+        .map(|(field, ty)| datum_of(m, field, ty))
+        .collect()
+}

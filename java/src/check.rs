@@ -1,0 +1,277 @@
+//! The syntax tree to the tree that runs: names resolved, types judged, conversions written out.
+//!
+//! Mistakes are gathered, so that all of a body are told at once. Those of flow (a variable without a value, code that is never reached)
+//! are told only where there are no others, as Cassandra's compiler does.
+
+mod call;
+mod convert;
+mod expression;
+mod flow;
+mod operator;
+mod statement;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::class::{Class, Kind, Ty};
+use crate::datum::Type;
+use crate::error::{CompileError, Entry, Mistake};
+use crate::syntax::{Stmt, TypeText};
+use crate::tree::{Node, Reason, Slot, Statement};
+use crate::value::{Text, Value};
+use flow::{Assigned, Target};
+
+/// An expression that is checked.
+#[derive(Debug)]
+pub(crate) struct Typed {
+    pub(crate) ty: Ty,
+    pub(crate) node: Node,
+    /// Should it be null: what Java says of it.
+    pub(crate) reason: Reason,
+}
+
+impl Typed {
+    fn new(ty: Ty, node: Node) -> Self {
+        Self { ty, node, reason: None }
+    }
+
+    /// What stands for a mistake.
+    fn unknown() -> Self {
+        Self::new(Ty::Unknown, Node::Const(Value::Null))
+    }
+
+    /// The value, if it is a constant.
+    fn constant(&self) -> Option<&Value> {
+        match &self.node {
+            Node::Const(value @ (Value::Prim(_) | Value::Text(_))) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn is_true(&self) -> bool {
+        matches!(self.node, Node::Const(Value::Prim(crate::value::Prim::Boolean(true))))
+    }
+}
+
+/// A local variable or parameter.
+#[derive(Debug)]
+struct Local {
+    name: Arc<str>,
+    ty: Ty,
+    slot: Slot,
+    is_final: bool,
+    /// The value of a final one that has a constant.
+    constant: Option<Value>,
+    /// As Java's messages about null name it.
+    shown: Arc<str>,
+}
+
+/// What [`check`] makes.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) body: Vec<Statement>,
+    pub(crate) slots: usize,
+    /// The slots of the parameters.
+    pub(crate) parameters: Vec<(Slot, Option<Kind>)>,
+}
+
+pub(crate) struct Checker {
+    locals: Vec<Local>,
+    /// Numbers of the locals that are seen, innermost last.
+    seen: Vec<usize>,
+    next_slot: Slot,
+    slots_max: Slot,
+    errors: Vec<Entry>,
+    flow_errors: Vec<Entry>,
+    assigned: Assigned,
+    targets: Vec<Target>,
+    next_target: u32,
+    /// The method's type.
+    returns: Ty,
+    /// What the `catch` clauses around take.
+    caught: Vec<Vec<Class>>,
+    texts: HashMap<Vec<u16>, Text>,
+}
+
+/// What a type of a signature is in Java; a primitive where null cannot come.
+pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
+    let kind = match ty {
+        Type::Boolean => Some(Kind::Boolean),
+        Type::Byte => Some(Kind::Byte),
+        Type::Short => Some(Kind::Short),
+        Type::Int => Some(Kind::Int),
+        Type::Long => Some(Kind::Long),
+        Type::Float => Some(Kind::Float),
+        Type::Double => Some(Kind::Double),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        return if primitive {
+            Ty::Prim(kind)
+        } else {
+            Ty::class(kind.class())
+        };
+    }
+    let inner = |ty: &Arc<Type>| ty_of(ty, false);
+    match ty {
+        Type::List(of) => Ty::Ref(Class::List, vec![inner(of)]),
+        Type::Set(of) => Ty::Ref(Class::Set, vec![inner(of)]),
+        Type::Map(key, value) => Ty::Ref(Class::Map, vec![inner(key), inner(value)]),
+        Type::Blob => Ty::class(Class::ByteBuffer),
+        Type::BigInteger => Ty::class(Class::BigInteger),
+        Type::BigDecimal => Ty::class(Class::BigDecimal),
+        Type::Uuid => Ty::class(Class::Uuid),
+        Type::Date => Ty::class(Class::Date),
+        Type::LocalDate => Ty::class(Class::LocalDate),
+        Type::Inet => Ty::class(Class::InetAddress),
+        Type::Duration => Ty::class(Class::Duration),
+        Type::Tuple(_) => Ty::class(Class::TupleValue),
+        Type::User(_) => Ty::class(Class::UdtValue),
+        _ => Ty::string(),
+    }
+}
+
+/// Checks a body whose parameters are `parameters` and whose result is of type `returns`.
+pub(crate) fn check(
+    statements: &[Stmt],
+    parameters: &[(String, Ty)],
+    returns: Ty,
+    end_line: u32,
+) -> Result<Checked, CompileError> {
+    let mut checker = Checker {
+        locals: Vec::new(),
+        seen: Vec::new(),
+        next_slot: 1,
+        slots_max: 1,
+        errors: Vec::new(),
+        flow_errors: Vec::new(),
+        assigned: Assigned::start(),
+        targets: Vec::new(),
+        next_target: 0,
+        returns,
+        caught: Vec::new(),
+        texts: HashMap::new(),
+    };
+    let mut slots = Vec::with_capacity(parameters.len());
+    for (number, (name, ty)) in parameters.iter().enumerate() {
+        let local = checker.declare(name.as_str().into(), ty.clone(), false);
+        checker.assigned.assign(local);
+        if let Some(local) = checker.locals.get_mut(local) {
+            local.shown = format!("<parameter{}>", number + 1).into();
+            let kind = if let Ty::Prim(kind) = ty { Some(*kind) } else { None };
+            slots.push((local.slot, kind));
+        }
+    }
+    let body = checker.statements(statements);
+    if checker.assigned.is_reachable() {
+        let returns = checker.returns.boxed().to_string();
+        checker.flow_mistake(end_line, Mistake::MissingReturn(returns));
+    }
+    let mut errors = if checker.errors.is_empty() {
+        checker.flow_errors
+    } else {
+        checker.errors
+    };
+    if errors.is_empty() {
+        return Ok(Checked {
+            body,
+            slots: checker.slots_max,
+            parameters: slots,
+        });
+    }
+    errors.sort_by_key(|entry| entry.line);
+    errors.truncate(CompileError::ENTRIES_MAX);
+    Err(CompileError { entries: errors })
+}
+
+impl Checker {
+    fn mistake(&mut self, line: u32, what: Mistake) -> Typed {
+        self.errors.push(Entry { line, what });
+        Typed::unknown()
+    }
+
+    fn flow_mistake(&mut self, line: u32, what: Mistake) {
+        self.flow_errors.push(Entry { line, what });
+    }
+
+    /// A new local; its number.
+    fn declare(&mut self, name: Arc<str>, ty: Ty, is_final: bool) -> usize {
+        let slot = self.next_slot;
+        self.next_slot += ty.slots();
+        self.slots_max = self.slots_max.max(self.next_slot);
+        let number = self.locals.len();
+        let shown = format!("<local{slot}>").into();
+        self.locals.push(Local {
+            name,
+            ty,
+            slot,
+            is_final,
+            constant: None,
+            shown,
+        });
+        self.seen.push(number);
+        self.assigned.declare(number);
+        number
+    }
+
+    /// As [`Checker::declare`], but refuses a name that is taken.
+    fn declare_new(&mut self, line: u32, name: &Arc<str>, ty: Ty, is_final: bool) -> usize {
+        if self.local(name).is_some() {
+            self.mistake(line, Mistake::Duplicate(name.to_string()));
+        }
+        self.declare(Arc::clone(name), ty, is_final)
+    }
+
+    /// The number of the local of this name.
+    fn local(&self, name: &str) -> Option<usize> {
+        let is = |number: &&usize| self.locals.get(**number).is_some_and(|local| *local.name == *name);
+        self.seen.iter().rev().find(is).copied()
+    }
+
+    /// Runs `check` in a scope of its own.
+    fn scoped<T>(&mut self, check: impl FnOnce(&mut Self) -> T) -> T {
+        let (seen, slot) = (self.seen.len(), self.next_slot);
+        let result = check(self);
+        self.seen.truncate(seen);
+        self.next_slot = slot;
+        result
+    }
+
+    /// One text for all literals of the same characters, as Java has it.
+    fn intern(&mut self, units: &[u16]) -> Value {
+        if let Some(text) = self.texts.get(units) {
+            return Value::Text(Arc::clone(text));
+        }
+        let text: Text = units.into();
+        self.texts.insert(units.to_vec(), Arc::clone(&text));
+        Value::Text(text)
+    }
+
+    /// The type that is written.
+    fn ty(&mut self, written: &TypeText) -> Ty {
+        let line = written.line;
+        let primitive = Kind::ALL.into_iter().find(|kind| kind.name() == written.name);
+        let element = if let Some(kind) = primitive {
+            Ty::Prim(kind)
+        } else {
+            let Some(class) = Class::named(&written.name) else {
+                return self.mistake(line, Mistake::Type(written.name.clone())).ty;
+            };
+            if written.is_diamond {
+                return self.mistake(line, Mistake::Diamond).ty;
+            }
+            let arguments: Vec<Ty> = written.arguments.iter().map(|argument| self.ty(argument)).collect();
+            if let Some(Ty::Prim(kind)) = arguments.iter().find(|argument| matches!(argument, Ty::Prim(_))) {
+                return self
+                    .mistake(line, Mistake::PrimitiveArgument(kind.name().to_owned()))
+                    .ty;
+            }
+            if !arguments.is_empty() && arguments.len() != class.parameters() && class != Class::Comparable {
+                let (class, taken) = (class.name().to_owned(), class.parameters());
+                return self.mistake(line, Mistake::Arguments { class, taken }).ty;
+            }
+            Ty::Ref(class, arguments)
+        };
+        (0..written.dimensions).fold(element, |of, _| Ty::Array(Box::new(of)))
+    }
+}

@@ -1,0 +1,129 @@
+//! A typed subset of Java, interpreted within bounds: the bodies of user functions.
+//!
+//! ```text
+//! body ── lexer ──► tokens ── parser ──► statements ── check ──► tree ── run (Datum in, Datum out) ──► result
+//! ```
+//!
+//! [`compile`] refuses what is no Java, in the words of Cassandra's compiler, and what is Java but not in the subset, by line and
+//! construct. [`Program::run`] walks the tree. Each call counts its steps and the bytes that it allocates, and is stopped at the bounds of
+//! [`Limits`]; nesting is bounded when the body is parsed, and there are no methods of one's own, so nothing recurses without end.
+//!
+//! Objects live on a heap of the call, by number, so that cycles of them leak nothing.
+//!
+//! Deliberately absent: everything that reaches outside the call (files, threads, the clock, randomness, reflection), classes and
+//! methods of one's own, lambdas. Sources: Java Language Specification 17; Cassandra 5.0.9, asked.
+
+mod border;
+mod check;
+mod class;
+mod datum;
+mod error;
+mod lexer;
+mod library;
+mod limits;
+mod parser;
+mod run;
+mod syntax;
+mod tree;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use datum::{Datum, Type, UserType};
+pub use error::{CompileError, Entry, Mistake};
+pub use limits::{Failure, Limits};
+
+use run::{Machine, Stop};
+
+/// Longest body, in bytes.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// What a function declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Names and types of the arguments, in order.
+    pub arguments: Vec<(String, Type)>,
+    /// The type of the result.
+    pub returns: Type,
+    /// `CALLED ON NULL INPUT`: arguments and result are boxes. Otherwise those that may be are primitives.
+    pub takes_null: bool,
+}
+
+/// A compiled body. It holds no state: calls may run at the same time.
+#[derive(Debug)]
+pub struct Program {
+    signature: Signature,
+    checked: check::Checked,
+}
+
+/// Compiles a body.
+///
+/// # Errors
+/// All mistakes in it, by line.
+pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError> {
+    if body.len() > BODY_BYTES_MAX {
+        let what = Mistake::Length {
+            what: "bytes",
+            max: BODY_BYTES_MAX,
+        };
+        return Err(CompileError::one(1, what));
+    }
+    let tokens = lexer::tokens(body)?;
+    let statements = parser::Parser::new(&tokens).body()?;
+    let primitive = !signature.takes_null;
+    let parameters: Vec<(String, class::Ty)> = signature
+        .arguments
+        .iter()
+        .map(|(name, ty)| (name.clone(), check::ty_of(ty, primitive)))
+        .collect();
+    let end = tokens.last().map_or(1, |token| token.line);
+    let checked = check::check(
+        &statements,
+        &parameters,
+        check::ty_of(&signature.returns, primitive),
+        end,
+    )?;
+    Ok(Program { signature, checked })
+}
+
+impl Program {
+    /// Calls the function: one argument for each that it declares, `None` being null.
+    ///
+    /// # Errors
+    /// The exception that it threw, or the bound that it met.
+    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Result<Option<Datum>, Failure> {
+        let signature = &self.signature;
+        let mut machine = Machine::new(limits, self.checked.slots, &signature.returns, &signature.arguments);
+        let result = self.run_in(&mut machine, arguments);
+        result.map_err(|stop| match stop {
+            Stop::Failed(failure) => failure,
+            Stop::Thrown(handle) => match machine.exception(handle) {
+                Ok((class, message)) => Failure::Thrown {
+                    class: class.full_name(),
+                    message,
+                },
+                Err(_) => Failure::Fault("an exception was lost"),
+            },
+        })
+    }
+
+    fn run_in(&self, machine: &mut Machine<'_>, arguments: &[Option<Datum>]) -> run::Run<Option<Datum>> {
+        let declared = self.signature.arguments.iter().zip(&self.checked.parameters);
+        for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
+            let datum = arguments.get(index).and_then(Option::as_ref);
+            let value = border::value_of(machine, datum, ty)?;
+            let value = match (value.prim(), kind) {
+                (Some(prim), Some(_)) => value::Value::Prim(prim),
+                _ => value,
+            };
+            if let Some(place) = machine.slots.get_mut(*slot) {
+                *place = value;
+            }
+        }
+        match machine.body(&self.checked.body)? {
+            Some(value) => border::datum_of(machine, &value, &self.signature.returns),
+            None => Machine::fault("the body ended without a result"),
+        }
+    }
+}

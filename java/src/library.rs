@@ -1,0 +1,444 @@
+//! The classes that a body may use: their methods, constructors and constants. There is nothing else: no files, no threads, no clock, no
+//! randomness, no reflection.
+//!
+//! A method is a row: its class, name, parameters and result in Java's words, and its body. `E`, `K` and `V` are the type arguments of
+//! the receiver, `T` is the method's own.
+
+pub(crate) mod collection;
+mod exception;
+mod map;
+mod math;
+pub(crate) mod number;
+mod sequence;
+pub(crate) mod text;
+pub(crate) mod time;
+pub(crate) mod tuple;
+
+use std::fmt;
+
+use crate::class::{Class, Kind, Ty};
+use crate::run::{Machine, Run};
+use crate::value::{Handle, Plain, Prim, Text, Value};
+
+/// What runs: the receiver is the first of the arguments.
+pub(crate) type Body = fn(&mut Machine<'_>, &[Value]) -> Run<Value>;
+
+/// A method or constructor.
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) class: Class,
+    /// Empty for a constructor.
+    pub(crate) name: &'static str,
+    pub(crate) is_static: bool,
+    parameters: &'static str,
+    returns: &'static str,
+    pub(crate) body: Body,
+}
+
+const fn instance(
+    class: Class,
+    name: &'static str,
+    parameters: &'static str,
+    returns: &'static str,
+    body: Body,
+) -> Method {
+    Method {
+        class,
+        name,
+        is_static: false,
+        parameters,
+        returns,
+        body,
+    }
+}
+
+const fn fixed(
+    class: Class,
+    name: &'static str,
+    parameters: &'static str,
+    returns: &'static str,
+    body: Body,
+) -> Method {
+    Method {
+        class,
+        name,
+        is_static: true,
+        parameters,
+        returns,
+        body,
+    }
+}
+
+const fn constructor(class: Class, parameters: &'static str, body: Body) -> Method {
+    Method {
+        class,
+        name: "",
+        is_static: true,
+        parameters,
+        returns: "void",
+        body,
+    }
+}
+
+/// The types of a method's parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    pub(crate) fixed: Vec<Ty>,
+    /// Of the rest, if there may be any number.
+    pub(crate) variable: Option<Ty>,
+}
+
+/// As messages have them: `int, String`.
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown: Vec<String> = self.fixed.iter().map(Ty::to_string).collect();
+        shown.extend(self.variable.as_ref().map(|ty| format!("{ty}...")));
+        f.write_str(&shown.join(", "))
+    }
+}
+
+/// A method's types for a receiver and arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Signature {
+    pub(crate) parameters: Parameters,
+    pub(crate) returns: Ty,
+}
+
+impl Method {
+    pub(crate) fn signature(&self, on: &Ty, arguments: &[Ty]) -> Signature {
+        let on: &[Ty] = if let Ty::Ref(_, given) = on { given } else { &[] };
+        let written: Vec<&str> = split(self.parameters);
+        let mut own = None;
+        for (index, text) in written.iter().enumerate() {
+            let rest = arguments.get(index..).unwrap_or_default();
+            let given = if text.ends_with("...") {
+                rest
+            } else {
+                rest.get(..1).unwrap_or_default()
+            };
+            for argument in given {
+                bind(text.trim_end_matches("..."), argument, &mut own);
+            }
+        }
+        let own = own.unwrap_or_else(Ty::object);
+        let mut parameters = Parameters {
+            fixed: Vec::new(),
+            variable: None,
+        };
+        for text in written {
+            match text.strip_suffix("...") {
+                Some(element) => parameters.variable = Some(ty(element, on, &own)),
+                None => parameters.fixed.push(ty(text, on, &own)),
+            }
+        }
+        Signature {
+            parameters,
+            returns: ty(self.returns, on, &own),
+        }
+    }
+
+    /// As Java's messages about null have it: `java.util.Map.get(Object)`.
+    pub(crate) fn shown_of(&self, class: Class) -> String {
+        let shown = |text: &&'static str| {
+            let text = text.trim_end_matches("...");
+            let bare = text.split('<').next().unwrap_or(text);
+            match ty(bare, &[], &Ty::object()) {
+                Ty::Ref(class, _) => class.null_name().to_owned(),
+                other => other.to_string(),
+            }
+        };
+        let parameters: Vec<String> = split(self.parameters).iter().map(shown).collect();
+        format!("{}.{}({})", class.null_name(), self.name, parameters.join(", "))
+    }
+}
+
+/// Splits at commas outside `<…>`.
+fn split(text: &'static str) -> Vec<&'static str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_u32, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.extend(text.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.extend(text.get(start..).filter(|rest| !rest.is_empty()));
+    parts
+}
+
+/// Learns what `T` is from an argument where `text` has it.
+fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
+    if text == "T" {
+        let boxed = argument.boxed();
+        *own = Some(match own.take() {
+            Some(before) if before == boxed || boxed == Ty::Null => before,
+            Some(before) if before == Ty::Null => boxed,
+            Some(before) if before.is_subtype(&boxed) => boxed,
+            Some(before) if boxed.is_subtype(&before) => before,
+            Some(_) => Ty::object(),
+            None => boxed,
+        });
+        return;
+    }
+    if let Some((_, inside)) = text.strip_suffix('>').and_then(|text| text.split_once('<'))
+        && let Ty::Ref(_, given) = argument
+    {
+        for (text, argument) in split(inside).into_iter().zip(given) {
+            bind(text, argument, own);
+        }
+    }
+}
+
+/// The type that a signature's text names.
+fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
+    let argument = |index: usize| on.get(index).cloned().unwrap_or_else(Ty::object);
+    if let Some(element) = text.strip_suffix("[]") {
+        return Ty::Array(Box::new(ty(element, on, own)));
+    }
+    match text {
+        "void" => return Ty::Void,
+        "E" | "K" => return argument(0),
+        "V" => return argument(1),
+        "T" => return own.clone(),
+        _ => {}
+    }
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == text) {
+        return Ty::Prim(kind);
+    }
+    let (name, arguments) = match text.strip_suffix('>').and_then(|text| text.split_once('<')) {
+        Some((name, inside)) => (
+            name,
+            split(inside).into_iter().map(|inner| ty(inner, on, own)).collect(),
+        ),
+        None => (text, Vec::new()),
+    };
+    let short = |class: &&Class| class.name() == name || (name == "Map.Entry" && **class == Class::Entry);
+    let class = Class::ALL.iter().find(short).copied().unwrap_or(Class::Object);
+    // Of a raw receiver everything is raw.
+    let is_raw = on.is_empty() && text.contains(['E', 'K', 'V']) && !arguments.is_empty() && !text.contains('T');
+    Ty::Ref(class, if is_raw { Vec::new() } else { arguments })
+}
+
+const TABLES: [&[Method]; 11] = [
+    text::METHODS,
+    sequence::METHODS,
+    number::METHODS,
+    number::BIG_METHODS,
+    math::METHODS,
+    collection::METHODS,
+    map::METHODS,
+    time::METHODS,
+    tuple::ACCESSORS,
+    tuple::OTHERS,
+    exception::METHODS,
+];
+
+fn all() -> impl Iterator<Item = &'static Method> {
+    TABLES.into_iter().flatten()
+}
+
+/// The methods of a class, its own and those of what is above it.
+pub(crate) fn methods(class: Class, name: &str) -> impl Iterator<Item = &'static Method> {
+    all().filter(move |method| !method.name.is_empty() && method.name == name && class.is(method.class))
+}
+
+/// The constructors of a class.
+pub(crate) fn constructors(class: Class) -> impl Iterator<Item = &'static Method> {
+    all()
+        .filter(move |method| {
+            let is_same = method.class == class || (method.class == Class::Throwable && class.is(Class::Throwable));
+            method.name.is_empty() && is_same && exception::has(class, method.parameters)
+        })
+        .map(move |method| exception::constructor_of(class, method))
+}
+
+/// Methods that Java has and this library leaves out, by the names that are met most often, so that the refusal can say so.
+pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
+    const NAMES: [&str; 30] = [
+        "format",
+        "matches",
+        "replaceAll",
+        "replaceFirst",
+        "stream",
+        "chars",
+        "forEach",
+        "merge",
+        "compute",
+        "computeIfAbsent",
+        "computeIfPresent",
+        "removeIf",
+        "replace",
+        "sort",
+        "spliterator",
+        "listIterator",
+        "getClass",
+        "printStackTrace",
+        "intern",
+        "codePointAt",
+        "getBytes",
+        "random",
+        "randomUUID",
+        "getHostName",
+        "getByName",
+        "formatted",
+        "lines",
+        "parallelStream",
+        "setLength",
+        "subMap",
+    ];
+    let _ = class;
+    NAMES.contains(&name)
+}
+
+/// A constant of a class.
+pub(crate) fn field(class: Class, name: &str) -> Option<(Ty, Value)> {
+    let prim = |value: Prim| Some((Ty::Prim(value.kind()), Value::Prim(value)));
+    match (class, name) {
+        (Class::Integer, "MAX_VALUE") => prim(Prim::Int(i32::MAX)),
+        (Class::Integer, "MIN_VALUE") => prim(Prim::Int(i32::MIN)),
+        (Class::Long, "MAX_VALUE") => prim(Prim::Long(i64::MAX)),
+        (Class::Long, "MIN_VALUE") => prim(Prim::Long(i64::MIN)),
+        (Class::Short, "MAX_VALUE") => prim(Prim::Short(i16::MAX)),
+        (Class::Short, "MIN_VALUE") => prim(Prim::Short(i16::MIN)),
+        (Class::Byte, "MAX_VALUE") => prim(Prim::Byte(i8::MAX)),
+        (Class::Byte, "MIN_VALUE") => prim(Prim::Byte(i8::MIN)),
+        (Class::Character, "MAX_VALUE") => prim(Prim::Char(u16::MAX)),
+        (Class::Character, "MIN_VALUE") => prim(Prim::Char(0)),
+        (Class::Integer, "SIZE") => prim(Prim::Int(32)),
+        (Class::Long, "SIZE") => prim(Prim::Int(64)),
+        (Class::Double, "MAX_VALUE") => prim(Prim::Double(f64::MAX)),
+        (Class::Double, "MIN_VALUE") => prim(Prim::Double(5e-324)),
+        (Class::Double, "NaN") => prim(Prim::Double(f64::NAN)),
+        (Class::Double, "POSITIVE_INFINITY") => prim(Prim::Double(f64::INFINITY)),
+        (Class::Double, "NEGATIVE_INFINITY") => prim(Prim::Double(f64::NEG_INFINITY)),
+        (Class::Float, "MAX_VALUE") => prim(Prim::Float(f32::MAX)),
+        (Class::Float, "MIN_VALUE") => prim(Prim::Float(f32::from_bits(1))),
+        (Class::Float, "NaN") => prim(Prim::Float(f32::NAN)),
+        (Class::Float, "POSITIVE_INFINITY") => prim(Prim::Float(f32::INFINITY)),
+        (Class::Float, "NEGATIVE_INFINITY") => prim(Prim::Float(f32::NEG_INFINITY)),
+        (Class::Boolean, "TRUE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(true), 0))),
+        (Class::Boolean, "FALSE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(false), 0))),
+        (Class::Math, "PI") => prim(Prim::Double(std::f64::consts::PI)),
+        (Class::Math, "E") => prim(Prim::Double(std::f64::consts::E)),
+        (Class::BigInteger | Class::BigDecimal | Class::RoundingMode, name) => {
+            number::constant(class, name).map(|value| (Ty::class(class), value))
+        }
+        _ => None,
+    }
+}
+
+/// The argument at a place, by what it is. Each fails with a fault where the checker has let something else through.
+pub(crate) trait Arguments {
+    fn value(&self, at: usize) -> Value;
+    fn int(&self, at: usize) -> Run<i32>;
+    fn long(&self, at: usize) -> Run<i64>;
+    fn double(&self, at: usize) -> Run<f64>;
+    fn float(&self, at: usize) -> Run<f32>;
+    fn char(&self, at: usize) -> Run<u16>;
+    fn boolean(&self, at: usize) -> Run<bool>;
+    fn handle(&self, at: usize) -> Run<Handle>;
+    fn plain(&self, at: usize) -> Run<&Plain>;
+}
+
+impl Arguments for [Value] {
+    fn value(&self, at: usize) -> Value {
+        self.get(at).cloned().unwrap_or(Value::Null)
+    }
+
+    fn int(&self, at: usize) -> Run<i32> {
+        match self.value(at).prim() {
+            Some(Prim::Int(value)) => Ok(value),
+            Some(Prim::Short(value)) => Ok(value.into()),
+            Some(Prim::Byte(value)) => Ok(value.into()),
+            Some(Prim::Char(value)) => Ok(value.into()),
+            _ => Machine::fault("an int was expected"),
+        }
+    }
+
+    fn long(&self, at: usize) -> Run<i64> {
+        match self.value(at).prim() {
+            Some(Prim::Long(value)) => Ok(value),
+            _ => self.int(at).map(i64::from),
+        }
+    }
+
+    fn double(&self, at: usize) -> Run<f64> {
+        match self.value(at).prim() {
+            Some(Prim::Double(value)) => Ok(value),
+            Some(Prim::Float(value)) => Ok(value.into()),
+            _ => Machine::fault("a double was expected"),
+        }
+    }
+
+    fn float(&self, at: usize) -> Run<f32> {
+        match self.value(at).prim() {
+            Some(Prim::Float(value)) => Ok(value),
+            _ => Machine::fault("a float was expected"),
+        }
+    }
+
+    fn char(&self, at: usize) -> Run<u16> {
+        match self.value(at).prim() {
+            Some(Prim::Char(value)) => Ok(value),
+            _ => Machine::fault("a char was expected"),
+        }
+    }
+
+    fn boolean(&self, at: usize) -> Run<bool> {
+        match self.value(at).prim() {
+            Some(Prim::Boolean(value)) => Ok(value),
+            _ => Machine::fault("a boolean was expected"),
+        }
+    }
+
+    fn handle(&self, at: usize) -> Run<Handle> {
+        match self.get(at) {
+            Some(Value::Ref(handle)) => Ok(*handle),
+            _ => Machine::fault("a reference was expected"),
+        }
+    }
+
+    fn plain(&self, at: usize) -> Run<&Plain> {
+        match self.get(at) {
+            Some(Value::Plain(plain)) => Ok(plain),
+            _ => Machine::fault("a value of another class was expected"),
+        }
+    }
+}
+
+/// The text at a place; a NullPointerException where it is null.
+pub(crate) fn text(machine: &mut Machine<'_>, arguments: &[Value], at: usize) -> Run<Text> {
+    match arguments.get(at) {
+        Some(Value::Text(text)) => Ok(text.clone()),
+        Some(Value::Null) | None => machine.throw_with(Class::NullPointer, None),
+        // Any other CharSequence.
+        Some(other) => match machine.text_of(other)? {
+            Value::Text(text) => Ok(text),
+            _ => Machine::fault("a text was expected"),
+        },
+    }
+}
+
+/// A collection at a place; a NullPointerException where it is null.
+pub(crate) fn collection(machine: &mut Machine<'_>, arguments: &[Value], at: usize) -> Run<Handle> {
+    match arguments.get(at) {
+        Some(Value::Ref(handle)) => Ok(*handle),
+        _ => machine.throw_with(Class::NullPointer, None),
+    }
+}
+
+pub(crate) fn count(value: usize) -> Value {
+    Value::int(i32::try_from(value).unwrap_or(i32::MAX))
+}
+
+pub(crate) fn ordering(order: std::cmp::Ordering) -> Value {
+    Value::int(match order {
+        std::cmp::Ordering::Less => -1,
+        std::cmp::Ordering::Equal => 0,
+        std::cmp::Ordering::Greater => 1,
+    })
+}

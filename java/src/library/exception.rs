@@ -1,0 +1,64 @@
+//! Exceptions.
+
+use super::{Arguments, Method, constructor, instance, text};
+use crate::class::Class;
+use crate::class::Class::Throwable;
+use crate::run::{Machine, Run};
+use crate::value::{Object, Value};
+
+pub(super) const METHODS: &[Method] = &[
+    // Stand for the constructors of all exceptions; `constructor_of` puts the class in.
+    constructor(Throwable, "", |_, _| Machine::fault("an exception without a class")),
+    constructor(Throwable, "String", |_, _| {
+        Machine::fault("an exception without a class")
+    }),
+    instance(Throwable, "getMessage", "", "String", |m, a| {
+        match m.object(a.handle(0)?)? {
+            Object::Exception {
+                message: Some(message), ..
+            } => Ok(Value::Text(message.clone())),
+            _ => Ok(Value::Null),
+        }
+    }),
+];
+
+/// Whether a class has a constructor of these parameters, among those that stand for all exceptions.
+pub(super) fn has(class: Class, _parameters: &str) -> bool {
+    class != Class::Error || class.is(Throwable)
+}
+
+fn made(m: &mut Machine<'_>, class: Class, a: &[Value]) -> Run<Value> {
+    let message = match a.first() {
+        Some(Value::Text(_)) => Some(text(m, a, 0)?),
+        _ => None,
+    };
+    m.make(Object::Exception { class, message })
+}
+
+macro_rules! constructors {
+    ($($class:ident)*) => {
+        /// The constructors of one class of exception each: without a message, and with one.
+        const ALL: &[(Class, [Method; 2])] = &[$((Class::$class, [
+            constructor(Class::$class, "", |m, a| made(m, Class::$class, a)),
+            constructor(Class::$class, "String", |m, a| made(m, Class::$class, a)),
+        ])),*];
+    };
+}
+
+constructors! {
+    Throwable Exception Error RuntimeException IllegalArgument NumberFormat IllegalState Arithmetic NullPointer ClassCast
+    IndexOutOfBounds StringIndex ArrayIndex NegativeSize Unsupported NoSuchElement ConcurrentModification StackOverflow
+}
+
+/// The constructor itself; for an exception, that of its class.
+pub(super) fn constructor_of(class: Class, method: &'static Method) -> &'static Method {
+    if method.class != Throwable {
+        return method;
+    }
+    let own = ALL
+        .iter()
+        .find(|(own, _)| *own == class)
+        .map(|(_, constructors)| constructors);
+    own.and_then(|own| own.iter().find(|own| own.parameters == method.parameters))
+        .unwrap_or(method)
+}

@@ -1,0 +1,205 @@
+//! `Math`.
+
+use super::{Arguments, Method, fixed};
+use crate::class::Class;
+use crate::class::Class::Math;
+use crate::class::Kind;
+use crate::run::operate::convert;
+use crate::run::{Machine, Run};
+use crate::value::{Prim, Value};
+
+fn double(value: f64) -> Run<Value> {
+    Ok(Value::Prim(Prim::Double(value)))
+}
+
+fn float(value: f32) -> Run<Value> {
+    Ok(Value::Prim(Prim::Float(value)))
+}
+
+fn overflow(m: &mut Machine<'_>, value: Option<Prim>, of: &str) -> Run<Value> {
+    match value {
+        Some(value) => Ok(Value::Prim(value)),
+        None => m.throw(Class::Arithmetic, format!("{of} overflow")),
+    }
+}
+
+/// Java's `max` and `min`: NaN wins, and -0.0 is less than 0.0.
+fn extreme(a: f64, b: f64, max: bool) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        return f64::NAN;
+    }
+    let a_is_less = a.total_cmp(&b).is_lt();
+    if a_is_less == max { b } else { a }
+}
+
+pub(super) const METHODS: &[Method] = &[
+    fixed(Math, "abs", "int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.wrapping_abs()))
+    }),
+    fixed(Math, "abs", "long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.wrapping_abs()))
+    }),
+    fixed(Math, "abs", "float", "float", |_, a| float(a.float(0)?.abs())),
+    fixed(Math, "abs", "double", "double", |_, a| double(a.double(0)?.abs())),
+    fixed(Math, "max", "int,int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.max(a.int(1)?)))
+    }),
+    fixed(Math, "max", "long,long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.max(a.long(1)?)))
+    }),
+    fixed(Math, "max", "float,float", "float", |_, a| {
+        Ok(Value::Prim(convert(
+            Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), true)),
+            Kind::Float,
+        )))
+    }),
+    fixed(Math, "max", "double,double", "double", |_, a| {
+        double(extreme(a.double(0)?, a.double(1)?, true))
+    }),
+    fixed(Math, "min", "int,int", "int", |_, a| {
+        Ok(Value::int(a.int(0)?.min(a.int(1)?)))
+    }),
+    fixed(Math, "min", "long,long", "long", |_, a| {
+        Ok(Value::long(a.long(0)?.min(a.long(1)?)))
+    }),
+    fixed(Math, "min", "float,float", "float", |_, a| {
+        Ok(Value::Prim(convert(
+            Prim::Double(extreme(a.float(0)?.into(), a.float(1)?.into(), false)),
+            Kind::Float,
+        )))
+    }),
+    fixed(Math, "min", "double,double", "double", |_, a| {
+        double(extreme(a.double(0)?, a.double(1)?, false))
+    }),
+    fixed(Math, "pow", "double,double", "double", |_, a| {
+        let (x, y) = (a.double(0)?, a.double(1)?);
+        // One to the power of NaN, or minus one to that of infinity, is NaN in Java.
+        if y.is_nan() || (x.abs().to_bits() == 1.0_f64.to_bits() && y.is_infinite()) {
+            return double(f64::NAN);
+        }
+        double(x.powf(y))
+    }),
+    fixed(Math, "sqrt", "double", "double", |_, a| double(a.double(0)?.sqrt())),
+    fixed(Math, "cbrt", "double", "double", |_, a| double(a.double(0)?.cbrt())),
+    fixed(Math, "hypot", "double,double", "double", |_, a| {
+        double(a.double(0)?.hypot(a.double(1)?))
+    }),
+    fixed(Math, "exp", "double", "double", |_, a| double(a.double(0)?.exp())),
+    fixed(Math, "log", "double", "double", |_, a| double(a.double(0)?.ln())),
+    fixed(Math, "log10", "double", "double", |_, a| double(a.double(0)?.log10())),
+    fixed(Math, "sin", "double", "double", |_, a| double(a.double(0)?.sin())),
+    fixed(Math, "cos", "double", "double", |_, a| double(a.double(0)?.cos())),
+    fixed(Math, "tan", "double", "double", |_, a| double(a.double(0)?.tan())),
+    fixed(Math, "asin", "double", "double", |_, a| double(a.double(0)?.asin())),
+    fixed(Math, "acos", "double", "double", |_, a| double(a.double(0)?.acos())),
+    fixed(Math, "atan", "double", "double", |_, a| double(a.double(0)?.atan())),
+    fixed(Math, "atan2", "double,double", "double", |_, a| {
+        double(a.double(0)?.atan2(a.double(1)?))
+    }),
+    fixed(Math, "toRadians", "double", "double", |_, a| {
+        double(a.double(0)? * 0.017_453_292_519_943_295)
+    }),
+    fixed(Math, "toDegrees", "double", "double", |_, a| {
+        double(a.double(0)? * 57.295_779_513_082_32)
+    }),
+    fixed(Math, "floor", "double", "double", |_, a| double(a.double(0)?.floor())),
+    fixed(Math, "ceil", "double", "double", |_, a| double(a.double(0)?.ceil())),
+    fixed(Math, "rint", "double", "double", |_, a| {
+        double(a.double(0)?.round_ties_even())
+    }),
+    fixed(Math, "signum", "double", "double", |_, a| {
+        let value = a.double(0)?;
+        double(if value == 0.0 || value.is_nan() {
+            value
+        } else {
+            value.signum()
+        })
+    }),
+    fixed(Math, "round", "double", "long", |_, a| {
+        let value = a.double(0)?;
+        // The nearest whole number, halves up; adding a half would round numbers just below one wrongly.
+        let floor = value.floor();
+        let rounded = if value - floor >= 0.5 { floor + 1.0 } else { floor };
+        Ok(Value::Prim(convert(Prim::Double(rounded), Kind::Long)))
+    }),
+    fixed(Math, "round", "float", "int", |_, a| {
+        let value = f64::from(a.float(0)?);
+        let floor = value.floor();
+        let rounded = if value - floor >= 0.5 { floor + 1.0 } else { floor };
+        Ok(Value::Prim(convert(Prim::Double(rounded), Kind::Int)))
+    }),
+    fixed(Math, "floorMod", "int,int", "int", |m, a| match a.int(1)? {
+        0 => m.throw(Class::Arithmetic, "/ by zero"),
+        by => {
+            let rest = a.int(0)?.wrapping_rem(by);
+            Ok(Value::int(if rest != 0 && (rest < 0) != (by < 0) {
+                rest + by
+            } else {
+                rest
+            }))
+        }
+    }),
+    fixed(Math, "floorMod", "long,long", "long", |m, a| match a.long(1)? {
+        0 => m.throw(Class::Arithmetic, "/ by zero"),
+        by => {
+            let rest = a.long(0)?.wrapping_rem(by);
+            Ok(Value::long(if rest != 0 && (rest < 0) != (by < 0) {
+                rest + by
+            } else {
+                rest
+            }))
+        }
+    }),
+    fixed(Math, "floorDiv", "int,int", "int", |m, a| match a.int(1)? {
+        0 => m.throw(Class::Arithmetic, "/ by zero"),
+        by => {
+            let (x, whole) = (a.int(0)?, a.int(0)?.wrapping_div(by));
+            let exact = whole.wrapping_mul(by) == x;
+            Ok(Value::int(if !exact && (x < 0) != (by < 0) {
+                whole - 1
+            } else {
+                whole
+            }))
+        }
+    }),
+    fixed(Math, "floorDiv", "long,long", "long", |m, a| match a.long(1)? {
+        0 => m.throw(Class::Arithmetic, "/ by zero"),
+        by => {
+            let (x, whole) = (a.long(0)?, a.long(0)?.wrapping_div(by));
+            let exact = whole.wrapping_mul(by) == x;
+            Ok(Value::long(if !exact && (x < 0) != (by < 0) {
+                whole - 1
+            } else {
+                whole
+            }))
+        }
+    }),
+    fixed(Math, "addExact", "int,int", "int", |m, a| {
+        let value = a.int(0)?.checked_add(a.int(1)?).map(Prim::Int);
+        overflow(m, value, "integer")
+    }),
+    fixed(Math, "addExact", "long,long", "long", |m, a| {
+        let value = a.long(0)?.checked_add(a.long(1)?).map(Prim::Long);
+        overflow(m, value, "long")
+    }),
+    fixed(Math, "subtractExact", "int,int", "int", |m, a| {
+        let value = a.int(0)?.checked_sub(a.int(1)?).map(Prim::Int);
+        overflow(m, value, "integer")
+    }),
+    fixed(Math, "subtractExact", "long,long", "long", |m, a| {
+        let value = a.long(0)?.checked_sub(a.long(1)?).map(Prim::Long);
+        overflow(m, value, "long")
+    }),
+    fixed(Math, "multiplyExact", "int,int", "int", |m, a| {
+        let value = a.int(0)?.checked_mul(a.int(1)?).map(Prim::Int);
+        overflow(m, value, "integer")
+    }),
+    fixed(Math, "multiplyExact", "long,long", "long", |m, a| {
+        let value = a.long(0)?.checked_mul(a.long(1)?).map(Prim::Long);
+        overflow(m, value, "long")
+    }),
+    fixed(Math, "toIntExact", "long", "int", |m, a| {
+        let value = i32::try_from(a.long(0)?).ok().map(Prim::Int);
+        overflow(m, value, "integer")
+    }),
+];

@@ -1,0 +1,212 @@
+//! `toString`: what concatenation makes of any value.
+
+use super::{Machine, Run};
+use crate::class::Class;
+use crate::library::number::decimal_text;
+use crate::library::time::{date_text, duration_text, local_date_text};
+use crate::value::{Handle, Object, Plain, Prim, Value};
+
+impl Machine<'_> {
+    /// A text as a value.
+    pub(crate) fn text(&mut self, units: &[u16]) -> Run<Value> {
+        self.allocate(units.len() as u64 * 2 + 16)?;
+        self.step(units.len() / 4)?;
+        Ok(Value::Text(units.into()))
+    }
+
+    pub(crate) fn string(&mut self, text: &str) -> Run<Value> {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        self.text(&units)
+    }
+
+    fn push(&mut self, text: &str, to: &mut Vec<u16>) -> Run<()> {
+        self.allocate(text.len() as u64 * 2)?;
+        self.step(text.len() / 4)?;
+        to.extend(text.encode_utf16());
+        Ok(())
+    }
+
+    /// Appends what `toString` makes of a value; `null` of null.
+    pub(crate) fn append(&mut self, value: &Value, to: &mut Vec<u16>) -> Run<()> {
+        match value {
+            Value::Null => self.push("null", to),
+            Value::Text(text) => {
+                self.allocate(text.len() as u64 * 2)?;
+                self.step(text.len() / 4)?;
+                to.extend_from_slice(text);
+                Ok(())
+            }
+            Value::Prim(Prim::Char(unit)) | Value::Boxed(Prim::Char(unit), _) => {
+                to.push(*unit);
+                self.allocate(2)
+            }
+            Value::Prim(value) | Value::Boxed(value, _) => {
+                let text = self.prim_text(*value);
+                self.push(&text, to)
+            }
+            Value::Plain(plain) => {
+                let text = plain_text(plain);
+                self.push(&text, to)
+            }
+            Value::Context => self.push("UDFContext", to),
+            Value::Ref(handle) => {
+                let handle = *handle;
+                self.deeper(|machine| machine.append_object(handle, to))
+            }
+        }
+    }
+
+    pub(crate) fn prim_text(&self, value: Prim) -> String {
+        match value {
+            Prim::Boolean(value) => value.to_string(),
+            Prim::Byte(value) => value.to_string(),
+            Prim::Short(value) => value.to_string(),
+            Prim::Char(unit) => String::from_utf16_lossy(&[unit]),
+            Prim::Int(value) => value.to_string(),
+            Prim::Long(value) => value.to_string(),
+            Prim::Float(value) => (self.limits.float_text)(value),
+            Prim::Double(value) => (self.limits.double_text)(value),
+        }
+    }
+
+    fn append_object(&mut self, handle: Handle, to: &mut Vec<u16>) -> Run<()> {
+        match self.object(handle)? {
+            Object::Builder(units) => {
+                let units = units.clone();
+                self.append(&Value::Text(units.into()), to)
+            }
+            Object::Entry(key, value) => {
+                let (key, value) = (key.clone(), value.clone());
+                self.append_entry(handle, &key, &value, to)
+            }
+            Object::Exception { class, message } => {
+                let (class, message) = (class.full_name(), message.clone());
+                self.push(class, to)?;
+                match message {
+                    Some(message) => {
+                        self.push(": ", to)?;
+                        self.append(&Value::Text(message), to)
+                    }
+                    None => Ok(()),
+                }
+            }
+            Object::Table(table) if table.class.is(Class::Map) => {
+                let entries = table.entries();
+                self.push("{", to)?;
+                for (at, (key, value)) in entries.into_iter().enumerate() {
+                    if at > 0 {
+                        self.push(", ", to)?;
+                    }
+                    self.append_entry(handle, &key, &value, to)?;
+                }
+                self.push("}", to)
+            }
+            Object::Tuple { fields, user, .. } => {
+                let names = user.as_ref().map(|user| user.names.clone());
+                let fields = fields.clone();
+                self.append_fields(&fields, names.as_deref(), to)
+            }
+            Object::List { .. } | Object::Table(_) | Object::View { .. } => {
+                self.push("[", to)?;
+                for (at, element) in self.elements(handle)?.into_iter().enumerate() {
+                    if at > 0 {
+                        self.push(", ", to)?;
+                    }
+                    self.append_inner(handle, &element, "(this Collection)", to)?;
+                }
+                self.push("]", to)
+            }
+            // Java has a number of chance in it.
+            Object::Array { .. } => self.push("[array", to),
+            Object::Iterator { .. } => self.push("java.util.Iterator", to),
+            Object::Bare => self.push("java.lang.Object", to),
+        }
+    }
+
+    fn append_entry(&mut self, of: Handle, key: &Value, value: &Value, to: &mut Vec<u16>) -> Run<()> {
+        self.append_inner(of, key, "(this Map)", to)?;
+        self.push("=", to)?;
+        self.append_inner(of, value, "(this Map)", to)
+    }
+
+    fn append_inner(&mut self, of: Handle, value: &Value, itself: &str, to: &mut Vec<u16>) -> Run<()> {
+        match value {
+            Value::Ref(inner) if *inner == of => self.push(itself, to),
+            value => self.append(value, to),
+        }
+    }
+
+    /// A tuple or user type as CQL writes it, which is what Cassandra's classes print.
+    fn append_fields(&mut self, fields: &[Value], names: Option<&[String]>, to: &mut Vec<u16>) -> Run<()> {
+        self.push(if names.is_some() { "{" } else { "(" }, to)?;
+        for (at, field) in fields.iter().enumerate() {
+            if at > 0 {
+                self.push(",", to)?;
+            }
+            if let Some(name) = names.and_then(|names| names.get(at)) {
+                self.push(name, to)?;
+                self.push(":", to)?;
+            }
+            match field {
+                Value::Null => self.push("NULL", to)?,
+                Value::Text(text) => {
+                    let quoted = String::from_utf16_lossy(text).replace('\'', "''");
+                    self.push(&format!("'{quoted}'"), to)?;
+                }
+                other => self.append(other, to)?,
+            }
+        }
+        self.push(if names.is_some() { "}" } else { ")" }, to)
+    }
+
+    /// What `toString` makes of a value.
+    pub(crate) fn text_of(&mut self, value: &Value) -> Run<Value> {
+        if let Value::Text(_) = value {
+            return Ok(value.clone());
+        }
+        let mut units = Vec::new();
+        self.append(value, &mut units)?;
+        self.text(&units)
+    }
+}
+
+fn plain_text(plain: &Plain) -> String {
+    match plain {
+        Plain::Uuid(value) => {
+            let hex = format!("{value:032x}");
+            let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+            format!(
+                "{}-{}-{}-{}-{}",
+                part(0, 8),
+                part(8, 12),
+                part(12, 16),
+                part(16, 20),
+                part(20, 32)
+            )
+        }
+        Plain::Date(millis) => date_text(*millis),
+        Plain::LocalDate(days) => local_date_text(*days),
+        Plain::Inet(address) => format!("/{}", inet_text(*address)),
+        Plain::Duration { months, days, nanos } => duration_text(*months, *days, *nanos),
+        Plain::Blob(bytes) => {
+            let length = bytes.len();
+            format!("java.nio.HeapByteBufferR[pos=0 lim={length} cap={length}]")
+        }
+        Plain::Big(value) => value.to_string(),
+        Plain::Decimal(value) => decimal_text(value, true),
+        Plain::Rounding(rounding) => format!("{rounding:?}").to_uppercase(),
+        Plain::Class(class) if class.is_interface() => format!("interface {}", class.full_name()),
+        Plain::Class(class) => format!("class {}", class.full_name()),
+    }
+}
+
+/// Java writes all eight groups of an IPv6 address.
+pub(crate) fn inet_text(address: std::net::IpAddr) -> String {
+    match address {
+        std::net::IpAddr::V4(address) => address.to_string(),
+        std::net::IpAddr::V6(address) => {
+            let groups: Vec<String> = address.segments().iter().map(|group| format!("{group:x}")).collect();
+            groups.join(":")
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The compiled body: every name resolved, every conversion written out. What [`crate::run`] walks.
+
+use std::sync::Arc;
+
+use crate::class::{Class, Kind};
+use crate::library::Body;
+use crate::value::Value;
+
+pub(crate) type Slot = usize;
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Const(Value),
+    Local(Slot),
+    Assign(Slot, Box<Node>),
+    /// Reads the place, computes `with` (in which [`Node::Held`] is what was read), writes it. The result is the new value, or what was
+    /// read.
+    Update {
+        place: Place,
+        with: Box<Node>,
+        gives_old: bool,
+    },
+    Held,
+    Unary(Unary, Box<Node>),
+    Binary {
+        operator: Operator,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Conditional(Box<Node>, Box<Node>, Box<Node>),
+    /// A primitive as another one.
+    Convert(Kind, Box<Node>),
+    Box(Box<Node>),
+    Unbox {
+        of: Box<Node>,
+        class: Class,
+        because: Reason,
+    },
+    /// Checks that a reference is null or of the class.
+    Cast(Class, Box<Node>),
+    InstanceOf(Class, Box<Node>),
+    /// `==` of references; `true`: `!=`.
+    Same(bool, Box<Node>, Box<Node>),
+    Concat(Box<Node>, Box<Node>),
+    Call(Box<Call>),
+    NewArray {
+        kind: Option<Kind>,
+        sizes: Vec<Node>,
+        dimensions: u32,
+    },
+    Elements {
+        elements: Vec<Node>,
+    },
+    Index {
+        of: Box<Node>,
+        at: Box<Node>,
+        because: Reason,
+    },
+    Store {
+        of: Box<Node>,
+        at: Box<Node>,
+        value: Box<Node>,
+        because: Reason,
+    },
+    Length {
+        of: Box<Node>,
+        because: Reason,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) enum Place {
+    Local(Slot),
+    Element {
+        of: Box<Node>,
+        at: Box<Node>,
+        because: Reason,
+    },
+}
+
+/// A call of a method or constructor of the library.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) body: Body,
+    /// The receiver first, if there is one.
+    pub(crate) arguments: Vec<Node>,
+    /// The receiver must not be null: `String.length()`, and why it was.
+    pub(crate) receiver: Option<(Arc<str>, Reason)>,
+}
+
+/// Why something was null, as Java says it: `"<local4>" is null`; `None`: it does not.
+pub(crate) type Reason = Option<Arc<str>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    Negate,
+    Complement,
+    Not,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    And,
+    Or,
+    Xor,
+    Left,
+    Right,
+    UnsignedRight,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug)]
+pub(crate) enum Statement {
+    Block(Vec<Statement>),
+    Evaluate(Node),
+    If(Node, Box<Statement>, Option<Box<Statement>>),
+    /// `number` is what `Break` and `Continue` name.
+    Loop {
+        number: u32,
+        start: Vec<Statement>,
+        condition: Option<Node>,
+        step: Vec<Statement>,
+        body: Box<Statement>,
+        tests_first: bool,
+    },
+    ForEach {
+        number: u32,
+        slot: Slot,
+        of: Node,
+        because: Reason,
+        convert: Option<Node>,
+        body: Box<Statement>,
+    },
+    Switch {
+        number: u32,
+        on: Node,
+        cases: Vec<(Option<Value>, usize)>,
+        body: Vec<Statement>,
+    },
+    Labelled(u32, Box<Statement>),
+    Break(u32),
+    Continue(u32),
+    Return(Option<Node>),
+    Throw(Node, Reason),
+    Try {
+        body: Box<Statement>,
+        catches: Vec<(Vec<Class>, Slot, Statement)>,
+        finally: Option<Box<Statement>>,
+    },
+}

@@ -1,0 +1,242 @@
+//! Values of a run, and the heap that holds those which change.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use num_bigint::BigInt;
+
+use crate::class::{Class, Kind};
+use crate::datum::{Type, UserType};
+
+/// A primitive value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Prim {
+    Boolean(bool),
+    Byte(i8),
+    Short(i16),
+    Char(u16),
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Double(f64),
+}
+
+impl Prim {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Boolean(_) => Kind::Boolean,
+            Self::Byte(_) => Kind::Byte,
+            Self::Short(_) => Kind::Short,
+            Self::Char(_) => Kind::Char,
+            Self::Int(_) => Kind::Int,
+            Self::Long(_) => Kind::Long,
+            Self::Float(_) => Kind::Float,
+            Self::Double(_) => Kind::Double,
+        }
+    }
+
+    pub(crate) fn zero(kind: Kind) -> Self {
+        match kind {
+            Kind::Boolean => Self::Boolean(false),
+            Kind::Byte => Self::Byte(0),
+            Kind::Short => Self::Short(0),
+            Kind::Char => Self::Char(0),
+            Kind::Int => Self::Int(0),
+            Kind::Long => Self::Long(0),
+            Kind::Float => Self::Float(0.0),
+            Kind::Double => Self::Double(0.0),
+        }
+    }
+
+    /// Whether Java keeps one box of this value for all who ask (JLS §5.1.7).
+    pub(crate) fn is_cached(self) -> bool {
+        match self {
+            Self::Boolean(_) | Self::Byte(_) => true,
+            Self::Short(value) => (-128..=127).contains(&value),
+            Self::Char(value) => value <= 127,
+            Self::Int(value) => (-128..=127).contains(&value),
+            Self::Long(value) => (-128..=127).contains(&value),
+            Self::Float(_) | Self::Double(_) => false,
+        }
+    }
+
+    /// Equality as `equals` of boxes has it: NaN equals itself, 0.0 and -0.0 differ.
+    pub(crate) fn equals(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Boolean(a), Self::Boolean(b)) => a == b,
+            (Self::Byte(a), Self::Byte(b)) => a == b,
+            (Self::Short(a), Self::Short(b)) => a == b,
+            (Self::Char(a), Self::Char(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Long(a), Self::Long(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+            _ => false,
+        }
+    }
+}
+
+/// A decimal: `unscaled` · 10^-`scale`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    pub(crate) unscaled: BigInt,
+    pub(crate) scale: i32,
+}
+
+/// A value that never changes and that the language knows nothing of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Plain {
+    Uuid(u128),
+    /// Milliseconds since 1970-01-01 UTC.
+    Date(i64),
+    /// Days since 1970-01-01.
+    LocalDate(i32),
+    Inet(IpAddr),
+    Duration {
+        months: i32,
+        days: i32,
+        nanos: i64,
+    },
+    Blob(Vec<u8>),
+    Big(BigInt),
+    Decimal(Decimal),
+    Rounding(Rounding),
+    Class(Class),
+}
+
+/// How `setScale` and `divide` round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    Up,
+    Down,
+    Ceiling,
+    Floor,
+    HalfUp,
+    HalfDown,
+    HalfEven,
+    Unnecessary,
+}
+
+pub(crate) type Text = Arc<[u16]>;
+
+/// A place on the heap.
+pub(crate) type Handle = u32;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Null,
+    Prim(Prim),
+    /// A boxed primitive; the number tells boxes of one value apart, 0 for those of which there is only one.
+    Boxed(Prim, u32),
+    Text(Text),
+    Plain(Arc<Plain>),
+    /// What `udfContext` is.
+    Context,
+    Ref(Handle),
+}
+
+impl Value {
+    pub(crate) fn int(value: i32) -> Self {
+        Self::Prim(Prim::Int(value))
+    }
+
+    pub(crate) fn boolean(value: bool) -> Self {
+        Self::Prim(Prim::Boolean(value))
+    }
+
+    pub(crate) fn long(value: i64) -> Self {
+        Self::Prim(Prim::Long(value))
+    }
+
+    pub(crate) fn plain(value: Plain) -> Self {
+        Self::Plain(Arc::new(value))
+    }
+
+    pub(crate) fn big(value: BigInt) -> Self {
+        Self::plain(Plain::Big(value))
+    }
+
+    pub(crate) fn prim(&self) -> Option<Prim> {
+        match self {
+            Self::Prim(value) | Self::Boxed(value, _) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// In which order a table's entries are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By bucket, as `java.util.HashMap` with so many of them.
+    Hash { buckets: u32 },
+    /// As they came.
+    Linked,
+    /// By their own order.
+    Sorted,
+}
+
+/// A map, or a set, whose values are null.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) class: Class,
+    pub(crate) order: Order,
+    /// In the order in which they came, or sorted; `None`: removed.
+    pub(crate) slots: Vec<Option<(i32, Value, Value)>>,
+    /// Places in `slots` by hash.
+    pub(crate) index: HashMap<i32, Vec<u32>>,
+    pub(crate) live: usize,
+    /// Counts additions and removals, so that iterators notice.
+    pub(crate) changes: u32,
+}
+
+/// What of a map a view shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Keys,
+    Values,
+    Entries,
+}
+
+/// A value that changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Object {
+    List {
+        class: Class,
+        items: Vec<Value>,
+        changes: u32,
+        /// Neither grows nor shrinks.
+        fixed: bool,
+        /// Does not change at all.
+        frozen: bool,
+    },
+    Table(Table),
+    View {
+        of: Handle,
+        shown: Shown,
+    },
+    Entry(Value, Value),
+    Builder(Vec<u16>),
+    Array {
+        items: Vec<Value>,
+    },
+    Iterator {
+        of: Handle,
+        items: Vec<Value>,
+        at: usize,
+        changes: u32,
+    },
+    Tuple {
+        types: Arc<[Type]>,
+        fields: Vec<Value>,
+        /// The user type that it is of.
+        user: Option<Arc<UserType>>,
+    },
+    Exception {
+        class: Class,
+        message: Option<Text>,
+    },
+    /// Nothing but itself: `new Object()`.
+    Bare,
+}

@@ -1,0 +1,169 @@
+//! Functions and aggregates of users: a body in Java, interpreted within bounds.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use java::{CompileError, Datum, Failure as Fault, Limits, Program, Signature};
+
+use super::problem::Failure;
+use super::{Body, Context, Definition, Error, Function, Look, Timeuuids, datum};
+use crate::types::{self, CqlType};
+
+/// Most steps of one call. They take a tenth of a second or so; a loop of a few operations goes round half a million times.
+pub const STEPS_MAX: u64 = 5_000_000;
+
+/// Most bytes that one call allocates.
+pub const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+const LIMITS: Limits = Limits {
+    steps_max: STEPS_MAX,
+    bytes_max: BYTES_MAX,
+    double_text: types::java_f64,
+    float_text: types::java_f32,
+};
+
+/// What CREATE FUNCTION says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserScalar {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name, folded.
+    pub name: String,
+    /// Names and types of its arguments.
+    pub arguments: Vec<(String, CqlType)>,
+    /// The type of its result.
+    pub returns: CqlType,
+    /// `CALLED ON NULL INPUT`
+    pub takes_null: bool,
+    /// In Java.
+    pub body: String,
+}
+
+impl UserScalar {
+    /// Compiles the body.
+    ///
+    /// # Errors
+    /// The mistakes in it.
+    pub fn compile(&self) -> Result<Program, CompileError> {
+        let java = |ty: &CqlType| datum::java_type(ty).unwrap_or(java::Type::Blob);
+        let arguments = self
+            .arguments
+            .iter()
+            .map(|(name, ty)| (name.clone(), java(ty)))
+            .collect();
+        let (returns, takes_null) = (java(&self.returns), self.takes_null);
+        java::compile(
+            &self.body,
+            Signature {
+                arguments,
+                returns,
+                takes_null,
+            },
+        )
+    }
+}
+
+/// What an aggregate of a user is made of.
+#[derive(Clone, Debug)]
+pub struct UserFold {
+    /// SFUNC.
+    pub state: Function,
+    /// FINALFUNC.
+    pub last: Option<Function>,
+    /// INITCOND; `None` is null.
+    pub initial: Option<Bytes>,
+}
+
+/// The state of an aggregate of a user while rows go by.
+#[derive(Clone, Debug)]
+pub(super) struct Folded {
+    fold: Arc<UserFold>,
+    value: Option<Bytes>,
+    context: Arc<Context>,
+}
+
+impl Folded {
+    pub(super) fn new(fold: &Arc<UserFold>) -> Self {
+        Self {
+            fold: Arc::clone(fold),
+            value: fold.initial.clone(),
+            // A body sees neither the time nor chance.
+            context: Arc::new(Context::new(0, Arc::new(Timeuuids::new(0)), 0)),
+        }
+    }
+
+    pub(super) fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
+        let state = &self.fold.state;
+        if !state.0.takes_null && arguments.iter().any(Option::is_none) {
+            return Ok(());
+        }
+        let taken: Vec<Option<Bytes>> = std::iter::once(self.value.take())
+            .chain(arguments.iter().cloned())
+            .collect();
+        self.value = state.call(&taken, &self.context)?;
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<Option<Bytes>, Error> {
+        match &self.fold.last {
+            Some(last) => last.call(&[self.value], &self.context),
+            None => Ok(self.value),
+        }
+    }
+}
+
+impl Function {
+    /// A function of a user. Its body is compiled at the first call.
+    #[must_use]
+    pub fn user_scalar(of: UserScalar) -> Self {
+        let (keyspace, name) = (of.keyspace.clone(), of.name.clone());
+        let (returns, takes_null) = (of.returns.clone(), of.takes_null);
+        let arguments: Vec<CqlType> = of.arguments.iter().map(|(_, ty)| ty.clone()).collect();
+        let compiled: OnceLock<Result<Program, CompileError>> = OnceLock::new();
+        let body = move |call: &super::Call<'_>| {
+            let program = match compiled.get_or_init(|| of.compile()) {
+                Ok(program) => program,
+                Err(error) => return Err(Failure::Uncompiled(error.clone()).into()),
+            };
+            let typed = of.arguments.iter().zip(call.arguments);
+            let arguments: Vec<Option<Datum>> = typed
+                .map(|((_, ty), value)| datum::datum(ty, value.as_deref()))
+                .collect();
+            if !of.takes_null && arguments.iter().any(Option::is_none) {
+                return Ok(None);
+            }
+            let result = program.run(&arguments, &LIMITS).map_err(Failure::User)?;
+            let encoded = result.map(|result| datum::encoded(&of.returns, &result)).transpose();
+            encoded.map_err(|what| Failure::User(Fault::Fault(what)).into())
+        };
+        Self(Arc::new(Definition {
+            keyspace,
+            name,
+            arguments,
+            returns,
+            body: Body::Scalar(Arc::new(body)),
+            look: Look::Call,
+            takes_null,
+        }))
+    }
+
+    /// An aggregate of a user.
+    #[must_use]
+    pub fn user_aggregate(
+        keyspace: &str,
+        name: &str,
+        arguments: Vec<CqlType>,
+        returns: CqlType,
+        fold: UserFold,
+    ) -> Self {
+        Self(Arc::new(Definition {
+            keyspace: keyspace.to_owned(),
+            name: name.to_owned(),
+            arguments,
+            returns,
+            body: Body::User(Arc::new(fold)),
+            look: Look::Call,
+            takes_null: true,
+        }))
+    }
+}
