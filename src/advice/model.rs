@@ -265,10 +265,6 @@ impl Reader {
                 return;
             }
         };
-        if let Some(why) = ddl::not_executed(&statement) {
-            self.refuse(found, found.place(), why.to_string());
-            return;
-        }
         let planned = planner::plan(&statement, Some(&self.keyspace), &self.schema);
         if let Ok(planned) = &planned
             && let Err(why) = self.rules.judge(&statement, planned)

@@ -13,7 +13,7 @@ use crate::command::{Partitions, Read};
 use crate::engine::refuse_system;
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
-use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
+use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan};
 use crate::schema::Schema;
 
 // 1. Names.
