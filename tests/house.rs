@@ -226,6 +226,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "the committer: closing its store awaits its end",
     ),
     (
+        "src/storage/engine/slate/landing.rs",
+        "puts of the log and of tables: the committer awaits or aborts them before it closes the database",
+    ),
+    (
         "src/storage/engine/fjall.rs",
         "the committer: closing its store awaits its end",
     ),

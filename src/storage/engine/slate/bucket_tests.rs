@@ -263,7 +263,7 @@ async fn a_store_comes_back_by_itself_when_the_bucket_does() {
 /// Commits that were sent and are not answered.
 async fn sent(store: &Store, keys: &[&'static str]) -> Vec<tokio::task::JoinHandle<Result<CommitSeq>>> {
     let mut sent = Vec::new();
-    for key in keys {
+    for key in keys.iter().copied() {
         let store = store.clone();
         sent.push(tokio::spawn(async move { put(&store, key).await }));
         // A group of its own.
@@ -342,14 +342,14 @@ async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_is_judged_by_those_in_flight_before_it() {
-    use crate::storage::row::{Cell, CellState, Row};
+    use crate::storage::row::{Cell, CellState, ColumnId, Row};
 
     let network = Network::to(&Arc::new(InMemory::new()));
     let store = open(&network, "first").await.unwrap();
     // Large enough to be judged by the row that is there.
     let commit = async |column| {
         let cell = Cell {
-            column,
+            column: ColumnId(column),
             path: None,
             timestamp: 1,
             state: CellState::Live {
