@@ -226,6 +226,7 @@ async fn what_is_switched_off() {
             compact_tables: false,
             drop_compact_storage: false,
             data_masking: false,
+            user_defined_functions: false,
             vector_type: true,
             read_before_write_list_operations: false,
             zero_ttl_on_twcs: true,
