@@ -1,7 +1,7 @@
 //! Checked assertions: what must always hold, where a wrong answer would follow if it did not.
 //!
 //! Each [`Invariant`] is checked in release builds too. A check that fails gives [`Broken`], an error as any other, so that no request
-//! panics; what it stops depends on where it is checked, and docs/invariants.md says so of each, with the wrong answer that it prevents
+//! panics; what it stops depends on where it is checked, and docs/src/internals/invariants.md says so of each, with the wrong answer that it prevents
 //! and the test that trips it. `tests/house.rs` compares that list with [`Invariant::ALL`].
 //!
 //! ```text
@@ -50,7 +50,7 @@ impl Invariant {
         Self::PublishedRises,
     ];
 
-    /// What holds, as docs/invariants.md has it.
+    /// What holds, as docs/src/internals/invariants.md has it.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

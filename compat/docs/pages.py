@@ -186,7 +186,7 @@ class Shell:
         """(output, status): the status of the first command that failed."""
         self.count += 1
         end = f"end-of-block-{self.count}"
-        script = Path(self.folder, f".block-{self.count}")
+        script = Path(self.folder, f".block-{self.child.pid}-{self.count}")
         script.write_text(commands + "\n")
         self.child.stdin.write(f"bad=0; trap 'bad=$?' ERR; . {script} </dev/null; bad=$(( bad ? bad : 0 )); trap - ERR; printf '\\n{end} %s\\n' $bad; rm -f {script}\n")
         self.child.stdin.flush()

@@ -83,7 +83,9 @@ fn sentences(text: &str) -> Vec<String> {
 #[test]
 fn the_readme_is_short() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let lines = visible(&fs::read_to_string(root.join("README.md")).unwrap()).lines().count();
+    let lines = visible(&fs::read_to_string(root.join("README.md")).unwrap())
+        .lines()
+        .count();
     assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
 }
 
