@@ -160,7 +160,7 @@ fn virtual_tables() -> String {
                     ColumnKind::Static => "static",
                     ColumnKind::Regular => "",
                 };
-                let _ = writeln!(page, "| `{}` | `{}` | {key} |", column.name, column.ty);
+                let _ = writeln!(page, "| `{}` | `{}` | {key} |", column.name, column.ty.cql_name());
             }
         }
     }
