@@ -15,8 +15,6 @@ mod cert;
 mod check_bucket;
 mod cqlsh;
 mod dev;
-#[cfg(test)]
-mod features;
 mod groups;
 mod health;
 mod init;
