@@ -1,7 +1,7 @@
 //! Checked assertions: conditions whose violation would lead to a wrong answer.
 //!
 //! Each [`Invariant`] is checked in release builds too. A failed check returns [`Broken`], an error like any other, so
-//! that no request panics. The consequence depends on the place of the check; docs/invariants.md lists it for each,
+//! that no request panics. The consequence depends on the place of the check; docs/src/internals/invariants.md lists it for each,
 //! with the wrong answer that it prevents and the test that trips it. `tests/house.rs` compares that list with
 //! [`Invariant::ALL`].
 //!
@@ -51,7 +51,7 @@ impl Invariant {
         Self::PublishedRises,
     ];
 
-    /// The condition, as docs/invariants.md words it.
+    /// The condition, as docs/src/internals/invariants.md words it.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

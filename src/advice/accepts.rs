@@ -51,7 +51,7 @@ fn tell(script: &Script, used: &BTreeSet<(usize, &str)>, input: &Input<'_>, mode
             Idle::Verb(verb) => format!("\"{verb}\" is no word of such a comment: only \"accept\" is"),
             Idle::NoRule => "it names no rule".to_owned(),
             Idle::Rule(rule) if !RULES.iter().any(|known| known.id == rule) => {
-                format!("there is no rule {rule}; docs/lint.md has all")
+                format!("there is no rule {rule}; docs/src/reference/lint.md has all")
             }
             Idle::Rule(rule) if is_looked_for(&rule, input, model) => {
                 format!("{rule} finds nothing in the statement of this comment")

@@ -129,14 +129,14 @@ fn lint() -> String {
 #[test]
 fn pages_of_the_book_are_those_of_the_tables() {
     for (name, page) in [("settings.md", settings()), ("verbs.md", verbs()), ("lint.md", lint())] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/reference").join(name);
         if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
             std::fs::write(&file, &page).unwrap();
         }
         let kept = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(
             kept == page,
-            "docs/{name} is not what the program says: UPDATE_GOLDENFILES=1 cargo test --lib book"
+            "docs/src/reference/{name} is not what the program says: UPDATE_GOLDENFILES=1 cargo test --lib book"
         );
     }
 }

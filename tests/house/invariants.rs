@@ -39,7 +39,7 @@ fn test_names() -> BTreeSet<String> {
 
 #[test]
 fn every_invariant_is_in_the_book_with_a_test_that_there_is() {
-    let book = fs::read_to_string(root().join("docs/invariants.md")).unwrap();
+    let book = fs::read_to_string(root().join("docs/src/internals/invariants.md")).unwrap();
     let rows: Vec<Vec<&str>> = book
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| what holds"))
@@ -47,7 +47,12 @@ fn every_invariant_is_in_the_book_with_a_test_that_there_is() {
         .collect();
     for invariant in Invariant::ALL {
         let of_it = rows.iter().filter(|row| row[0] == invariant.text());
-        assert_eq!(of_it.count(), 1, "docs/invariants.md: {}", invariant.text());
+        assert_eq!(
+            of_it.count(),
+            1,
+            "docs/src/internals/invariants.md: {}",
+            invariant.text()
+        );
     }
     let tests = test_names();
     for row in &rows {
@@ -56,7 +61,7 @@ fn every_invariant_is_in_the_book_with_a_test_that_there_is() {
         for test in named {
             assert!(
                 tests.contains(test),
-                "docs/invariants.md names a test that is not there: {test}"
+                "docs/src/internals/invariants.md names a test that is not there: {test}"
             );
         }
     }
@@ -64,7 +69,7 @@ fn every_invariant_is_in_the_book_with_a_test_that_there_is() {
 
 #[test]
 fn every_promise_is_shown_by_a_test_or_a_run_that_there_is() {
-    let book = fs::read_to_string(root().join("docs/promises.md")).unwrap();
+    let book = fs::read_to_string(root().join("docs/src/reference/promises.md")).unwrap();
     let runs = fs::read_to_string(root().join("compat/run")).unwrap();
     let tests = test_names();
     // The first part is the page's head.
@@ -81,7 +86,10 @@ fn every_promise_is_shown_by_a_test_or_a_run_that_there_is() {
                 Some(run) => runs.contains(&format!(" {run}) ")),
                 None => tests.contains(name),
             };
-            assert!(is_there, "docs/promises.md names what is not there: {name}");
+            assert!(
+                is_there,
+                "docs/src/reference/promises.md names what is not there: {name}"
+            );
         }
     }
 }

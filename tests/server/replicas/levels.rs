@@ -13,7 +13,7 @@ enum Kind {
 
 const KINDS: [Kind; 5] = [Kind::Read, Kind::Write, Kind::Conditional, Kind::Counter, Kind::Batch];
 
-/// A cell of the table of docs/faults.md: what becomes of a statement with 0 to 4 replicas down.
+/// A cell of the table of docs/src/testing/faults.md: what becomes of a statement with 0 to 4 replicas down.
 #[derive(Debug)]
 struct Promised {
     /// `None`: the level makes no sense there.
@@ -22,10 +22,10 @@ struct Promised {
     carried_out: Vec<bool>,
 }
 
-/// The table of docs/faults.md, which is what is promised.
+/// The table of docs/src/testing/faults.md, which is what is promised.
 fn promised(kind: Kind, level: Consistency) -> Promised {
     let head = format!("| `{}` |", level.name());
-    let line = include_str!("../../../docs/faults.md")
+    let line = include_str!("../../../docs/src/testing/faults.md")
         .lines()
         .find(|line| line.starts_with(&head))
         .unwrap();
