@@ -328,7 +328,6 @@ fn what_the_server_refuses_is_told() {
     let function = "CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;';\n\
                     CREATE AGGREGATE g (int) SFUNC f STYPE int;";
     for (profile, why) in [
-        (Profile::Cassandra, "runs no code of users"),
         (Profile::Cosmos, "not supported in the profile cosmos"),
     ] {
         let told = refused(function, profile);
