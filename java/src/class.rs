@@ -89,6 +89,7 @@ macro_rules! classes {
     ($($class:ident $simple:literal $full:literal $parameters:literal [$($above:ident)*],)*) => {
         /// A class or interface of which values may be.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[expect(clippy::enum_variant_names, reason = "classes have the names that Java gives them")]
         pub(crate) enum Class { $($class),* }
 
         impl Class {

@@ -176,7 +176,7 @@ fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
         let boxed = argument.boxed();
         *own = Some(match own.take() {
             Some(before) if before == boxed || boxed == Ty::Null => before,
-            Some(before) if before == Ty::Null => boxed,
+            Some(Ty::Null) => boxed,
             Some(before) if before.is_subtype(&boxed) => boxed,
             Some(before) if boxed.is_subtype(&before) => before,
             Some(_) => Ty::object(),

@@ -306,7 +306,7 @@ fn filtered(m: &mut Machine<'_>, a: &[Value], keeps: bool) -> Run<Value> {
 
 /// The items of a list that is to be changed; `resizes` counts as a change that iterators notice.
 fn items<'m>(m: &'m mut Machine<'_>, of: Handle, resizes: bool) -> Run<&'m mut Vec<Value>> {
-    let may = matches!(m.object(of)?, Object::List { fixed, frozen, .. } if !*frozen && !(resizes && *fixed));
+    let may = matches!(m.object(of)?, Object::List { fixed, frozen, .. } if !(*frozen || resizes && *fixed));
     if !may {
         return m.throw_with(Class::Unsupported, None);
     }

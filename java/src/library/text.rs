@@ -49,7 +49,7 @@ pub(super) const METHODS: &[Method] = &[
     instance(CharSequence, "isEmpty", "", "boolean", |m, a| {
         Ok(Value::boolean(text(m, a, 0)?.is_empty()))
     }),
-    instance(CharSequence, "charAt", "int", "char", |m, a| char_at(m, a)),
+    instance(CharSequence, "charAt", "int", "char", char_at),
     instance(Text, "compareTo", "String", "int", |m, a| {
         let (x, y) = (text(m, a, 0)?, text(m, a, 1)?);
         m.step(x.len().min(y.len()) / 4)?;

@@ -300,26 +300,20 @@ impl Parser<'_> {
                 }
                 let line = self.line();
                 let name = self.name()?;
-                let inner = Some(Box::new(of));
+                let of_member = Box::new(of);
                 of = if self.is_sign("(") {
                     Expr {
                         line,
                         kind: ExprKind::Call {
-                            of: inner,
+                            of: Some(of_member),
                             name,
                             arguments: self.arguments()?,
                         },
                     }
                 } else {
-                    let of = inner.unwrap_or_else(|| {
-                        Box::new(Expr {
-                            line,
-                            kind: ExprKind::Null,
-                        })
-                    });
                     Expr {
                         line,
-                        kind: ExprKind::Field { of, name },
+                        kind: ExprKind::Field { of: of_member, name },
                     }
                 };
             } else {

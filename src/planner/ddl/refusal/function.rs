@@ -50,8 +50,8 @@ pub enum FunctionRefusal {
     /// A body that does not compile.
     #[error("Java source compilation failed:\n{0}")]
     Compile(java::CompileError),
-    /// OR REPLACE with another answer to null; `called`: the function that exists is called with it.
-    #[error("Function '{name}' must have {} directive", if *called { "CALLED ON NULL INPUT" } else { "RETURNS NULL ON NULL INPUT" })]
+    /// OR REPLACE with another answer to null. Cassandra names the directive that the function which exists does not have.
+    #[error("Function '{name}' must have {} directive", if *called { "RETURNS NULL ON NULL INPUT" } else { "CALLED ON NULL INPUT" })]
     NullInput {
         /// Its name.
         name: String,
