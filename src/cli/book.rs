@@ -129,7 +129,9 @@ fn lint() -> String {
 #[test]
 fn pages_of_the_book_are_those_of_the_tables() {
     for (name, page) in [("settings.md", settings()), ("verbs.md", verbs()), ("lint.md", lint())] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/reference").join(name);
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs/src/reference")
+            .join(name);
         if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
             std::fs::write(&file, &page).unwrap();
         }
