@@ -136,7 +136,7 @@ pub(super) async fn page() -> String {
     let mut page = "# Features by system\n\nA test carries out one statement of each kind in each profile and generates this page. The second \
                     column is an Apache Cassandra 5.0\nas it is installed. The third is what Microsoft documents of Azure Cosmos DB, as the profile \
                     `cosmos` answers without `cosmos-strict`.\nRoles require `--login`. [Compatibility](compatibility.md) has the areas.\n\n\
-                    | feature | Cassandra 5 | Azure Cosmos DB | Helenus |\n|---|---|---|---|\n"
+                    | feature | Cassandra 5 | profile `cosmos` | default profile |\n|---|---|---|---|\n"
         .to_owned();
     for (((feature, cassandra, _), cosmos), plain) in FEATURES.iter().zip(cosmos).zip(plain) {
         let _ = writeln!(page, "| {feature} | {cassandra} | {cosmos} | {plain} |");
