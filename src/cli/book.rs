@@ -1,11 +1,14 @@
-//! The pages of `docs/` that are made of the program's own tables. `UPDATE_GOLDENFILES=1 cargo test --lib book` writes them anew.
+//! The pages of the book (`docs/src/reference`) that are made of the program's own tables. `UPDATE_GOLDENFILES=1 cargo test --lib book` writes them anew.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{groups, verbs};
+use super::{features, groups, verbs};
 use crate::advice;
 use crate::config::{SETTINGS, Setting, variable};
+use crate::schema::ColumnKind;
+use crate::views;
+use crate::wire::response::ErrorCode;
 
 /// Characters of a line.
 const LINE_CHARACTERS_MAX: usize = 110;
@@ -126,10 +129,73 @@ fn lint() -> String {
     page
 }
 
-#[test]
-fn pages_of_the_book_are_those_of_the_tables() {
-    for (name, page) in [("settings.md", settings()), ("verbs.md", verbs()), ("lint.md", lint())] {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/reference").join(name);
+/// The tables that Cassandra does not have, with their columns, and the names of those that it has.
+fn virtual_tables() -> String {
+    let mut schema = crate::schema::system::base();
+    views::define(&mut schema);
+    let mut page = "# Virtual tables\n\nThese tables show the server's own figures. The program's views generate this page. Reads of them are not \
+                    charged to a budget.\n"
+        .to_owned();
+    for (name, keyspace) in &schema.keyspaces {
+        let shown: Vec<_> = keyspace.tables.values().filter(|table| views::is_view(table)).collect();
+        if shown.is_empty() {
+            continue;
+        }
+        let _ = writeln!(page, "\n## {name}");
+        if !shown.iter().any(|table| views::is_own(table)) {
+            page.push_str("\nThe columns are Cassandra's.\n\n");
+            for table in shown {
+                let _ = writeln!(page, "- `{}`", table.name);
+            }
+            continue;
+        }
+        for table in shown {
+            let _ = write!(page, "\n### {}\n\n", table.name);
+            page.push_str(&wrapped(&format!("{}.", table.options.comment), ""));
+            page.push_str("\n| column | type | key |\n|---|---|---|\n");
+            for column in &table.columns {
+                let key = match column.kind {
+                    ColumnKind::PartitionKey => "partition",
+                    ColumnKind::Clustering => "clustering",
+                    ColumnKind::Static => "static",
+                    ColumnKind::Regular => "",
+                };
+                let _ = writeln!(page, "| `{}` | `{}` | {key} |", column.name, column.ty.cql_name());
+            }
+        }
+    }
+    page
+}
+
+/// Every code of an error, and when a client meets it.
+fn errors() -> String {
+    let mut page =
+        "# Error codes\n\nThe codes are the native protocol's. The program's table of codes generates this page.\n\n\
+                    | code | name | when |\n|---|---|---|\n"
+            .to_owned();
+    for code in ErrorCode::ALL {
+        let _ = writeln!(page, "| `0x{:04X}` | {code:?} | {} |", code.number(), code.meaning());
+    }
+    page.push_str(
+        "\nVersion 3 of the protocol has no ReadFailure, WriteFailure and FunctionFailure: the server sends ReadTimeout, WriteTimeout and \
+         Invalid.\nVersions 3 and 4 have no CasWriteUnknown: the server sends WriteTimeout.\n",
+    );
+    page
+}
+
+#[tokio::test]
+async fn pages_of_the_book_are_those_of_the_tables() {
+    for (name, page) in [
+        ("settings.md", settings()),
+        ("verbs.md", verbs()),
+        ("lint.md", lint()),
+        ("virtual-tables.md", virtual_tables()),
+        ("errors.md", errors()),
+        ("features.md", features::page().await),
+    ] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs/src/reference")
+            .join(name);
         if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
             std::fs::write(&file, &page).unwrap();
         }

@@ -15,6 +15,8 @@ mod cert;
 mod check_bucket;
 mod cqlsh;
 mod dev;
+#[cfg(test)]
+mod features;
 mod groups;
 mod health;
 mod init;

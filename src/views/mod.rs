@@ -54,6 +54,18 @@ fn view(table: &Table) -> Option<&'static View> {
     views.find(|view| view.keyspace == table.keyspace && view.name == table.name)
 }
 
+/// Whether the server makes the rows of a table.
+#[cfg(test)]
+pub(crate) fn is_view(table: &Table) -> bool {
+    view(table).is_some()
+}
+
+/// Whether Cassandra lacks the table.
+#[cfg(test)]
+pub(crate) fn is_own(table: &Table) -> bool {
+    view(table).is_some_and(|view| view.own.is_some())
+}
+
 /// Adds the tables that Cassandra does not have to the system keyspaces.
 pub(crate) fn define(schema: &mut Schema) {
     for view in VIEWS.into_iter().flatten() {

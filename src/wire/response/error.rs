@@ -33,6 +33,59 @@ pub enum ErrorCode {
     Unprepared = 0x2500,
 }
 
+#[cfg(test)]
+impl ErrorCode {
+    /// Every code, by number. [`ErrorCode::meaning`] has no wildcard, so a new code is missed there first.
+    pub(crate) const ALL: [Self; 20] = [
+        Self::Server,
+        Self::Protocol,
+        Self::BadCredentials,
+        Self::Unavailable,
+        Self::Overloaded,
+        Self::IsBootstrapping,
+        Self::Truncate,
+        Self::WriteTimeout,
+        Self::ReadTimeout,
+        Self::ReadFailure,
+        Self::FunctionFailure,
+        Self::WriteFailure,
+        Self::CdcWriteFailure,
+        Self::CasWriteUnknown,
+        Self::Syntax,
+        Self::Unauthorized,
+        Self::Invalid,
+        Self::Config,
+        Self::AlreadyExists,
+        Self::Unprepared,
+    ];
+
+    /// When a client meets it, for the book.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Server => "the server failed; with the profile `cosmos` also a refused logged batch",
+            Self::Protocol => "the frame or the message is not what the protocol allows",
+            Self::BadCredentials => "the login is wrong",
+            Self::Unavailable => "fewer replicas are up than the consistency level requires; nothing was carried out",
+            Self::Overloaded => "a budget of request units or of memory is used up; the text may say when to retry",
+            Self::IsBootstrapping => "never sent",
+            Self::Truncate => "a TRUNCATE failed",
+            Self::WriteTimeout => "too few replicas answered a write in time; it may be carried out",
+            Self::ReadTimeout => "too few replicas answered a read in time",
+            Self::ReadFailure => "a replica failed a read, or a guardrail ended it",
+            Self::FunctionFailure => "a function failed on its arguments",
+            Self::WriteFailure => "a replica failed a write, such as on a full disk",
+            Self::CdcWriteFailure => "never sent",
+            Self::CasWriteUnknown => "a conditional write has an unknown outcome",
+            Self::Syntax => "the statement is no CQL",
+            Self::Unauthorized => "the role lacks a permission",
+            Self::Invalid => "the statement is CQL and cannot be carried out",
+            Self::Config => "an option of a keyspace or a table is refused",
+            Self::AlreadyExists => "the keyspace or the table exists",
+            Self::Unprepared => "the prepared statement is not known; drivers prepare it again",
+        }
+    }
+}
+
 impl ErrorCode {
     /// The number on the wire.
     #[must_use]
