@@ -371,10 +371,10 @@ async fn a_group_is_judged_by_those_in_flight_before_it() {
     assert_eq!(published.get_row(b"row", store.cache()).await.unwrap(), None);
     network.set(Link::Held);
     let (first, second, ()) = futures::join!(
-        commit(ColumnId(1)),
+        commit(1),
         async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            commit(ColumnId(2)).await
+            commit(2).await
         },
         async {
             tokio::time::sleep(Duration::from_millis(150)).await;
