@@ -175,7 +175,11 @@ const KNOTS: &[(&str, usize, &str)] = &[];
 const LINES_MAX: usize = 700;
 
 /// Longer files, and how many lines they have at most.
-const LONG_FILES: &[(&str, usize)] = &[("grammar/src/ast.rs", 1095), ("grammar/src/print.rs", 1105)];
+const LONG_FILES: &[(&str, usize)] = &[
+    ("grammar/src/ast.rs", 1095),
+    ("grammar/src/print.rs", 1105),
+    ("java/src/library/number.rs", 899),
+];
 
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.
 const KNOWS_SYNTAX: &[(&str, &str)] = &[
@@ -280,6 +284,7 @@ const TOP_LEVEL: &[&str] = &[
     "dist",
     "docs",
     "grammar",
+    "java",
     "kits",
     "src",
     "tests",
@@ -410,7 +415,7 @@ fn circles_have_two_files_at_most() {
 #[test]
 fn files_are_not_too_long() {
     let mut broken = Vec::new();
-    for folder in ["src", "grammar/src"] {
+    for folder in ["src", "grammar/src", "java/src"] {
         for file in Imports::of(&root().join(folder)).files() {
             let name = format!("{folder}/{}", file.name);
             let known = LONG_FILES.iter().find(|(long, _)| *long == name);

@@ -42,7 +42,7 @@ const FEATURES: &[(&str, &str, &str)] = &[
     ),
     (
         "CREATE TRIGGER",
-        "yes",
+        "with its class",
         "CREATE TRIGGER tr ON ks.t USING 'org.example.Trigger'",
     ),
     (
@@ -134,8 +134,9 @@ pub(super) async fn page() -> String {
     let plain = answers(&TestServer::builder().start().await.unwrap()).await;
     let cosmos = answers(&TestServer::builder().cosmos().start().await.unwrap()).await;
     let mut page = "# Features by system\n\nA test carries out one statement of each kind in each profile and generates this page. The second \
-                    column is an Apache Cassandra 5.0\nas it is installed. The third is what Microsoft documents of Azure Cosmos DB, as the profile \
-                    `cosmos` answers without `cosmos-strict`.\nRoles require `--login`. [Compatibility](compatibility.md) has the areas.\n\n\
+                    column is an Apache Cassandra 5.0 with the\nsettings of its own `cassandra.yaml`. What is off there is on in the Cassandra that \
+                    `compat/run oracle` compares with. The third column is the\nprofile `cosmos` without `cosmos-strict`. Roles require `--login`. \
+                    [Compatibility](compatibility.md) has the areas.\n\n\
                     | feature | Cassandra 5 | profile `cosmos` | default profile |\n|---|---|---|---|\n"
         .to_owned();
     for (((feature, cassandra, _), cosmos), plain) in FEATURES.iter().zip(cosmos).zip(plain) {

@@ -622,12 +622,7 @@ pub const SETTINGS: &[Setting] = &[
         Some("true"),
         "Allow CREATE MATERIALIZED VIEW",
     ),
-    setting(
-        "user-defined-functions-enabled",
-        "BOOL",
-        Some("true"),
-        "Allow CREATE FUNCTION and CREATE AGGREGATE",
-    ),
+    shape::FUNCTIONS,
     setting("secondary-indexes-enabled", "BOOL", Some("true"), "Allow CREATE INDEX"),
     setting(
         "simplestrategy-enabled",

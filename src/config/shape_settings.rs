@@ -1,4 +1,4 @@
-//! The settings of what tables may be made like: COMPACT STORAGE and masks of columns.
+//! The settings of what a schema may hold: COMPACT STORAGE, masks of columns, functions of users.
 
 use super::setting::{Setting, setting, switch};
 
@@ -12,4 +12,12 @@ pub(super) const DROP_COMPACT: Setting = switch("drop-compact-storage-enabled", 
 pub(super) const MASKING: Setting = switch(
     "dynamic-data-masking-enabled",
     "Mask columns that are MASKED WITH a function for roles without UNMASK; off, every role sees their values",
+);
+
+/// Functions and aggregates of users.
+pub(super) const FUNCTIONS: Setting = setting(
+    "user-defined-functions-enabled",
+    "BOOL",
+    Some("true"),
+    "Allow CREATE FUNCTION and CREATE AGGREGATE",
 );

@@ -248,7 +248,7 @@ async fn deleted_and_swept_beside_moves() -> Vec<(usize, usize)> {
     for (action, target) in [("lower", 0), ("lift", 1)] {
         let keys = client.rows("SELECT k FROM t WHERE token(k) > 0").await;
         let before = count().await;
-        control.slow_millis[target].store(200, Ordering::SeqCst);
+        control.slow_millis[target].store(400, Ordering::SeqCst);
         let moving = tokio::spawn({
             let client = Arc::clone(&client);
             async move { client.ok(&format!("ALTER TABLE t WITH helenus_{action} = 1")).await }

@@ -270,9 +270,9 @@ async fn a_certificate_that_is_required_and_authorities_that_change() {
     assert_eq!(text(of_first.clone()).await, "in");
     assert_eq!(text(of_second.clone()).await, "ended");
     for (authorities, says, is_second) in [
-        (second.pem.as_str(), "is in the file now", true),
+        (second.pem.as_str(), "new connections get the new certificate", true),
         ("nothing", "the old one stays", true),
-        (first.pem.as_str(), "is in the file now", false),
+        (first.pem.as_str(), "new connections get the new certificate", false),
     ] {
         let told = program.output().matches(says).count();
         write(&program.path("authorities.pem"), authorities, PUBLIC).unwrap();

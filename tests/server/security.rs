@@ -331,10 +331,18 @@ async fn a_certificate_that_changes_is_shown_without_a_restart() {
         assert!(shows(program.address, &first.0).await);
         let old = TcpStream::connect(program.address).await.unwrap();
         for (put_now, shown, says) in [
-            ((&second.0, &second.1), &second.0, "is in the file now"),
+            (
+                (&second.0, &second.1),
+                &second.0,
+                "new connections get the new certificate",
+            ),
             // A key that does not belong to the certificate: the old pair stays.
             ((&third.0, &first.1), &second.0, "the old one stays"),
-            ((&third.0, &third.1), &third.0, "is in the file now"),
+            (
+                (&third.0, &third.1),
+                &third.0,
+                "new connections get the new certificate",
+            ),
         ] {
             let told = program.output().matches(says).count();
             put(folder, put_now.0, put_now.1);
