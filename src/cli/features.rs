@@ -33,7 +33,7 @@ const FEATURES: &[(&str, &str, &str)] = &[
     (
         "CREATE MATERIALIZED VIEW",
         "off by default",
-        "CREATE MATERIALIZED VIEW ks.view AS SELECT * FROM ks.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)",
+        "CREATE MATERIALIZED VIEW ks.by_v AS SELECT * FROM ks.t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)",
     ),
     (
         "CREATE FUNCTION",

@@ -30,6 +30,7 @@ mod storage_recovery;
 mod support;
 mod throughput;
 mod together;
+mod user_functions;
 mod values;
 mod versions;
 mod views;

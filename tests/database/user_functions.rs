@@ -1,0 +1,74 @@
+//! Functions and aggregates of users: made, resolved, called, refused, stopped, there after a restart.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use crate::support::Client;
+
+const SUM: &str = "CREATE FUNCTION plus (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
+                   AS 'return value == null ? state : state + value;'";
+
+async fn filled(url: &str) -> Client {
+    let client = Client::with_keyspace(url).await;
+    client
+        .ok("CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))")
+        .await;
+    for (k, c) in [(1, 1), (1, 2), (2, 3), (2, 4)] {
+        client
+            .ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {})", 10 * c))
+            .await;
+    }
+    client.ok(SUM).await;
+    client
+        .ok("CREATE AGGREGATE total (int) SFUNC plus STYPE int INITCOND 0")
+        .await;
+    client
+}
+
+#[tokio::test]
+async fn functions_and_aggregates_are_called_and_outlive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().join("data").display());
+    filled(&url).await.database.close().await.unwrap();
+    let client = Client::with_keyspace(&url).await;
+    assert_eq!(client.rows("SELECT plus(c, v) FROM t WHERE k = 1").await, ["11", "22"]);
+    assert_eq!(client.rows("SELECT total(v) FROM t").await, ["100"]);
+    let groups = client.pages("SELECT k, total(v) FROM t GROUP BY k", 1).await.concat();
+    assert_eq!(groups, ["1 30", "2 70"]);
+}
+
+#[tokio::test]
+async fn overloads_are_told_apart_and_what_is_used_is_not_dropped() {
+    let client = filled("memory:").await;
+    client
+        .ok("CREATE FUNCTION plus (state text, value text) RETURNS NULL ON NULL INPUT RETURNS text LANGUAGE java AS 'return state + value;'")
+        .await;
+    assert_eq!(client.rows("SELECT plus('a', 'b') FROM t LIMIT 1").await, ["\"ab\""]);
+    let refused = client.refused("DROP FUNCTION plus (int, int)").await;
+    assert!(refused.contains("total"), "{refused}");
+    client.ok("DROP AGGREGATE total").await;
+    client.ok("DROP FUNCTION plus (int, int)").await;
+    let refused = client.refused("SELECT plus(c, v) FROM t").await;
+    assert!(refused.contains("plus"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_or_throws_fails_alone() {
+    let client = filled("memory:").await;
+    for (name, body) in [
+        ("spin", "while (true) { }"),
+        ("grow", "String s = \"x\"; while (true) { s = s + s; }"),
+        ("thrown", "throw new RuntimeException(\"no\");"),
+    ] {
+        client
+            .ok(&format!(
+                "CREATE FUNCTION {name} (value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS '{body}'"
+            ))
+            .await;
+        client.refused(&format!("SELECT {name}(v) FROM t")).await;
+    }
+    assert_eq!(client.rows("SELECT total(v) FROM t").await, ["100"]);
+    let refused = client
+        .refused("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return System.exit(1);'")
+        .await;
+    assert!(refused.contains("Line 1"), "{refused}");
+}
