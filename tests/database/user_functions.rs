@@ -1,7 +1,5 @@
 //! Functions and aggregates of users: made, resolved, called, refused, stopped, there after a restart.
 
-#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
-
 use crate::support::Client;
 
 const SUM: &str = "CREATE FUNCTION plus (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
