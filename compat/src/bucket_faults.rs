@@ -2,7 +2,7 @@
 //!
 //! Each client counts its own register up, by an update with a condition. An update that was answered with an error may have taken effect or not,
 //! and the next condition tells. A register behind what was acknowledged has lost something; one that is ahead of what was asked has it doubled.
-//! After the store has come back, every client has to have a write acknowledged within [`BACK_MAX`].
+//! After the store has come back, every client has to have a write acknowledged within `BACK_MAX`.
 //!
 //! A store that hangs does what was asked when it comes back, long after its clients have turned away.
 
