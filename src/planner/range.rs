@@ -1,9 +1,9 @@
 //! Sets of clustering keys as half-open byte ranges.
 //!
-//! A clustering key is the concatenation of its columns' ordered encodings, each prefix-free. So the keys that share a prefix
-//! `p` are `p ≤ key < successor(p)`, and a bound on the next column cuts that range in two. A bound of several columns
-//! `(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`: one range for each column, which touch where all columns run the same
-//! way and do not where they are mixed.
+//! A clustering key is the concatenation of its columns' ordered encodings, each prefix-free. So the keys that share a
+//! prefix `p` are `p ≤ key < successor(p)`, and a bound on the next column cuts that range in two. A bound of several
+//! columns `(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`: one range for each column. These ranges touch if all
+//! columns have the same direction, and do not if directions are mixed.
 
 use crate::command::ClusteringRange;
 
@@ -46,7 +46,7 @@ pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
     }
 }
 
-/// The keys under `prefix` whose next columns are beyond the bound: above it for a lower bound, below it for an upper one.
+/// The keys under `prefix` whose next columns are beyond the bound: above a lower bound, below an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
     // `whole` is the key prefix with full encodings; `equal` ends with the part of the last column that equal values

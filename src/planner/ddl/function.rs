@@ -36,7 +36,8 @@ fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: Change
     SchemaOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
 }
 
-/// Refuses `frozen<…>` around an argument, which is implied.
+/// Refuses `frozen<…>` around the type of an argument, a result or a state, where it is implied; around a tuple it is
+/// allowed.
 fn check_frozen(what: &'static str, written: &Type) -> Result<(), DdlError> {
     match written {
         Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::planner::text::relation_sign;
 
-/// A condition that means nothing, or whose values do not fit it.
+/// An invalid condition, or one whose values do not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConditionRefusal {
     /// No value.
@@ -28,7 +28,7 @@ pub enum ConditionRefusal {
     CompareEmpty {
         /// `list`, `set`, `map`.
         kind: &'static str,
-        /// How it is compared.
+        /// The operator.
         operator: Operator,
     },
     /// A condition on this key column.
