@@ -415,7 +415,7 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     })))
 }
 
-/// How well a call, which stands at `at`, fits a type.
+/// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
     typer.known.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {

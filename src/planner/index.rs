@@ -2,9 +2,9 @@
 //! the ranges of entries to read.
 //!
 //! ```text
-//! legacy  =  CONTAINS  CONTAINS KEY  m[k] = v                         one index answers one restriction
-//! SAI     the same, and < <= > >= on types other than text           all of a table's answer together
-//! SASI    =  < <= > >= on types other than text, LIKE on texts        one index answers one restriction
+//! legacy  =  CONTAINS  CONTAINS KEY  m[k] = v                     one index answers one restriction
+//! SAI     the same, and < <= > >= on types other than text        all of a table's answer together
+//! SASI    =  < <= > >= on types other than text, LIKE on texts    one index answers one restriction
 //! ```
 //! Which restrictions an index supports is Cassandra's rule (`IndexRestrictions`, `SASIIndex.supports`, SAI's
 //! `IndexTermType.supports`). Probes are ours and go further: a range on a legacy index or an `IN` under ALLOW
@@ -160,6 +160,7 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest
     }
     filters.extend(&found.others);
     if filters.is_empty() {
+        // Clustering restrictions that narrow need it too: they select rows in every partition of the range.
         return !found.clustering.is_empty() && !finds_nearest;
     }
     // All storage-attached indexes of a table answer together; any other index answers alone.
@@ -193,6 +194,7 @@ fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
         _ => false,
     };
     group.iter().any(|index| {
+        // An index other than SAI answers one of several CONTAINS; the others filter.
         let filters = several && index.family() != Some(IndexFamily::Sai);
         !filters && supports(index, table, restriction)
     })

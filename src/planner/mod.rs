@@ -1,5 +1,4 @@
-//! The `planner` module: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) that the engine
-//! executes.
+//! The `planner` module: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) for the engine.
 //!
 //! Both steps are pure. [`plan`] resolves names, types markers and validates restrictions, once for each prepared
 //! statement. Binding puts in the values and yields keys and byte ranges, so the engine never sees a term or a marker.
@@ -9,8 +8,8 @@
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ Read | Write | Batch
 //!     term.rs function.rs        a term and its receiver     → Typed
 //!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, validated in Cassandra's order
-//!     index.rs                   what indexes answer of them → needs filtering or not, probes
-//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
+//!     index.rs                   the table's indexes         → needs filtering or not, probes
+//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
 //!     rules.rs                   a statement in the profile cosmos → in Cassandra's terms, or refused
 //!     explain.rs                 a command                   → its stages, for people

@@ -308,6 +308,7 @@ impl RowsPlan {
         let mut open = true;
         let is_loose = |column: usize| !exact && at(table, column).ty.has_equal_forms();
         for restriction in &found.clustering {
+            // After a gap or a slice, restricted columns no longer form a key prefix, so later restrictions filter.
             if !open || restriction.columns.first() != Some(&next) {
                 left.push(restriction);
                 open = false;
@@ -318,6 +319,8 @@ impl RowsPlan {
                 Test::Slice { lower, upper } => {
                     open = false;
                     let (all_but_last, _) = columns.split_at(columns.len().saturating_sub(1));
+                    // Only the last narrowed column may be loose: the encoding of the next one follows a trailer that
+                    // may differ.
                     let loose = all_but_last.iter().position(|column| is_loose(*column));
                     if loose.is_some() {
                         left.push(restriction);

@@ -14,8 +14,8 @@
 //!
 //! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the engine).
 //!
-//! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
-//! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
+//! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens;
+//! azure-docs#15767, jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
 
 mod refusal;
 mod rename;

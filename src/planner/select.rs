@@ -71,7 +71,7 @@ impl SelectPlan {
         self.group_by.is_some()
     }
 
-    /// Whether it says ALLOW FILTERING.
+    /// Whether it has ALLOW FILTERING.
     #[must_use]
     pub fn allows_filtering(&self) -> bool {
         self.allows_filtering
@@ -162,6 +162,7 @@ impl SelectPlan {
         let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
         if counts_static {
             rows = Clustering::Keys(Vec::new());
+            // An empty IN rejects every row, and would reject the static row too.
             filters.retain(|filter| !names_none(filter));
         }
         // Cassandra validates a key only when it is about to read it.

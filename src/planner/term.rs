@@ -1,7 +1,7 @@
 //! Typed terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
 //!
-//! Typing happens once, when a statement is planned; [`Typed::bind`] runs for each execution, and for a constant or a marker it
-//! is a clone of a reference-counted slice.
+//! Typing happens once, when a statement is planned. [`Typed::bind`] runs for each execution; for a constant or a
+//! marker it clones a reference-counted slice.
 
 use bytes::Bytes;
 use grammar::ast::{Literal, Name, Site, Term};

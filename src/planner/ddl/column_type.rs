@@ -26,7 +26,7 @@ pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, Co
     CqlType::from_ast(written, &user).map_err(|error| ColumnTypeRefusal::Type(named(error)))
 }
 
-/// Refuses what Cassandra's parser refuses, before any other check: `frozen<int>`, classes that do not exist.
+/// Runs the checks of Cassandra's parser, before any other check: refuses `frozen<int>` and classes that do not exist.
 pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
     let inside: Vec<&Type> = match written {
         Type::Named(_) | Type::Custom(_) => Vec::new(),

@@ -3,10 +3,10 @@
 //! ALTER TABLE splits, merges and moves physical partitions, with an option of its own that must stand alone:
 //!
 //! ```text
-//! ALTER TABLE ks.t WITH helenus_split_at = -42                            the first token of the new right-hand partition
-//! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}           ids of two neighbours (system_cosmos.partitions)
-//! ALTER TABLE ks.t WITH helenus_lift = 3                                  into a new store of its own, while it is in use
-//! ALTER TABLE ks.t WITH helenus_lower = 3                                 back into the main store
+//! ALTER TABLE ks.t WITH helenus_split_at = -42                      the first token of the new right-hand partition
+//! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}     ids of two neighbours (system_cosmos.partitions)
+//! ALTER TABLE ks.t WITH helenus_lift = 3                            into a new store of its own, while it is in use
+//! ALTER TABLE ks.t WITH helenus_lower = 3                           back into the main store
 //! ```
 //! Every driver can send this CQL and cqlsh accepts it. It requires ALTER permission on the table, and runs in sequence
 //! with other DDL. A table to insert changes into would need both anew. It changes no schema: the response is Void, and

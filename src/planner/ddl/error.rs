@@ -12,7 +12,7 @@ use crate::planner::rules::IndexTargetRefusal;
 /// A refused DDL statement; the schema is unchanged.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DdlError {
-    /// CREATE of what exists. `table` is empty for a keyspace.
+    /// CREATE of an existing object. `table` is empty for a keyspace.
     #[error("{}", already_exists(.keyspace, .table))]
     AlreadyExists {
         /// The keyspace.

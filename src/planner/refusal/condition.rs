@@ -57,7 +57,7 @@ pub enum ConditionRefusal {
     /// A duration has no order.
     #[error("Slice conditions ( {} ) are not supported on durations", relation_sign(*.0))]
     DurationSlice(Operator),
-    /// Nor has what contains one: `tuples`, `UDTs`, `collections`.
+    /// A value that contains a duration has no order either: `tuples`, `UDTs`, `collections`.
     #[error("Slice conditions are not supported on {0} containing durations")]
     DurationsSlice(&'static str),
     /// CONTAINS on this column.

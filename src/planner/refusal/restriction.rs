@@ -184,7 +184,7 @@ pub enum RestrictionRefusal {
     /// `expr(…)` of an index of another kind, quoted where CQL needs it.
     #[error("Only CUSTOM indexes may be used in custom index expressions, {0} is not valid")]
     CustomKind(String),
-    /// `expr(…)` of an index that takes none.
+    /// `expr(…)` of an index that does not support it.
     #[error("Index {0} does not support custom expressions")]
     CustomNotTaken(String),
     /// Clustering columns restricted where a modification changes only static columns: its verb.

@@ -30,7 +30,7 @@ pub enum SelectionRefusal {
     /// GROUP BY a function of this column, which is no clustering column.
     #[error("Group by functions are only supported on clustering columns, got {0}")]
     GroupByOtherColumn(String),
-    /// GROUP BY this function, which does not keep the order of its argument.
+    /// GROUP BY this function, which does not preserve the order of its argument.
     #[error("Only monotonic functions are supported in the GROUP BY clause. Got: {0} ")]
     GroupByUnordered(String),
     /// This function of INSERT JSON in a SELECT.

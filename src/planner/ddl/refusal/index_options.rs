@@ -96,7 +96,7 @@ pub enum IndexOptionRefusal {
     /// An analyzer that does not exist.
     #[error("Unable to find analyzer class '{0}'")]
     Analyzer(String),
-    /// An analyzer that does not take the column's type.
+    /// An analyzer that does not support the column's type.
     #[error("{analyzer} does not support type {}", .ty.cql_name())]
     AnalyzerType {
         /// The analyzer.

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Why a property is refused, whatever its name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PropertyRefusal {
-    /// A property stands twice.
+    /// A duplicate property.
     #[error("Multiple definitions for property '{0}'")]
     Duplicate(String),
     /// Null in a map, for this key.
