@@ -141,8 +141,7 @@ fn result_columns(planned: &Planned) -> Vec<String> {
 
 /// Known differences from Cassandra: parts of a statement's text.
 ///
-/// - `LegacyTimeUUIDType` is Cassandra's name of a timeuuid's type in a few of its own functions; drivers call it
-/// custom.
+/// - `LegacyTimeUUIDType` is Cassandra's name of timeuuid in a few of its own functions; drivers call it custom.
 const DIFFERENT: &[&str] = &["FROM timeuuid_v", "timeuuidAsBlob(tu)"];
 
 /// Statements of features that this module does not have; their errors are checked elsewhere.

@@ -15,7 +15,7 @@ const FACTOR: &str = "replication_factor";
 
 const PROPERTIES: &[&str] = &["replication", "durable_writes", cosmos::PROVISIONED, cosmos::AUTOSCALE];
 
-/// Maximum number of characters of a keyspace's name. Source: Cassandra's SchemaConstants, which limits file names.
+/// Maximum number of characters of a keyspace's name, since file names contain it. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = names::KEYSPACE_NAME_CHARACTERS_MAX;
 
 /// The replication factor of a new SimpleStrategy without one. Source: Cassandra's default_keyspace_rf.
