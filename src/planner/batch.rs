@@ -18,7 +18,7 @@ use crate::types::{CqlType, Native};
 /// A planned BATCH.
 #[derive(Clone, Debug)]
 pub struct BatchPlan {
-    /// Which kind.
+    /// Logged, unlogged or counter.
     pub kind: BatchKind,
     /// Members, in order.
     pub modifications: Vec<Arc<ModifyPlan>>,
@@ -26,11 +26,11 @@ pub struct BatchPlan {
 }
 
 impl BatchPlan {
-    /// The batch with its values in; each member's markers are numbered through the whole batch.
+    /// Binds the batch's values; markers are numbered through the whole batch.
     ///
     /// # Errors
     ///
-    /// As a member's, and conditions on several partitions.
+    /// The errors of a member, and conditions on several partitions.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Batch, Error> {
         let modifications = self
             .modifications
@@ -52,11 +52,11 @@ impl BatchPlan {
     }
 }
 
-/// Checks a batch of planned members, those of a BATCH message of the protocol included.
+/// Checks a batch of planned members, including those of a BATCH message of the protocol.
 ///
 /// # Errors
 ///
-/// Counters where they may not be, conditions on several tables, timestamps given twice.
+/// Counters where they are not allowed, conditions on several tables, timestamps given twice.
 pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) -> Result<(), Error> {
     let conditional = members.iter().any(|member| member.is_conditional());
     let counters = members.iter().filter(|member| member.table.is_counter).count();
@@ -93,7 +93,7 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
     Ok(())
 }
 
-/// Puts bound members together; `members` are their plans.
+/// Assembles a batch from bound members; `members` are their plans.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub fn finish(
         {
             return Err(BatchRefusal::ConditionAcrossPartitions.into());
         }
-        // Only now: Cassandra finds it when the batch is executed.
+        // Checked only now: Cassandra detects it when the batch is executed.
         for member in members {
             member.refuse_clustering_in()?;
         }
@@ -129,7 +129,7 @@ pub fn finish(
     })
 }
 
-/// The kind of a BATCH as written.
+/// Converts the written kind of a BATCH.
 pub(crate) const fn kind(written: ast::BatchKind) -> BatchKind {
     match written {
         ast::BatchKind::Logged => BatchKind::Logged,

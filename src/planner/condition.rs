@@ -1,4 +1,4 @@
-//! IF: what must hold for a modification to be applied.
+//! IF: the conditions under which a modification is applied.
 //!
 //! Source: Cassandra's `ColumnCondition`.
 
@@ -37,7 +37,7 @@ pub(crate) struct ColumnCondition {
     operator: Operator,
     operands: Operands,
     ty: CqlType,
-    /// The part is a list's element, by position.
+    /// The part is a list element, by position.
     list_element: bool,
 }
 
@@ -60,7 +60,7 @@ impl ConditionPlan {
         !matches!(self, Self::Always)
     }
 
-    /// Places of the columns that it names.
+    /// Positions of the columns that it names.
     pub(crate) fn columns(&self) -> Vec<usize> {
         match self {
             Self::Columns(conditions) => conditions.iter().map(|condition| condition.column).collect(),
@@ -68,7 +68,7 @@ impl ConditionPlan {
         }
     }
 
-    /// The columns of a refusal: regular ones in order of writing, then static ones.
+    /// The columns that a failed condition returns: regular ones in order of writing, then static ones.
     pub(crate) fn answer_columns(&self, table: &Table) -> Vec<usize> {
         let mut found: Vec<usize> = Vec::new();
         for wanted_static in [false, true] {
@@ -85,7 +85,7 @@ impl ConditionPlan {
         found
     }
 
-    /// The condition with its values in.
+    /// The condition with bound values.
     pub(crate) fn bind(&self, _: &Table, binding: &Binding<'_>) -> Result<Condition, Error> {
         Ok(match self {
             Self::Always => Condition::Always,
@@ -110,7 +110,7 @@ impl ColumnCondition {
                 Value::Unset if self.list_element => {
                     return Err(ConditionRefusal::Unset.into());
                 }
-                // No key is unset, so nothing is found at it.
+                // No element has an unset key, so none is found.
                 Value::Unset => FilterTarget::Element(self.column, Value::Unset),
                 Value::Null => {
                     return Err(ConditionRefusal::NullElement(if self.list_element { "list" } else { "map" }).into());
@@ -142,9 +142,9 @@ impl ColumnCondition {
         };
         let contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
         match self.operator {
-            // What is unset is not in the list.
+            // Unset values are dropped from the list.
             Operator::In => operands.retain(|operand| *operand != Value::Unset),
-            // No collection contains what is unset: the engine takes it for that.
+            // The engine treats unset as a value that no collection contains.
             Operator::Contains | Operator::ContainsKey => {}
             _ if operands.contains(&Value::Unset) => {
                 return Err(ConditionRefusal::Unset.into());
@@ -159,7 +159,7 @@ impl ColumnCondition {
             return Err(ConditionRefusal::CompareNull(self.operator).into());
         }
         if let (Part::Whole, false, Some(kind)) = (&self.part, contains, many_celled(&self.ty)) {
-            // A collection of many cells is null when it is empty, so an empty one is compared as null.
+            // An empty multi-cell collection is null, so an empty operand is compared as null.
             for operand in &mut operands {
                 if matches!(operand, Value::Bytes(bytes) if value::int(bytes.get(..4).unwrap_or_default()) == Some(0)) {
                     if orders {
@@ -182,7 +182,7 @@ impl ColumnCondition {
     }
 }
 
-/// What Cassandra calls a collection that is kept in many cells; `None`: the type is none.
+/// Cassandra's name of a multi-cell collection type; `None` means that the type is none.
 const fn many_celled(ty: &CqlType) -> Option<&'static str> {
     match ty {
         CqlType::List(_) => Some("list"),
@@ -207,7 +207,7 @@ const fn comparison(operator: Operator) -> Comparison {
     }
 }
 
-/// Reads the conditions of an IF.
+/// Plans the conditions of an IF.
 pub(crate) fn columns(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
@@ -257,7 +257,7 @@ fn one(
         },
         ConditionTarget::Field(_, field) => {
             let CqlType::User(user) = column.ty.unfrozen() else {
-                // Differs: Cassandra fails with a class cast.
+                // Differs: Cassandra fails with a ClassCastException.
                 return Err(ConditionRefusal::NoFields(name.clone()).into());
             };
             let Some((number, ty)) = field_of(user, field) else {

@@ -1,4 +1,4 @@
-//! What can be wrong with a statement or with the values bound to it.
+//! Errors of planning a statement and of binding values to it.
 
 use thiserror::Error;
 
@@ -9,9 +9,9 @@ use super::refusal::{
 use super::text::quoted;
 use crate::functions;
 
-/// A statement that cannot be planned, or values that cannot be bound. Texts are Cassandra's.
+/// A statement that cannot be planned, or values that cannot be bound. Messages are Cassandra's.
 ///
-/// A refusal carries data: `Display` makes the text, and nothing reads it.
+/// A refusal carries data. Only `Display` makes the text, and no code parses it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// The table has no column of this name (code 0x2200).
@@ -37,9 +37,9 @@ pub enum Error {
         function: Box<str>,
         /// The type that it returns.
         returns: Box<str>,
-        /// What the result is assigned to.
+        /// The name of the result's receiver.
         receiver: Box<str>,
-        /// The type of that.
+        /// The receiver's type.
         expected: Box<str>,
     },
     /// A sum or a difference is assigned to a column that is no counter (code 0x2200).
@@ -89,13 +89,14 @@ pub enum Error {
     /// A keyspace, a table or a type (code 0x2200).
     #[error("{0}")]
     Name(Box<NameRefusal>),
-    /// Two assignments of this column that cannot both be. Cassandra calls it a syntax error, although it parsed (code 0x2000).
+    /// Two incompatible assignments of this column. Cassandra reports a syntax error, although it parsed them (code
+    /// 0x2000).
     #[error("Multiple incompatible setting of column {}", quoted(.0))]
     Incompatible(String),
     /// A function failed (code 0x1400).
     #[error(transparent)]
     Function(Box<functions::Failed>),
-    /// CQL that Cassandra knows and this server does not carry out yet (code 0x2200).
+    /// CQL that Cassandra supports and this server does not yet (code 0x2200).
     #[error("{0}")]
     Unsupported(Unsupported),
 }
@@ -126,7 +127,7 @@ impl Error {
         }
     }
 
-    /// Whether a name was not found, a column's or a function's, or a call does not fit the function of its name.
+    /// Whether a column or function name was not found, or a call does not fit the function of its name.
     pub(crate) fn is_of_lookup(&self) -> bool {
         match self {
             Self::UndefinedColumn { .. } | Self::UnknownFunction(_) | Self::Result { .. } => true,
@@ -230,7 +231,8 @@ impl From<NameRefusal> for Error {
     }
 }
 
-/// Cassandra resolves a cast, and a type that nothing tells, later: with the rest of the selection.
+/// Whether name resolution finds the error. Cassandra resolves casts and undeterminable types later, with the rest of
+/// the selection.
 const fn is_of_lookup(error: &functions::Error) -> bool {
     use functions::Error;
     match error {
@@ -259,7 +261,7 @@ const fn is_of_lookup(error: &functions::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Results on the path of a request carry an [`Error`]: what a refusal needs is boxed.
+    /// Results on the request path carry an [`Error`], so its large parts are boxed.
     #[test]
     fn errors_stay_small() {
         assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());

@@ -1,11 +1,11 @@
-//! EXPLAIN: how a bound command is carried out, told stage by stage. A statement of ours.
+//! EXPLAIN: the execution of a bound command, described stage by stage. Cassandra has no such statement.
 //!
 //! ```text
-//! statement   what it does to which table          index    which index leads to the rows, or why none does
+//! statement   its effect, and on which table       index    the index that finds the rows, or why none does
 //! partitions  which are visited                    filter   a test on each row, one stage for each
 //! rows        which of each                        group, sort, limit, page …
 //! ```
-//! Nothing is read or written; which index is used is the engine's to say, since it counts.
+//! EXPLAIN reads and writes no rows. The engine chooses the index, since that choice needs counts.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::command::{
 use crate::schema::Table;
 use crate::types::{CqlType, Native, quoted};
 
-/// Most bytes of a value that are shown.
+/// Maximum number of bytes of a value that are shown.
 const VALUE_BYTES_MAX: usize = 200;
 
-/// A stage and what is told of it.
+/// A stage's name and its description.
 pub type Stage = (&'static str, String);
 
-/// The columns of EXPLAIN's answer: `step` int, `stage` and `detail` text.
+/// The result columns of EXPLAIN: `step` int, `stage` and `detail` text.
 #[must_use]
 pub fn metadata() -> ResultMetadata {
     let column = |name: &str, ty: Native| ResultColumn {
@@ -144,7 +144,7 @@ fn rows(rows: &Clustering) -> String {
     }
 }
 
-/// Why no index is used.
+/// The reason why no index is used.
 fn spared(reason: Spared) -> String {
     match reason {
         Spared::Building => "still being built".to_owned(),

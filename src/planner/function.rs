@@ -1,7 +1,7 @@
-//! Calls: which function a name, an operator or a cast means for its arguments, in terms and in the SELECT clause.
+//! Calls: resolves a name, an operator or a cast to the function for its arguments, in terms and in the SELECT clause.
 //!
-//! Overloads are `functions`' business. Here is what needs a statement: how its terms fit types, which functions of users there are, and
-//! `token`, whose arguments are a table's partition key.
+//! Overloads are resolved by `functions`. This module adds the parts that need a statement: how its terms fit types,
+//! which user-defined functions there are, and `token`, whose arguments are a table's partition key.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ impl Call {
     }
 }
 
-/// A failure of `functions` as one of this room.
+/// Converts an error of `functions` to one of the planner.
 pub(crate) fn refusal(error: functions::Error) -> Error {
     match error {
         functions::Error::Failed(failed) => Error::Function(failed),
@@ -65,7 +65,7 @@ pub(crate) fn refusal(error: functions::Error) -> Error {
     }
 }
 
-/// What is called.
+/// The callee of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callee<'a> {
     /// A function by name.
@@ -78,7 +78,7 @@ pub(crate) enum Callee<'a> {
     Cast(&'a str),
 }
 
-/// A function with the types that it has for its arguments.
+/// A resolved function, with the types for its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
     /// Which; `None` is `token`.
@@ -106,12 +106,12 @@ impl Resolved {
         }
     }
 
-    /// Whether it takes many rows.
+    /// Whether it is an aggregate.
     pub(crate) fn is_aggregate(&self) -> bool {
         self.function.as_ref().is_some_and(Function::is_aggregate)
     }
 
-    /// What the result is called, given its arguments.
+    /// The name of the result column, given those of its arguments.
     pub(crate) fn result_name(&self, arguments: &[String]) -> String {
         match &self.function {
             Some(function) => function.result_name(arguments),
@@ -120,7 +120,7 @@ impl Resolved {
     }
 }
 
-/// Finds the function; `None`: a cast that changes nothing.
+/// Resolves the function; `None` means a cast that changes nothing.
 pub(crate) fn resolve(
     typer: &TypeChecker<'_>,
     callee: Callee<'_>,
@@ -168,7 +168,7 @@ pub(crate) fn resolve(
     found.map(|function| Some(Resolved::of(function))).map_err(refusal)
 }
 
-/// The function that knows a table's partition key, so that it is not among the built-in ones.
+/// The function that depends on a table's partition key, and so is not among the built-in ones.
 const TOKEN: &str = "system.token";
 
 /// `token(…)` of the table's partition key.
@@ -201,7 +201,7 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     })
 }
 
-/// The functions and aggregates of users that a name may mean.
+/// The user-defined functions and aggregates that a name may mean.
 fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
@@ -219,7 +219,7 @@ fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Functio
         .collect()
 }
 
-/// An aggregate with the functions that it is made of.
+/// A user-defined aggregate with its state and final functions.
 fn fold(keyspace: &Keyspace, aggregate: &UserAggregate) -> Option<Function> {
     let find = |name: &str, types: &[&CqlType]| {
         let same = |function: &&Arc<UserFunction>| {
@@ -255,7 +255,7 @@ pub(crate) fn cast_target(target: &grammar::ast::Type) -> String {
     super::text::type_text(target)
 }
 
-/// What a call's term calls, and with what.
+/// The callee and the arguments of a term that is a call.
 fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<&'t Term>)> {
     Some(match term {
         Term::Function { name, arguments, .. } => (Callee::Name(name), arguments.iter().collect()),
@@ -294,7 +294,7 @@ pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argume
     }
 }
 
-/// The type that a term has of its own: a call's result, a type hint, what a constant is where nothing else says.
+/// The type of a term without a receiver: a call's result, a type hint, or a constant's preferred type.
 fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
     match term {
         Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
@@ -312,8 +312,9 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
     }
 }
 
-/// What is known of a statement's calls, by the token where each stands. Each overload of a function asks its arguments anew whether they fit, and they ask theirs:
-/// without a memory the cost of nested calls is a power of their depth.
+/// Memo of the types and fits of a statement's calls, by the token of each. Each overload of a function tests its
+/// arguments again, and so do their overloads. Without this memo the cost of nested calls is exponential in their
+/// depth.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
@@ -321,7 +322,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// How well a call fits a type; found once.
+    /// How well a call fits a type; computed once.
     pub(crate) fn fit(&self, at: Site, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
         let key = (at.token(), ty.clone());
         if let Some(known) = self.fits.borrow().get(&key) {
@@ -332,7 +333,7 @@ impl Known {
         found
     }
 
-    /// The type that a call has of its own; found once.
+    /// The type of a call without a receiver; computed once.
     ///
     /// # Errors
     /// Those of `find`, which are not kept.
@@ -360,7 +361,7 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
         .into_iter()
         .map(|term| {
             let mut argument = argument(typer, term);
-            // In a term a cast does not guess what a literal is.
+            // In a term, a cast does not infer the type of a literal.
             if is_cast && matches!(term, Term::Literal(_)) {
                 argument.natural = None;
             }
@@ -392,7 +393,7 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
         return Err(TermRefusal::Aggregate.into());
     }
     let name = resolved.name();
-    // What is frozen is no value of a multi-cell collection.
+    // A frozen value cannot be assigned to a multi-cell collection.
     let is_frozen_for_cells = receiver.ty.is_multi_cell()
         && !matches!(receiver.ty, CqlType::User(_))
         && matches!(resolved.returns, CqlType::Frozen(_));
@@ -414,18 +415,18 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     })))
 }
 
-/// How well a call, which stands at `at`, fits a type.
+/// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
     typer.known.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
-            // What cannot be resolved says so when it is typed.
+            // A call that cannot be resolved is refused when it is typed.
             Ok(None) | Err(_) => Assignment::Weak,
         }
     })
 }
 
-/// Whether a function keeps the order of its last argument's values, so that rows can be grouped by it.
+/// Whether a function preserves the order of its last argument's values, so that rows can be grouped by it.
 pub(crate) fn is_monotonic(function: &Function) -> bool {
     // Source: Cassandra's `Function.isMonotonic`: conversions of time, and rounding down.
     matches!(

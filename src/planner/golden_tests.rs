@@ -1,7 +1,7 @@
-//! Scripts of statements with what they come to, and WHERE clauses against a brute-force reading of them.
+//! Golden scripts of statements and their plans, and WHERE clauses compared with a brute-force evaluation.
 //!
-//! A script's line `> statement` prints the plan's markers and result; `[bound]> statement` what is left when it is bound
-//! without values. Rewrite with `UPDATE_GOLDENFILES=1`, and read the difference.
+//! A script's line `> statement` prints the plan's markers and result; `[bound]> statement` prints the command that
+//! results from binding without values. Rewrite with `UPDATE_GOLDENFILES=1`, and read the difference.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -196,7 +196,7 @@ fn scripts() {
     }
 }
 
-/// One relation of the property below: its text, and what it says of a row (a, b, c).
+/// One relation of the property below: its text and its predicate on a row (a, b, c).
 #[derive(Clone, Debug)]
 enum Says {
     Compare(usize, &'static str, i32),
@@ -285,7 +285,8 @@ fn key(row: &[i32; 3], orders: [bool; 3]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever Cassandra's rules let through, the bound keys and ranges are the rows that the relations say, in key order.
+    /// For every clause that Cassandra's rules accept, the bound keys and ranges hold the rows of the relations, in key
+    /// order.
     #[test]
     fn rows_are_what_relations_say(
         relations in proptest::collection::vec(says(), 1..4),
@@ -320,7 +321,7 @@ proptest! {
         }
     }
 
-    /// Bound bytes of any kind bind or are refused, and nothing panics.
+    /// Arbitrary bound bytes bind or are refused, and nothing panics.
     #[test]
     fn any_bytes_bind_or_are_refused(
         statement in 0..STATEMENTS.len(),

@@ -1,15 +1,16 @@
-//! What secondary indexes do for a WHERE: which restrictions each kind answers, when something is left to filter, and the ranges
-//! of entries to ask for.
+//! Secondary indexes and a WHERE: which restrictions each kind of index answers, whether the rest needs filtering, and
+//! the ranges of entries to read.
 //!
 //! ```text
-//! legacy  =  CONTAINS  CONTAINS KEY  m[k] = v                         one index answers one restriction
-//! SAI     the same, and < <= > >= on what is no text                  all of a table's answer together
-//! SASI    =  < <= > >= on what is no text, LIKE on texts              one index answers one restriction
+//! legacy  =  CONTAINS  CONTAINS KEY  m[k] = v                     one index answers one restriction
+//! SAI     the same, and < <= > >= on types other than text        all of a table's answer together
+//! SASI    =  < <= > >= on types other than text, LIKE on texts    one index answers one restriction
 //! ```
-//! Judgement is Cassandra's (`IndexRestrictions`, `SASIIndex.supports`, SAI's `IndexTermType.supports`); probes are ours and go
-//! further: a range of a legacy index or an `IN` under ALLOW FILTERING is looked up too, since a probe need only find enough.
+//! Which restrictions an index supports is Cassandra's rule (`IndexRestrictions`, `SASIIndex.supports`, SAI's
+//! `IndexTermType.supports`). Probes are ours and go further: a range on a legacy index or an `IN` under ALLOW
+//! FILTERING is looked up too, since a probe need only find enough.
 //!
-//! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing that the key itself does not.
+//! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing beyond the key itself.
 
 use super::error::Error;
 use super::range;
@@ -21,7 +22,7 @@ use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
 use crate::types::{CqlType, Native};
 
-/// How a restriction looks a column up in an index.
+/// The kind of lookup that a restriction needs from an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lookup {
     Eq,
@@ -36,7 +37,7 @@ fn is_text(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Native(Native::Text | Native::Ascii))
 }
 
-/// Whether SAI keeps values of this type as terms, not as numbers that have an order.
+/// Whether SAI stores values of this type as terms rather than as ordered numbers.
 fn is_literal(ty: &CqlType) -> bool {
     match ty {
         CqlType::Native(native) => matches!(
@@ -55,7 +56,7 @@ fn analysis_of(index: &Index, ty: &CqlType) -> Analysis {
     }
 }
 
-/// Whether an index answers what a restriction looks up in a column.
+/// Whether an index supports this lookup on a column.
 fn answers(index: &Index, table: &Table, place: usize, lookup: Lookup) -> bool {
     let Some(column) = table.columns.get(place) else {
         return false;
@@ -77,7 +78,7 @@ fn answers(index: &Index, table: &Table, place: usize, lookup: Lookup) -> bool {
                 _ => false,
             }
         }
-        // Cassandra does not know a descending column of UUIDs for one.
+        // Cassandra does not recognise a descending column as one of UUIDs.
         (IndexFamily::Sai, IndexPart::Value, Lookup::Slice) => {
             !is_literal(&column.ty) || (column.descending && column.ty == CqlType::Native(Native::Uuid))
         }
@@ -92,7 +93,7 @@ fn answers(index: &Index, table: &Table, place: usize, lookup: Lookup) -> bool {
     }
 }
 
-/// What a restriction asks of each of its columns; nothing that an index answers for `IN`.
+/// The lookups that a restriction needs on each of its columns; none for `IN`, which no index answers.
 fn lookups(restriction: &Restriction) -> Vec<Lookup> {
     match &restriction.test {
         Test::Eq(_) => vec![Lookup::Eq],
@@ -128,7 +129,7 @@ pub(crate) fn is_supported(table: &Table, restriction: &Restriction) -> bool {
     table.indexes.values().any(|index| supports(index, table, restriction))
 }
 
-/// Whether a column of vectors that has an index is restricted.
+/// Whether an indexed vector column is restricted.
 pub(crate) fn is_vector(table: &Table, restriction: &Restriction) -> bool {
     restriction.columns.iter().any(|place| {
         let column = table.columns.get(*place);
@@ -142,8 +143,8 @@ pub(crate) fn is_vector(table: &Table, restriction: &Restriction) -> bool {
     })
 }
 
-/// Whether ALLOW FILTERING is needed beyond what was judged: rows are looked for over a range of keys, or by an index, and
-/// something is left to filter.
+/// Whether the statement needs ALLOW FILTERING beyond the checks on single restrictions: rows are found by a range of
+/// keys or by an index, and some restriction remains to filter.
 ///
 /// `finds_nearest`: a storage-attached index orders the rows.
 pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest: bool) -> bool {
@@ -159,9 +160,10 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest
     }
     filters.extend(&found.others);
     if filters.is_empty() {
+        // Clustering restrictions that narrow need it too: they select rows in every partition of the range.
         return !found.clustering.is_empty() && !finds_nearest;
     }
-    // The storage-attached indexes of a table answer as one; any other answers alone.
+    // All storage-attached indexes of a table answer together; any other index answers alone.
     let (attached, alone): (Vec<&Index>, Vec<&Index>) = table
         .indexes
         .values()
@@ -175,7 +177,7 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest
         .any(|group| filters.iter().all(|restriction| covers(group, table, restriction)))
 }
 
-/// Whether a group of indexes leaves nothing of a restriction to filter.
+/// Whether a group of indexes answers a restriction completely, so that it need not filter.
 fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
     if restriction.multi {
         let mut columns = restriction.columns.iter();
@@ -192,13 +194,14 @@ fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
         _ => false,
     };
     group.iter().any(|index| {
+        // An index other than SAI answers one of several CONTAINS; the others filter.
         let filters = several && index.family() != Some(IndexFamily::Sai);
         !filters && supports(index, table, restriction)
     })
 }
 
-/// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses or compares
-/// bytes; `None`: values are compared as their type does.
+/// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, if an index of the column
+/// analyses or compares bytes. `None` means that values are compared as their type does.
 pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> Option<Analysis> {
     let lookup = match comparison {
         Comparison::Eq => Lookup::Eq,
@@ -216,7 +219,7 @@ pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> O
     if let Some(found) = analyses.into_iter().find(|analysis| !analysis.is_identity()) {
         return Some(found);
     }
-    // A legacy index finds the very bytes: decimal 1.5, not 1.50.
+    // A legacy index matches bytes exactly: decimal 1.5, not 1.50.
     let by_bytes = answering
         .iter()
         .all(|(index, ty)| index.family() == Some(IndexFamily::Legacy) && ty.has_equal_forms());
@@ -232,7 +235,7 @@ fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {
     })
 }
 
-/// Whether an equality with no bytes at all finds nothing: SASI keeps no empty texts.
+/// Whether an equality with an empty value finds nothing: SASI does not index empty texts.
 pub(crate) fn loses_empty(table: &Table, place: usize) -> bool {
     let is_text = table.columns.get(place).is_some_and(|column| is_text(&column.ty));
     let mut indexes = table.indexes.values();
@@ -265,7 +268,7 @@ fn has_like(index: &Index, ty: &CqlType, kind: Like) -> bool {
     }
 }
 
-/// What a probe looks for, before binding.
+/// The target of a probe, before binding.
 #[derive(Clone, Debug)]
 enum Sought {
     AnyOf(Vec<Typed>),
@@ -312,7 +315,7 @@ impl ProbePlan {
         plans
     }
 
-    /// The probe with its values in; `None` where it would not find enough.
+    /// The probe with bound values; `None` means that it would not find enough.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
         let target = &self.target;
         let mut is_equality = !target.ty().has_equal_forms();
@@ -326,7 +329,7 @@ impl ProbePlan {
         match &self.sought {
             Sought::AnyOf(terms) => {
                 for term in terms {
-                    // Null equals nothing.
+                    // Null equals no value.
                     if let Some(value) = bytes(term)? {
                         let Some(range) = self.equal(&value) else {
                             return Ok(None);
@@ -390,13 +393,13 @@ impl ProbePlan {
                 let Some((kind, text)) = Like::of(&pattern) else {
                     return Ok(None);
                 };
-                // Ends of texts are kept where what stands within can be looked for.
+                // Only an index of mode `contains` stores the suffixes that a match inside a text needs.
                 if matches!(kind, Like::Suffix | Like::Within) && !target.contains {
                     return Ok(None);
                 }
                 let is_open = matches!(kind, Like::Prefix | Like::Within);
                 is_equality &= !is_open;
-                // A row has all of the terms: any one leads to it. Without any there is no such row.
+                // A matching row has all of the terms, so any one leads to it. Without a term there is no such row.
                 if let Some(term) = target.analysis.terms(text).first() {
                     ranges.push(range::with_prefix(if is_open {
                         target.encode_prefix(term)
@@ -415,19 +418,19 @@ impl ProbePlan {
         }))
     }
 
-    /// `None`: nothing in the index says where such a value is.
+    /// The entries of a value; `None` means that the index has no entry for it.
     fn equal(&self, value: &[u8]) -> Option<ClusteringRange> {
         if self.target.contains && value.is_empty() {
             return None;
         }
         let terms = self.target.analysis.terms(value);
-        // Of several terms any one will do: all are in the rows that are equal.
+        // Any one of several terms suffices: equal rows have all of them.
         let term = terms.first()?;
         Some(range::with_prefix(self.target.encode_probe(term)))
     }
 }
 
-/// What a restriction seeks in an index of its column at `at`.
+/// The probe targets of a restriction in an index of its column at `at`.
 fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sought> {
     let one = |operand: &Operand| match operand {
         Operand::One(term) => Some(term.clone()),
@@ -442,7 +445,7 @@ fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sou
             terms.map(Sought::AnyOf).into_iter().collect()
         }
         Test::InMarker(term) if whole && !restriction.multi => vec![Sought::List(term.clone())],
-        // Analysed texts, and the ends of texts, have another order.
+        // Analysed texts and suffixes are not in the order of values.
         Test::Slice { lower, upper }
             if whole && !restriction.multi && target.analysis.is_identity() && !target.contains =>
         {

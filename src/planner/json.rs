@@ -1,4 +1,4 @@
-//! INSERT … JSON: a document becomes a value for each column.
+//! INSERT … JSON: converts a document to a value for each column.
 
 use grammar::ast::Term;
 
@@ -13,7 +13,7 @@ use crate::types::{CqlType, Json, Native, folded_json_name as folded};
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPlan {
     document: Typed,
-    /// Columns that the document does not name are left alone; otherwise they become null.
+    /// Columns that the document does not name stay unchanged; if false, they become null.
     default_unset: bool,
 }
 
@@ -31,11 +31,11 @@ impl JsonPlan {
     ///
     /// # Errors
     ///
-    /// The document is no object, a value is none of its column's type, a name is no column's.
+    /// The document is no object, a value does not fit its column's type, or a name is no column's.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
         let text = match self.document.bind(binding)? {
             Value::Bytes(bytes) => String::from_utf8(bytes.into()).unwrap_or_default(),
-            // Cassandra takes unset for no bytes at all.
+            // Cassandra treats unset as an empty value.
             Value::Unset => String::new(),
             Value::Null => return Err(ValueRefusal::NullJson.into()),
         };
@@ -47,7 +47,7 @@ impl JsonPlan {
         let missing = if self.default_unset { Value::Unset } else { Value::Null };
         let mut values = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
-            // Of members that are one name when folded, the last counts.
+            // If several members have the same folded name, the last one counts.
             let found = members.iter().rposition(|(name, _)| *name == column.name);
             let Some(found) = found else {
                 values.push(missing.clone());
@@ -58,7 +58,7 @@ impl JsonPlan {
             match column.ty.from_json(&json) {
                 Ok(Some(bytes)) => values.push(Value::Bytes(bytes)),
                 Ok(None) => values.push(Value::Null),
-                // Cassandra hands this one on as it is.
+                // Cassandra does not wrap this error.
                 Err(error) if column.ty == CqlType::Native(Native::Duration) && matches!(json, Json::String(_)) => {
                     return Err(ValueRefusal::Marshal(error).into());
                 }

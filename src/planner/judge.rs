@@ -1,5 +1,5 @@
-//! Judges the restrictions of a WHERE clause: which name partitions, which narrow rows, which only filter; refuses the others in
-//! Cassandra's words and order. Source: Cassandra's `StatementRestrictions`.
+//! Validates and classifies the restrictions of a WHERE clause: which name partitions, which narrow rows, which only
+//! filter. Refuses the others with Cassandra's messages, in its order. Source: Cassandra's `StatementRestrictions`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::term::TypeChecker;
 use super::text::quoted;
 use crate::schema::Table;
 
-/// Reads and judges the relations of a statement.
+/// Reads, validates and classifies the relations of a statement.
 pub(crate) struct Judge<'a, 'b> {
     /// Gives terms their types.
     pub(crate) typer: &'a mut TypeChecker<'b>,
@@ -29,7 +29,7 @@ pub(crate) struct Judge<'a, 'b> {
 }
 
 impl Judge<'_, '_> {
-    /// Reads and merges all relations, then judges them.
+    /// Reads and merges all relations, then validates them.
     pub(crate) fn judge(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
         let is_custom = |relation: &Relation| matches!(relation.target, RelationTarget::Index(_));
         if self.kind != Kind::Select && relations.iter().any(is_custom) {
@@ -42,7 +42,7 @@ impl Judge<'_, '_> {
         self.finish(found, only_static)
     }
 
-    /// Judges restrictions that were made elsewhere: an INSERT's key columns.
+    /// Validates restrictions built elsewhere: those on an INSERT's key columns.
     pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
         if let Some(nearest) = self.nearest {
             nearest.refuse_restricted(&self.table, &found)?;
@@ -55,6 +55,7 @@ impl Judge<'_, '_> {
         let index =
             self.kind == Kind::Select && (clustering_index || finds_nearest || others.into_iter().any(is_supported));
         self.partition(&mut found, index)?;
+        // Static columns belong to the partition, so restrictions on rows cannot apply to them.
         if only_static && !found.clustering.is_empty() {
             match self.kind {
                 Kind::Update | Kind::Delete => {
@@ -146,14 +147,15 @@ impl Judge<'_, '_> {
                 .flat_map(|restriction| restriction.columns.clone())
                 .collect();
             if !only_static && self.table.is_static_compact() {
-                // What is left out is the clustering column that such a table hides. Tables of older programs have none.
+                // The missing column is the clustering column that such a table hides. Tables of older versions have
+                // none.
                 if self.table.has_static() || self.table.others().is_empty() {
                     return Err(RestrictionRefusal::ClusteringMissing(self.table.hidden_names().0).into());
                 }
                 return Ok(());
             }
             if self.table.compact_storage && !restricted.is_empty() {
-                // The last ones may be left out, and are null then.
+                // Trailing clustering columns may be left out; they are null then.
                 return self.in_order(found);
             }
             if !only_static && restricted.len() < self.table.clustering_count {
@@ -190,7 +192,7 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    /// Refuses restrictions of clustering columns that leave out one before them.
+    /// Refuses restrictions on clustering columns that skip a preceding one.
     fn in_order(&self, found: &Restrictions) -> Result<(), Error> {
         let restricted = found
             .clustering
@@ -208,7 +210,7 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    /// Whether clustering restrictions are looked at row by row, beyond what was judged of their order.
+    /// Whether clustering restrictions are tested row by row, beyond the classification by their order.
     fn clustering_filters(&self, found: &mut Restrictions, clustering_index: bool) {
         if found.is_key_range && clustering_index {
             found.uses_index = true;
@@ -216,7 +218,7 @@ impl Judge<'_, '_> {
         found.clustering_filters |= self.kind == Kind::Select && found.uses_index;
     }
 
-    /// Refuses `expr(index, value)`: no index that there is here, or in Cassandra, takes one.
+    /// Refuses `expr(index, value)`: no index accepts one, neither here nor in Cassandra.
     fn custom_expression(&self, names: &[String]) -> Result<(), Error> {
         let name = match names {
             [] => return Ok(()),
@@ -238,7 +240,7 @@ impl Judge<'_, '_> {
     }
 }
 
-/// Refuses what cannot be looked at row by row: slices of several columns.
+/// Refuses slices of several columns, which cannot be tested row by row.
 pub(crate) fn check_filters(table: &Table, found: &Restrictions) -> Result<(), Error> {
     if !found.clustering_filters {
         return Ok(());

@@ -1,20 +1,21 @@
-//! Keys as they are serialised: the bytes of a partition key, and how long a key may be.
+//! Serialised keys: the bytes of a partition key, and the limits of a key's length.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::error::Error;
 use super::refusal::BoundRefusal;
 
-/// Most bytes of a partition key or of a clustering key: Cassandra counts them in 16 bits.
+/// Maximum number of bytes of a partition key or of a clustering key: Cassandra counts them in 16 bits.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Most keys that the IN restrictions of one statement may name together: they are multiplied in memory, in one go.
+/// Maximum number of keys that the IN restrictions of one statement may name together: their product is built in
+/// memory, at once.
 pub(crate) const KEYS_MAX: usize = 100_000;
 
-/// Most bytes of all these keys: as many as a batch may have.
+/// Maximum number of bytes of all these keys: as many as a batch may have.
 const KEYS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How many keys these are together, each of the first kind with each of the second; or that they are too many.
+/// The number of keys in the product of two sets of values; an error if there are too many.
 pub(crate) fn count_product(first: usize, second: usize) -> Result<usize, Error> {
     let keys = first.saturating_mul(second);
     if keys <= KEYS_MAX {
@@ -27,7 +28,7 @@ pub(crate) fn count_product(first: usize, second: usize) -> Result<usize, Error>
     .into())
 }
 
-/// That several keys are not too long together.
+/// Checks that several keys together are not too long.
 pub(crate) fn check_keys_bytes(keys: usize, bytes: usize) -> Result<(), Error> {
     if keys <= 1 || bytes <= KEYS_BYTES_MAX {
         return Ok(());
@@ -39,7 +40,7 @@ pub(crate) fn check_keys_bytes(keys: usize, bytes: usize) -> Result<(), Error> {
     .into())
 }
 
-/// The bytes of all.
+/// The total number of bytes.
 pub(crate) fn total_bytes<K: AsRef<[u8]>>(keys: &[K]) -> usize {
     keys.iter().map(|key| key.as_ref().len()).sum()
 }
@@ -66,7 +67,7 @@ pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
     Ok(key.freeze())
 }
 
-/// Whether a partition can have this key; one of several components is measured when it is put together.
+/// Refuses an empty or too long partition key. A key of several components is measured when it is serialised.
 pub(crate) fn check_partition_key(key: &Bytes) -> Result<(), Error> {
     if key.is_empty() {
         return Err(BoundRefusal::EmptyKey.into());

@@ -1,4 +1,4 @@
-//! Bind markers: where each stands, what it is called and which type it takes.
+//! Bind markers: the position, name and type of each.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use crate::types::CqlType;
 /// One bind marker as a PREPARED response describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerSpec {
-    /// The keyspace of the table it is compared with.
+    /// The keyspace of the table of its receiver.
     pub keyspace: Arc<str>,
     /// That table.
     pub table: Arc<str>,
-    /// Its own name, or the column's, or what Cassandra calls it (`[limit]`, `in(c)`, `key(m)`, …).
+    /// Its own name, the column's name, or Cassandra's name of another receiver (`[limit]`, `in(c)`, `key(m)`, …).
     pub name: String,
-    /// The type its values have.
+    /// The type of its values.
     pub ty: CqlType,
 }
 
 /// The markers of one statement while it is planned.
 ///
-/// They are numbered in order of writing, but typed in the order in which Cassandra judges a statement; so they are found by
-/// where they stand.
+/// They are numbered in order of writing, but typed in the order in which Cassandra validates a statement. So they are
+/// identified by their site in the statement.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     index: HashMap<u32, usize>,
     names: Vec<Option<String>>,
     specs: Vec<Option<MarkerSpec>>,
-    /// For each marker the key column that it is the value of: its place in the partition key.
+    /// For each marker, the position in the partition key of the column whose value it is.
     partition_key: Vec<Option<usize>>,
 }
 
 impl Markers {
-    /// Numbers the markers of a statement; the parser has bounded how many there are.
+    /// Numbers the markers of a statement; the parser limits their number.
     pub(crate) fn of(statement: &Statement) -> Self {
         let mut markers = Self::default();
         for (index, marker) in grammar::markers(statement).into_iter().enumerate() {
@@ -47,7 +47,7 @@ impl Markers {
         markers
     }
 
-    /// Types the marker that stands there; its index.
+    /// Types the marker at this site and returns its index.
     pub(crate) fn define(&mut self, at: Site, mut spec: MarkerSpec, partition_key: Option<usize>) -> usize {
         let index = self.index.get(&at.token()).copied();
         let index = index.expect("every marker of the tree was numbered");
@@ -63,12 +63,12 @@ impl Markers {
         index
     }
 
-    /// All markers, and for each partition key column the index of the marker that gives it; empty where one has none, or the
-    /// markers belong to several tables.
+    /// All markers, and for each partition key column the index of its marker. The second part is empty if a column has
+    /// no marker or the markers belong to several tables.
     pub(crate) fn finish(self, partition_key_count: usize) -> (Vec<MarkerSpec>, Vec<u16>) {
         let mut by_column: Vec<Option<u16>> = vec![None; partition_key_count];
         for (index, position) in self.partition_key.iter().enumerate() {
-            // The last one wins, as in `IN (?, ?)`.
+            // The last marker of a column wins, as in `IN (?, ?)`.
             if let Some(slot) = position.and_then(|position| by_column.get_mut(position)) {
                 *slot = u16::try_from(index).ok();
             }
@@ -86,8 +86,8 @@ impl Markers {
     }
 }
 
-/// Puts values that came with names into the order of the markers; a marker without a value gets none, which binding refuses
-/// by their number.
+/// Arranges named values in the order of the markers. A marker without a value gets none; binding then refuses the
+/// number of values.
 #[must_use]
 pub fn arrange(markers: &[MarkerSpec], names: &[impl AsRef<str>], values: &[Value]) -> Vec<Value> {
     markers

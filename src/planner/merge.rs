@@ -1,4 +1,4 @@
-//! Restrictions on the same columns become one, as Cassandra merges them.
+//! Merges restrictions on the same columns into one, as Cassandra does.
 
 use super::error::Error;
 use super::index::is_supported;
@@ -8,7 +8,7 @@ use super::restriction::{Restriction, Restrictions, Test, column_at, names};
 use crate::schema::{ColumnKind, Table};
 
 impl Judge<'_, '_> {
-    /// Adds a restriction to those there are.
+    /// Adds a restriction to those found so far.
     pub(crate) fn add(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
         let kind = column_at(&self.table, new.first()).kind;
         match kind {
@@ -20,7 +20,8 @@ impl Judge<'_, '_> {
 
     fn add_clustering(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
         let (first, is_slice) = (new.first(), new.is_slice());
-        // As Cassandra: judged by the restrictions before the merge, and not where an index answers the new one.
+        // As in Cassandra: the order is checked against the restrictions before the merge, and not if an index answers
+        // the new one.
         let is_judged = !self.allow_filtering && !is_supported(&self.table, &new);
         let last = found.clustering.last();
         let last = last.map(|last| (last.first(), last.is_slice()));

@@ -1,23 +1,24 @@
-//! The `planner` room: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) that the engine carries out.
+//! The `planner` module: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) for the engine.
 //!
-//! Both steps are pure. [`plan`] resolves names, types markers and judges restrictions once for each prepared statement;
-//! binding puts in the values, and yields keys and byte ranges, so that the engine never sees a term or a marker.
-//! How rows are stored, and anything asynchronous, is deliberately absent.
+//! Both steps are pure. [`plan`] resolves names, types markers and validates restrictions, once for each prepared
+//! statement. Binding puts in the values and yields keys and byte ranges, so the engine never sees a term or a marker.
+//! Storage of rows and anything asynchronous are deliberately absent.
 //!
 //! ```text
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ Read | Write | Batch
 //!     term.rs function.rs        a term and its receiver     → Typed
-//!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, judged as Cassandra judges them
-//!     index.rs                   what indexes answer of them → whether to filter, probes
-//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
+//!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, validated in Cassandra's order
+//!     index.rs                   the table's indexes         → needs filtering or not, probes
+//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
 //!     rules.rs                   a statement in the profile cosmos → in Cassandra's terms, or refused
 //!     explain.rs                 a command                   → its stages, for people
 //!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
 //! ```
 //!
-//! Invariants: a plan refers to columns by their place in the table it was planned for, and holds on to that table, so it stays
-//! meaningful when the schema moves on: the plan cache then plans again. Every message is Cassandra 5.0.9's, asked of one.
+//! Invariants: a plan refers to columns by their position in the table that it was planned for. It holds that table, so
+//! it stays meaningful after a schema change; the plan cache then plans again. Every message is that of Cassandra
+//! 5.0.9, observed on a running node.
 
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ use term::TypeChecker;
 
 use crate::schema::{Schema, Table};
 
-/// What a statement means, ready to be bound any number of times.
+/// A planned statement, ready to be bound any number of times.
 #[derive(Clone, Debug)]
 pub enum Plan {
     /// SELECT.
@@ -86,7 +87,7 @@ pub enum Plan {
     Truncate(Arc<Table>),
     /// USE of this keyspace, which exists.
     Use(String),
-    /// A change of the schema; `schema` and [`ddl`] carry it out.
+    /// A schema change; `schema` and [`ddl`] execute it.
     Ddl(Arc<Statement>),
     /// DESCRIBE.
     Describe(Arc<ast::Describe>),
@@ -107,30 +108,30 @@ pub struct ResultMetadata {
     pub columns: Arc<Vec<ResultColumn>>,
 }
 
-/// A planned statement and what PREPARE answers about it.
+/// A planned statement and the metadata that PREPARE returns for it.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     /// Bind markers, in order of writing.
     pub markers: Arc<Vec<MarkerSpec>>,
-    /// For each partition key column the marker that gives it; empty where some has none.
+    /// For each partition key column, the marker that supplies its value; empty if some column has none.
     pub partition_key_markers: Vec<u16>,
-    /// What a SELECT or EXPLAIN answers with; `None` for all else.
+    /// The result columns of a SELECT or EXPLAIN; `None` means that the statement returns no rows.
     pub result: Option<Arc<ResultMetadata>>,
-    /// The tables it touches.
+    /// The tables that it reads or writes.
     pub tables: Vec<Arc<Table>>,
 }
 
-/// Most types of which the columns of an answer, and the markers, may be made, fields spelled out as their metadata has them.
+/// Maximum number of types in result columns and markers together, counting the fields that metadata spells out.
 const METADATA_PARTS_MAX: usize = 100_000;
 
 impl Planned {
-    /// Refuses what has too much metadata.
+    /// Refuses a statement whose metadata is too large.
     ///
     /// # Errors
     ///
-    /// Types of more parts than an answer may spell out.
+    /// The types have more parts than a response may spell out.
     pub fn check_parts(&self) -> Result<(), Error> {
         let columns = self.result.iter().flat_map(|result| result.columns.iter());
         let types = columns
@@ -159,11 +160,11 @@ impl Planned {
     }
 }
 
-/// Plans a statement. `session_keyspace` is where unqualified names are found.
+/// Plans a statement. `session_keyspace` is the keyspace of unqualified names.
 ///
 /// # Errors
 ///
-/// What Cassandra refuses when it prepares a statement, in its words; and [`Error::Unsupported`].
+/// Whatever Cassandra refuses when it prepares a statement, with its message; and [`Error::Unsupported`].
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
     if let Statement::Explain(explained) = statement {
         let explained = plan(explained, session_keyspace, schema)?;
@@ -362,7 +363,7 @@ fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &Qualif
     find_table(schema, keyspace, name.name.as_str())
 }
 
-/// Whether it is the table of a materialized view.
+/// Whether the table stores a materialized view.
 fn is_view(schema: &Schema, table: &Table) -> bool {
     let keyspace = schema.keyspaces.get(&table.keyspace);
     keyspace.is_some_and(|keyspace| keyspace.views.contains_key(&table.name))

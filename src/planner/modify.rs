@@ -22,7 +22,7 @@ use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
-/// Most seconds of a time to live: twenty years. Source: Cassandra's `ExpiringCell.MAX_TTL`.
+/// Maximum time to live in seconds: twenty years. Source: Cassandra's `ExpiringCell.MAX_TTL`.
 pub const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// A planned INSERT, UPDATE or DELETE.
@@ -38,7 +38,7 @@ pub struct ModifyPlan {
     timestamp: Option<Typed>,
     ttl: Option<Typed>,
     condition: ConditionPlan,
-    /// What a refused condition answers with: places in `table.columns`.
+    /// The columns that a failed condition returns: positions in `table.columns`.
     condition_columns: Vec<usize>,
     json: Option<super::json::JsonPlan>,
 }
@@ -51,11 +51,11 @@ enum TargetPlan {
     Static,
     /// DELETE of rows by prefix or slice.
     Ranges(RowsPlan),
-    /// DELETE of the partition.
+    /// DELETE of the whole partition.
     Partition,
 }
 
-/// What a modification is made of, whichever its statement.
+/// The parts that INSERT, UPDATE and DELETE have in common.
 struct Parts<'s> {
     kind: WriteVerb,
     using: &'s ast::Using,
@@ -78,11 +78,11 @@ impl ModifyPlan {
         self.timestamp.is_some()
     }
 
-    /// Refuses IN on clustering columns, as a batch with conditions must even for members without.
+    /// Refuses IN on clustering columns. A batch with conditions must refuse it even in members without one.
     ///
     /// # Errors
     ///
-    /// When there is such an IN.
+    /// A clustering column is restricted by IN.
     pub(crate) fn refuse_clustering_in(&self) -> Result<(), Error> {
         match &self.target {
             TargetPlan::Rows(rows) | TargetPlan::Ranges(rows) if rows.has_in() => Err(clustering_in(self.kind)),
@@ -90,17 +90,17 @@ impl ModifyPlan {
         }
     }
 
-    /// What a refused condition answers with besides `[applied]`: places in `table.columns`.
+    /// The columns that a failed condition returns besides `[applied]`: positions in `table.columns`.
     #[must_use]
     pub fn condition_columns(&self) -> &[usize] {
         &self.condition_columns
     }
 
-    /// The statement with its values in.
+    /// Binds the statement's values.
     ///
     /// # Errors
     ///
-    /// Values that are none of their types, null or unset where neither may be, keys too long, times out of bounds.
+    /// Values that do not fit their types, null or unset where neither is allowed, keys too long, times out of bounds.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
         let mut binding = Binding {
@@ -138,7 +138,7 @@ impl ModifyPlan {
         } else if let WriteTarget::Ranges(ranges) = &target {
             count_product(partition_keys.len(), ranges.len())?;
         }
-        // Cassandra prepares it all the same.
+        // Refused only now: Cassandra prepares such a statement without an error.
         if self.kind == WriteVerb::Insert
             && self.operations.is_empty()
             && let Some(value) = table.compact_value()
@@ -186,24 +186,24 @@ fn clustering_in(kind: WriteVerb) -> Error {
     ModifyRefusal::ConditionalClusteringIn(kind).into()
 }
 
-/// `USING TIMESTAMP`; unset is none.
+/// `USING TIMESTAMP`; unset means no timestamp.
 pub(crate) fn timestamp(term: &Typed, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
     match term.bind(binding)? {
         Value::Null => Err(ModifyRefusal::NullTimestamp.into()),
         Value::Unset => Ok(None),
         Value::Bytes(bytes) => match value::bigint(&bytes) {
             None => Err(ModifyRefusal::TimestampBytes.into()),
-            // The least value stands for no timestamp in Cassandra.
+            // In Cassandra the least value represents a missing timestamp.
             Some(i64::MIN) => Err(ModifyRefusal::TimestampRange.into()),
             found => Ok(found),
         },
     }
 }
 
-/// `USING TTL`; null is none at all, unset is the table's.
+/// `USING TTL`; null means no expiry, unset means the table's default.
 fn ttl(term: &Typed, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     match term.bind(binding)? {
-        // Differs: not at all. `Attributes.getTimeToLive` takes null for `LivenessInfo.NO_TTL` and unset for the default.
+        // As `Attributes.getTimeToLive`: null is `LivenessInfo.NO_TTL`, unset is the table's default.
         Value::Null => Ok(Some(0)),
         Value::Unset => Ok(None),
         Value::Bytes(bytes) => {
@@ -265,7 +265,7 @@ pub(crate) fn insert(
                     }
                 }
             }
-            // Cassandra makes relations of the key columns, and reads them last.
+            // Cassandra turns the key columns into relations, and reads them last.
             for (index, term) in key_terms {
                 let (_, column) = (index, table.columns.get(index).expect("a place in the table"));
                 keys.push((index, typer.term(term, &ColumnSpec::column(column))?));
@@ -276,7 +276,7 @@ pub(crate) fn insert(
             default_unset,
         } => {
             if table.is_static_compact() {
-                // Cassandra asks the document for all columns, the one that such a table hides with them.
+                // Cassandra reads all columns from the document, including the one that such a table hides.
                 let (hidden, _) = table.hidden_names();
                 column(table, &hidden)?;
             }
@@ -339,8 +339,8 @@ pub(crate) fn update(
             return Err(ModifyRefusal::SetOfKey(column.name.clone()).into());
         }
         match operation::assign(typer, column, assignment) {
-            // Cassandra prepares the sum of a number or a text where a condition has the row read, and refuses it afterwards
-            // (`Operation.Addition.prepare`).
+            // If a condition requires a read of the row, Cassandra prepares the sum of a number or a text, and refuses
+            // it afterwards (`Operation.Addition.prepare`).
             Err(error @ Error::NonCounter { .. }) if conditional && is_summable(&column.ty) => {
                 sum.get_or_insert(error);
             }
@@ -363,7 +363,7 @@ pub(crate) fn update(
     finish(typer, table, parts, only_static, conditional)
 }
 
-/// Whether Cassandra can add to values of this type.
+/// Whether Cassandra supports addition to values of this type.
 fn is_summable(ty: &CqlType) -> bool {
     use Native::{Ascii, Bigint, Counter, Decimal, Double, Float, Int, Smallint, Text, Tinyint, Varint};
     matches!(
@@ -445,7 +445,7 @@ fn judge(
     .judge(relations, only_static)
 }
 
-/// The IF clause, refused where it cannot be.
+/// Plans the IF clause; refuses one that the statement does not allow.
 fn prepare_condition(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
@@ -465,7 +465,7 @@ fn prepare_condition(
     })
 }
 
-/// Whether only static columns are touched and looked at (`ModificationStatement.appliesOnlyToStaticColumns`).
+/// Whether the statement writes and tests only static columns (`ModificationStatement.appliesOnlyToStaticColumns`).
 fn applies_only_to_static(
     table: &Table,
     operations: &[(usize, Operation)],
@@ -482,7 +482,7 @@ fn applies_only_to_static(
     !regular_operations && !regular_conditions && (static_operations || static_conditions)
 }
 
-/// Types USING, then checks what only the whole statement tells.
+/// Types USING, then runs the checks that need the whole statement.
 fn finish(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
@@ -536,6 +536,7 @@ fn finish(
         }
     }
     let deletes_columns = !parts.operations.is_empty();
+    // Only a DELETE of whole rows may name a prefix or a slice; a write of columns needs the full key.
     let target = if only_static && rows.is_all() {
         TargetPlan::Static
     } else if parts.kind != WriteVerb::Delete {
@@ -582,7 +583,7 @@ fn assigned(assignment: &Assignment) -> &Name {
     }
 }
 
-/// Two assignments of one column that cannot both be; Cassandra's parser finds them.
+/// Refuses two incompatible assignments of one column, which Cassandra's parser detects.
 fn incompatible(assignments: &[Assignment]) -> Result<(), Error> {
     for (index, later) in assignments.iter().enumerate() {
         for earlier in assignments.iter().take(index) {

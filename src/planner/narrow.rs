@@ -1,5 +1,5 @@
-//! From judged restrictions to keys, ranges and filters: what a WHERE narrows to once its values are in.
-//! What it cannot narrow to is tested row by row ([`filter`]).
+//! From validated restrictions to keys, ranges and filters, once the values are bound.
+//! Restrictions that cannot narrow are tested row by row ([`filter`]).
 
 mod bounds;
 mod filter;
@@ -36,10 +36,10 @@ pub(crate) enum KeyValues {
     List(Typed),
 }
 
-/// Which partitions.
+/// The partitions to read or write, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionPlan {
-    /// One for each component; empty where the whole ring, or a range of it, is meant.
+    /// One for each component; empty means the whole ring, or a range of it.
     components: Vec<KeyValues>,
     token: Option<TokenRestriction>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct PartitionPlan {
 /// A part of the clustering key that is narrowed.
 #[derive(Clone, Debug)]
 enum RowPart {
-    /// One column has one of these values; where `loose`, or one that compares equal to it.
+    /// One column has one of these values; if `loose`, also a value that compares equal to one of them.
     Values {
         column: usize,
         given: KeyValues,
@@ -60,7 +60,7 @@ enum RowPart {
     /// The columns lie in a slice; always last.
     Slice {
         columns: Vec<usize>,
-        /// How many of the columns narrow. What is left of the slice filters.
+        /// How many of the columns narrow. The rest of the slice filters.
         narrowed: usize,
         multi: bool,
         lower: Option<SliceBound>,
@@ -68,18 +68,19 @@ enum RowPart {
     },
 }
 
-/// Which rows.
+/// The rows to read or write, before binding.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowsPlan {
     parts: Vec<RowPart>,
     /// Every clustering column has values.
     full: bool,
-    /// The first clustering column that has none, not even to filter with: its place in the table.
+    /// Position in the table of the first clustering column without values, not even to filter with.
     named_to: usize,
     between: Option<Between>,
 }
 
-/// Two bounds of the columns behind those that have values, whether they narrow or filter: Cassandra sees when nothing is between.
+/// Two bounds of the columns after those that have values, whether they narrow or filter: Cassandra detects a slice
+/// with nothing between them.
 #[derive(Clone, Debug)]
 struct Between {
     columns: Vec<usize>,
@@ -138,7 +139,7 @@ impl KeyValues {
 }
 
 impl PartitionPlan {
-    /// The partitions that restrictions name; all of the ring where they only filter.
+    /// The partitions that restrictions name; the whole ring if they only filter.
     pub(crate) fn new(table: &Table, found: &Restrictions) -> Self {
         let components = if found.partition_filters || found.partition.len() < table.partition_key_count {
             Vec::new()
@@ -155,7 +156,7 @@ impl PartitionPlan {
         }
     }
 
-    /// Whether keys are named, and several may be.
+    /// Whether an IN names keys, so that there may be several.
     pub(crate) fn has_in(&self) -> bool {
         self.components.iter().any(|given| !matches!(given, KeyValues::One(_)))
     }
@@ -165,7 +166,7 @@ impl PartitionPlan {
         !self.components.is_empty()
     }
 
-    /// The keys, or the range of tokens.
+    /// The keys, or the token range.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Partitions, Error> {
         let Some(token) = &self.token else {
             if self.components.is_empty() {
@@ -233,7 +234,7 @@ impl PartitionPlan {
 fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
     let read = |term: &Typed| token_value(term, binding);
     if let Some(term) = &token.eq {
-        // The end of the ring is its beginning: a range from it to it is the whole ring.
+        // The end of the ring is its beginning, so a range from −2^63 to itself is the whole ring.
         return Ok(match read(term)? {
             i64::MIN => (i64::MIN, i64::MAX),
             token => (token, token),
@@ -270,7 +271,7 @@ fn token_value(term: &Typed, binding: &Binding<'_>) -> Result<i64, Error> {
     }
 }
 
-/// The tokens that restrictions allow beside named keys: a range that starts behind its end goes around the ring
+/// The tokens that restrictions allow beside named keys. A range that starts after its end wraps around the ring
 /// (`TokenFilter.toRangeSet`).
 fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl Fn(i64) -> bool, Error> {
     let bound = |bound: &Option<(Typed, bool)>| match bound {
@@ -294,11 +295,12 @@ fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl 
 }
 
 impl RowsPlan {
-    /// What restrictions on clustering columns narrow to; the second part are those that can only filter.
+    /// The plan of the restrictions that narrow, and the restrictions that can only filter.
     ///
-    /// Types like decimal have equal values of different bytes (1.5 and 1.50), and their keys differ in a trailer. Unless
-    /// `exact`, such a column is narrowed by what those have in common, and what comes behind it filters: other restrictions, and those of
-    /// several columns with it, since a key of another form goes on with columns of its own.
+    /// Types like decimal have equal values of different bytes (1.5 and 1.50), and their keys differ in a trailer.
+    /// Unless `exact`, such a column is narrowed by the bytes that equal values share. Restrictions on later columns
+    /// then filter, and so do restrictions of several columns with it: a key with another trailer continues with
+    /// columns of its own.
     pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions, exact: bool) -> (Self, Vec<&'r Restriction>) {
         let mut parts = Vec::new();
         let mut left = Vec::new();
@@ -306,6 +308,7 @@ impl RowsPlan {
         let mut open = true;
         let is_loose = |column: usize| !exact && at(table, column).ty.has_equal_forms();
         for restriction in &found.clustering {
+            // After a gap or a slice, restricted columns no longer form a key prefix, so later restrictions filter.
             if !open || restriction.columns.first() != Some(&next) {
                 left.push(restriction);
                 open = false;
@@ -316,6 +319,8 @@ impl RowsPlan {
                 Test::Slice { lower, upper } => {
                     open = false;
                     let (all_but_last, _) = columns.split_at(columns.len().saturating_sub(1));
+                    // Only the last narrowed column may be loose: the encoding of the next one follows a trailer that
+                    // may differ.
                     let loose = all_but_last.iter().position(|column| is_loose(*column));
                     if loose.is_some() {
                         left.push(restriction);
@@ -405,13 +410,13 @@ impl RowsPlan {
         self.full
     }
 
-    /// The place of the first clustering column without values; those before it have some, if only to filter with. Behind the last
-    /// one where all have.
+    /// The position of the first clustering column without values; those before it have some, if only to filter with.
+    /// One past the last column if all have values.
     pub(crate) fn named_to(&self) -> usize {
         self.named_to
     }
 
-    /// Whether nothing is narrowed.
+    /// Whether no restriction narrows.
     pub(crate) fn is_all(&self) -> bool {
         self.parts.is_empty()
     }
@@ -431,10 +436,11 @@ impl RowsPlan {
         Ok(self.bind_judged(table, binding)?.0)
     }
 
-    /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named, or a lower
-    /// bound is not below the upper one; not where nothing can be beyond a single one (`c < ''`) or between two (`c > 1 AND c < 2`).
+    /// The keys or ranges, and whether Cassandra detects that no row can match. It does if nothing is named, or if a
+    /// lower bound is not below the upper one. It does not if nothing can be beyond a single bound (`c < ''`) or
+    /// between two (`c > 1 AND c < 2`).
     pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(Clustering, bool), Error> {
-        // Partitions of a table that hides its clustering column are their static rows.
+        // A table that hides its clustering column stores each partition as a static row.
         if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
         }
@@ -452,7 +458,7 @@ impl RowsPlan {
         Ok((rows, is_none))
     }
 
-    /// Refuses vectors among the clustering values of rows that are written and that an index of theirs cannot keep.
+    /// Refuses vectors among the clustering values of written rows that an index of their column cannot store.
     pub(crate) fn refuse_vectors(&self, table: &Table, binding: &Binding<'_>) -> Result<(), Error> {
         for part in &self.parts {
             if let RowPart::Values { column, given, .. } = part
@@ -472,7 +478,7 @@ impl RowsPlan {
         Ok(self.prefixes(table, binding)?.0)
     }
 
-    /// The prefixes, distinct and sorted, and the ranges under them where the last part is a slice.
+    /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice.
     #[expect(clippy::type_complexity, reason = "two values that belong to no type of their own")]
     fn prefixes(
         &self,
@@ -481,7 +487,7 @@ impl RowsPlan {
     ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         let mut many = false;
-        // Cassandra takes no bytes in one of several tuples for an unset value, and says so at the next column.
+        // Cassandra treats an empty value in one of several tuples as unset, and reports it at the next column.
         let mut is_unset = false;
         for part in &self.parts {
             match part {
@@ -558,6 +564,7 @@ impl RowsPlan {
                 } => {
                     let bound_parts = |bound| {
                         let (mut parts, inclusive) = bounds::bound_parts(table, columns, *multi, bound, binding)?;
+                        // A cut bound is wider than the written one, so it is inclusive; the rest of the slice filters.
                         let is_cut = parts.len() > *narrowed;
                         parts.truncate(*narrowed);
                         Ok::<_, Error>((parts, inclusive || is_cut))
@@ -588,8 +595,8 @@ impl RowsPlan {
 }
 
 impl Between {
-    /// Whether the lower bound is not below the upper one (Cassandra's `Slice.isEmpty`), whether or not there are values between, and
-    /// in whichever order the columns are. What cannot be bound is refused elsewhere.
+    /// Whether the lower bound is not below the upper one (Cassandra's `Slice.isEmpty`), whether or not values lie
+    /// between, and whatever the columns' directions. Values that cannot be bound are refused elsewhere.
     fn is_none(&self, table: &Table, binding: &Binding<'_>) -> bool {
         let values = |bound| bounds::bound_values(table, &self.columns, bound, binding);
         let (Ok(lower), Ok(upper)) = (values(&self.lower), values(&self.upper)) else {
@@ -605,7 +612,7 @@ impl Between {
                 Ordering::Equal => {}
             }
         }
-        // What begins alike is within the bound of fewer columns, or beyond it.
+        // Equal so far: the shorter bound is a prefix of the longer one, and contains it if it is inclusive.
         !match lower.len().cmp(&upper.len()) {
             Ordering::Less => self.lower.inclusive,
             Ordering::Greater => self.upper.inclusive,
@@ -625,7 +632,7 @@ fn refuse_unset(is_unset: bool, column: &Column) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each prefix with each value behind it.
+/// Appends each value to each prefix.
 fn product<T>(
     prefixes: &[Vec<u8>],
     values: &[T],

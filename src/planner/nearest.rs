@@ -1,11 +1,11 @@
-//! ORDER BY … ANN OF: the rows whose vectors are nearest to one that is given.
+//! ORDER BY … ANN OF: approximate nearest neighbour (ANN) search for the rows closest to a given vector.
 //!
-//! The judgement is Cassandra's (`StatementRestrictions`, `AnnRestriction`, `StorageAttachedIndex.validate`): the column must have a
-//! storage-attached index, and so must every column that is restricted beside it, except where the primary key finds the rows. ALLOW
-//! FILTERING changes nothing about that.
+//! The rules are Cassandra's (`StatementRestrictions`, `AnnRestriction`, `StorageAttachedIndex.validate`). The column
+//! must have a storage-attached index, and so must every column that is restricted beside it, unless the primary key
+//! finds the rows. ALLOW FILTERING does not relax this.
 //!
-//! Differs: the search is exact. An index of vectors holds no graph here: all rows that the rest of the statement lets through are
-//! compared, and what is read is charged. Answers are those that an approximate search aims at.
+//! Differs: the search is exact. A vector index holds no graph here: all rows that the rest of the statement selects
+//! are compared, and these reads are charged. An approximate search aims at the same results.
 
 use bytes::Bytes;
 use grammar::ast::{Direction, OrderBy};
@@ -19,10 +19,10 @@ use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
 use crate::types::{CqlType, Native};
 
-/// Greatest element of a vector, either way. Source: Cassandra's answers.
+/// Greatest absolute value of a vector's element. Source: Cassandra's responses.
 const ELEMENT_MAX: f32 = 1e17;
 
-/// A vector to be near to, before binding.
+/// The vector to search for, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct NearestPlan {
     /// The place of the column in `table.columns`.
@@ -32,7 +32,7 @@ pub(crate) struct NearestPlan {
     vector: Typed,
 }
 
-/// ORDER BY … ANN OF as it is written.
+/// ORDER BY … ANN OF as written.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnOrdering {
     /// The place of the column in `table.columns`.
@@ -66,7 +66,7 @@ pub(crate) fn ann_orderings(
     Ok(all)
 }
 
-/// The only one that there may be.
+/// The only ANN ordering, if any. Refuses several, one beside other orderings, and DESC.
 pub(crate) fn single(mut asked: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
     if asked.len() > 1 {
         return Err(NearestRefusal::Several.into());
@@ -85,14 +85,14 @@ fn is_float_vector(column: &Column) -> bool {
     matches!(&column.ty, CqlType::Vector(of, _) if **of == CqlType::Native(Native::Float))
 }
 
-/// The storage-attached index of a column of vectors.
+/// The storage-attached index of a vector column.
 fn index_of<'t>(table: &'t Table, column: &Column) -> Option<&'t Index> {
     table.indexes.values().find(|index| {
         index.family() == Some(IndexFamily::Sai) && index.target_column().is_some_and(|(_, name)| name == column.name)
     })
 }
 
-/// Whether any index is of this column.
+/// Whether the column has any index.
 fn is_indexed(table: &Table, place: usize) -> bool {
     let name = &column_at(table, place).name;
     let mut indexes = table.indexes.values();
@@ -100,13 +100,13 @@ fn is_indexed(table: &Table, place: usize) -> bool {
 }
 
 impl AnnOrdering {
-    /// Whether an index answers it.
+    /// Whether an index answers the ordering.
     pub(crate) fn is_supported(&self, table: &Table) -> bool {
         let column = column_at(table, self.column);
         is_float_vector(column) && index_of(table, column).is_some()
     }
 
-    /// Refuses a restriction of the column itself.
+    /// Refuses a restriction on the vector column itself.
     pub(crate) fn refuse_restricted(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
         let mut others = found.others.iter();
         let Some(restriction) = others.find(|restriction| restriction.columns.contains(&self.column)) else {
@@ -119,7 +119,7 @@ impl AnnOrdering {
         Err(RestrictionRefusal::BesideEqual(name.clone()).into())
     }
 
-    /// Refuses what stands beside an ANN ordering and may not.
+    /// Refuses restrictions that an ANN ordering does not permit beside it.
     pub(crate) fn judge(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
         let column = column_at(table, self.column);
         if !is_float_vector(column) {
@@ -142,7 +142,7 @@ impl AnnOrdering {
         Ok(())
     }
 
-    /// What is carried out.
+    /// The plan of this ordering.
     pub(crate) fn plan(self, table: &Table) -> Result<NearestPlan, Error> {
         let column = column_at(table, self.column);
         let Some(index) = index_of(table, column) else {
@@ -159,7 +159,7 @@ impl AnnOrdering {
 }
 
 impl NearestPlan {
-    /// The vector with its values in.
+    /// The search with its vector bound.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Nearest, Error> {
         let name = &column_at(table, self.column).name;
         let bytes = match self.vector.bind(binding)? {
@@ -182,9 +182,9 @@ fn float(value: f32) -> String {
     CqlType::Native(Native::Float).to_literal(&value.to_be_bytes())
 }
 
-/// Refuses a vector that cannot be compared with others, in the words that Cassandra writes to its log.
+/// Refuses a vector that cannot be compared with others, with the message that Cassandra writes to its log.
 ///
-/// Differs: Cassandra notices so late that all a client is told is that the replica failed (0x1300, 0x1500).
+/// Differs: Cassandra detects this so late that a client learns only that the replica failed (0x1300, 0x1500).
 fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         return Err(NearestRefusal::NonFinite {
@@ -206,7 +206,7 @@ fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses vectors that a storage-attached index of their column, if it has one, cannot keep.
+/// Refuses written vectors that a storage-attached index of their column cannot store.
 pub(crate) fn refuse_written(table: &Table, column: &Column, operation: &ColumnChange) -> Result<(), Error> {
     for (part, similarity) in indexes_of_vectors(table, column) {
         let mut written = written(
@@ -218,12 +218,12 @@ pub(crate) fn refuse_written(table: &Table, column: &Column, operation: &ColumnC
     Ok(())
 }
 
-/// The same of a vector in the key of a row that is written.
+/// Refuses such a vector in the key of a written row.
 pub(crate) fn refuse_value(table: &Table, column: &Column, vector: &Bytes) -> Result<(), Error> {
     indexes_of_vectors(table, column).try_for_each(|(_, similarity)| refuse(&floats(vector), similarity))
 }
 
-/// The storage-attached indexes of the vectors in a column: which part each keeps, and how it compares them.
+/// The storage-attached vector indexes of a column: the part that each stores, and its similarity function.
 fn indexes_of_vectors<'t>(table: &'t Table, column: &'t Column) -> impl Iterator<Item = (IndexPart, Similarity)> + 't {
     let has_vectors = !table.indexes.is_empty() && column.ty.contains(&|ty| matches!(ty, CqlType::Vector(..)));
     let indexes = table.indexes.values().filter(move |_| has_vectors);

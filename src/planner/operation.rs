@@ -1,4 +1,4 @@
-//! What an assignment or a deletion does to its column.
+//! The effect of an assignment or a deletion on its column.
 
 use bytes::Bytes;
 use grammar::ast::{Assignment, DeleteTarget, Name, Term};
@@ -12,47 +12,47 @@ use crate::command::{ColumnChange, Value};
 use crate::schema::Column;
 use crate::types::{CqlType, Native, UserType};
 
-/// What happens to a column, before binding.
+/// A change of one column, before binding.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// One cell gets a value.
+    /// Sets a single-cell column.
     Set(Typed),
-    /// A multi-cell column is replaced.
+    /// Replaces a multi-cell column.
     Replace(Shape, Typed),
-    /// Elements or entries are put in.
+    /// Adds elements or entries.
     Put(Shape, Typed),
-    /// One entry or field is put in; null takes it out.
+    /// Sets one entry or field; null deletes it.
     PutOne(Key, Typed),
-    /// A list grows at its end.
+    /// Appends to a list.
     Append(Typed),
-    /// A list grows at its start.
+    /// Prepends to a list.
     Prepend(Typed),
-    /// A list's element by position; `None` deletes.
+    /// Sets a list element by position; `None` means that it is deleted.
     SetAt(Typed, Option<Typed>),
-    /// A list loses all elements equal to one of these.
+    /// Removes all list elements equal to one of these.
     Discard(Typed),
-    /// A set or map loses elements or keys; a set of them.
+    /// Removes elements from a set, or keys from a map; the term is a set of them.
     Remove(Typed),
-    /// A set or map loses one.
+    /// Removes one element or key from a set or map.
     RemoveOne(Key),
-    /// A counter grows, or (`true`) shrinks.
+    /// Increments a counter, or decrements it if `true`.
     Increment(Typed, bool),
 }
 
 /// The kind of a multi-cell column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Elements at places of their own.
+    /// Elements, each under a generated cell key.
     List,
-    /// Elements are keys.
+    /// Elements, which are the cell keys.
     Set,
-    /// Entries.
+    /// Entries by key.
     Map,
     /// Fields by number, this many.
     User(usize),
 }
 
-/// Which cell of a multi-cell column.
+/// The key of one cell of a multi-cell column.
 #[derive(Clone, Debug)]
 pub(crate) enum Key {
     /// A map's key or a set's element.
@@ -76,7 +76,7 @@ fn shape(ty: &CqlType) -> Option<Shape> {
     }
 }
 
-/// `c = v` with a term that is typed already.
+/// `c = v` with a typed term.
 pub(crate) fn set_typed(column: &Column, term: Typed) -> Operation {
     match shape(&column.ty) {
         Some(shape) => Operation::Replace(shape, term),
@@ -238,7 +238,7 @@ fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Oper
     }
 }
 
-/// The refusal of a sum or a difference that is assigned to its own column.
+/// The error for a sum or a difference assigned to its own column, which is no counter.
 fn non_counter(column: &Column, operation: String) -> Error {
     Error::NonCounter {
         column: column.name.clone(),
@@ -255,7 +255,7 @@ fn subtract(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result
         CqlType::List(_) => Ok(Operation::Discard(typer.term(term, &receiver)?)),
         CqlType::Set(_) => Ok(Operation::Remove(typer.term(term, &receiver)?)),
         CqlType::Map(key, _) => {
-            // What is taken from a map is a set of its keys.
+            // A subtraction from a map takes a set of its keys.
             let receiver = ColumnSpec::new(name.clone(), CqlType::Set(key.clone()));
             match typer.term(term, &receiver) {
                 Ok(typed) => Ok(Operation::Remove(typed)),
@@ -342,7 +342,7 @@ impl Key {
 }
 
 impl Operation {
-    /// The operation with its values in; `None` where an unset value leaves the column alone.
+    /// The operation with bound values; `None` means that an unset value leaves the column unchanged.
     #[inline]
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<ColumnChange>, Error> {
         Ok(Some(match self {
@@ -430,7 +430,7 @@ fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Opti
     }
 }
 
-/// The cells of a whole collection or user-defined type: keys (a list's are made when it is written) and values.
+/// The cells of a whole collection or user-defined type: keys and values. A list's keys are generated at write time.
 fn replacement(shape: Shape, bytes: &Bytes) -> Vec<(Option<Bytes>, Bytes)> {
     match shape {
         Shape::List => value::elements(bytes)

@@ -1,13 +1,13 @@
 //! Sets of clustering keys as half-open byte ranges.
 //!
-//! A clustering key is the concatenation of its columns' ordered encodings, each prefix-free. So the keys that share a prefix
-//! `p` are `p ≤ key < successor(p)`, and a bound on the next column cuts that range in two. A bound of several columns
-//! `(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`: one range for each column, which touch where all columns run the same
-//! way and do not where they are mixed.
+//! A clustering key is the concatenation of its columns' ordered encodings, each prefix-free. So the keys that share a
+//! prefix `p` are `p ≤ key < successor(p)`, and a bound on the next column cuts that range in two. A bound of several
+//! columns `(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`: one range for each column. These ranges touch if all
+//! columns have the same direction, and do not if directions are mixed.
 
 use crate::command::ClusteringRange;
 
-/// The first byte string after all that start with `prefix`; `None`: there is none.
+/// The first byte string after all that start with `prefix`; `None` means that no byte string follows them.
 pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut next = prefix.get(..=last)?.to_vec();
@@ -23,19 +23,20 @@ pub(crate) fn with_prefix(prefix: Vec<u8>) -> ClusteringRange {
     ClusteringRange { start: prefix, end }
 }
 
-/// One column of a bound: its value's encoding, whether it is sorted from high to low.
+/// One column of a bound: the encodings of its value and its direction.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundPart {
-    /// What all equal values have in common in the key; `None` is null, which stands before every value in either direction.
+    /// The part of the key encoding that all equal values share; `None` means null, which sorts before every value in
+    /// either direction.
     pub(crate) encoded: Option<Vec<u8>>,
-    /// What stands in the key for this very value: it begins with `encoded`.
+    /// The full key encoding of this very value; it begins with `encoded`.
     pub(crate) whole: Vec<u8>,
     /// Sorted from high to low.
     pub(crate) descending: bool,
 }
 
-/// Gives the columns that two bounds begin with alike the same bytes in both (1.000 and 1.0 are equal): what is beyond one bound lies
-/// under its own bytes, so that bounds of different bytes would have nothing in common.
+/// Gives the leading columns that are equal in both bounds the same bytes (1.000 and 1.0 are equal). The keys beyond a
+/// bound lie under its own bytes, so bounds of different bytes would not intersect.
 pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
     for (lower, upper) in lower.iter().zip(upper) {
         if lower.encoded.is_none() || lower.encoded != upper.encoded {
@@ -45,10 +46,11 @@ pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
     }
 }
 
-/// The keys under `prefix` whose next columns are beyond the bound: above it for a lower bound, below it for an upper one.
+/// The keys under `prefix` whose next columns are beyond the bound: above a lower bound, below an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
-    // The key up to the columns so far, with their values as they are; and the last of them by what equal values share.
+    // `whole` is the key prefix with full encodings; `equal` ends with the part of the last column that equal values
+    // share.
     let mut whole = prefix.to_vec();
     let mut equal = prefix.to_vec();
     let mut null = false;
@@ -63,9 +65,10 @@ pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive:
             }
             None => null = true,
         }
-        // Up in bytes is up in value, unless the column runs from high to low.
+        // Byte order is value order, unless the column is descending.
         let up = lower != part.descending;
         if up {
+            // Null sorts before every value, so the range starts at the prefix itself.
             let after = if null { Some(start) } else { successor(&equal) };
             if let Some(start) = after {
                 ranges.push(ClusteringRange { start, end });
@@ -86,7 +89,7 @@ pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive:
     tidy(ranges)
 }
 
-/// The keys under `prefix` within both bounds, each with whether it is inclusive; `None`: no bound on that side.
+/// The keys under `prefix` within both bounds, each with whether it is inclusive; `None` means no bound on that side.
 pub(crate) fn between(
     prefix: &[u8],
     lower: Option<&(Vec<BoundPart>, bool)>,
@@ -101,7 +104,7 @@ pub(crate) fn between(
     }
 }
 
-/// Sorted, without empty ranges, with those that touch made one.
+/// Sorts ranges, drops empty ones and merges those that touch or overlap.
 pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     ranges.retain(|range| range.end.as_ref().is_none_or(|end| range.start < *end));
     if ranges.len() < 2 {
@@ -127,7 +130,7 @@ pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     merged
 }
 
-/// What is in both of two tidy sets.
+/// The intersection of two tidy sets.
 pub(crate) fn intersect(a: &[ClusteringRange], b: &[ClusteringRange]) -> Vec<ClusteringRange> {
     let mut found = Vec::new();
     for x in a {
@@ -163,7 +166,8 @@ mod tests {
     }
 
     proptest! {
-        /// Ranges hold exactly the keys that a comparison of the values column by column accepts, mixed directions included.
+        /// Ranges hold exactly the keys that a column-by-column comparison of the values accepts, mixed directions
+        /// included.
         #[test]
         fn ranges_are_comparisons(
             bound in proptest::collection::vec(any::<u8>(), 1..4),

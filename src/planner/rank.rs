@@ -1,11 +1,12 @@
-//! The rank of a fault: in which of Cassandra's stages it is found, and where it stands.
+//! The rank of a fault: the stage in which Cassandra detects it, and its position.
 //!
-//! A statement with several faults is refused for the one that Cassandra finds first. Its loops go over a statement stage by stage, and
-//! over the parts of a stage in order of writing. So each fault is ranked where it is found, and who knows the loops picks.
+//! A statement with several faults is refused for the one that Cassandra detects first. Cassandra loops over a
+//! statement stage by stage, and over the parts of a stage in order of writing. So each fault is ranked where it is
+//! found, and a caller that knows the loops selects one.
 
 use super::error::Error;
 
-/// When Cassandra finds a fault of a selector.
+/// The stage in which Cassandra detects a fault of a selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// While names and functions are resolved (`Selectable.Raw.prepare`).
@@ -14,16 +15,16 @@ pub(crate) enum Stage {
     Factory,
 }
 
-/// When and where.
+/// The stage and position of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
-    /// When.
+    /// The stage of detection.
     pub(crate) stage: Stage,
-    /// The how manieth part of its clause it is, from 0.
+    /// The position of the faulty part in its clause, from 0.
     pub(crate) place: usize,
 }
 
-/// The faults of a clause that may be the first of a statement, in order of writing: one or more.
+/// The faults of a clause that Cassandra may report first, in order of writing: one or more.
 #[derive(Debug)]
 pub(crate) struct Faults {
     first: (Rank, Error),
@@ -31,7 +32,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Adds a fault to those found so far, which stand before it.
+    /// Adds a fault after those found so far.
     pub(crate) fn add(found: &mut Option<Self>, rank: Rank, error: Error) {
         match found {
             Some(faults) => faults.others.push((rank, error)),
@@ -44,12 +45,12 @@ impl Faults {
         }
     }
 
-    /// The fault that a loop finds which takes each part through all stages before the next.
+    /// The first fault of a loop that takes each part through all stages before the next part.
     pub(crate) fn first(self) -> Error {
         self.first.1
     }
 
-    /// The fault that a loop finds which takes only the parts before `place_end` through a stage.
+    /// The first fault of a loop that takes only the parts before `place_end` through a stage.
     pub(crate) fn first_of(&self, stage: Stage, place_end: usize) -> Option<&Error> {
         let mut all = std::iter::once(&self.first).chain(&self.others);
         all.find(|(rank, _)| rank.stage == stage && rank.place < place_end)

@@ -1,4 +1,4 @@
-//! One relation of a WHERE: what it says of which columns, with its terms typed.
+//! One relation of a WHERE: the columns that it restricts and how, with its terms typed.
 
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ impl Judge<'_, '_> {
                 for term in terms {
                     operands.push(Operand::One(self.typer.term(term, receiver)?));
                 }
-                // One value is an equality.
+                // IN with one value is an equality.
                 if operands.len() == 1
                     && let Some(only) = operands.pop()
                 {
@@ -158,7 +158,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// What the right side of a relation on this column is given to (`SingleColumnRelation.toReceivers`).
+    /// The receiver of the right side of a relation on this column (`SingleColumnRelation.toReceivers`).
     fn receivable(&self, column: &Column, key: Option<&Term>, operator: Operator) -> Result<ColumnSpec, Error> {
         let (name, bare) = (&column.name, column.ty.unfrozen());
         if operator == Operator::ContainsKey && !matches!(bare, CqlType::Map(..)) {
@@ -276,7 +276,7 @@ impl Judge<'_, '_> {
         })
     }
 
-    /// A tuple's literal, each element with its column's name, or one marker for all.
+    /// A tuple literal, whose elements are named after their columns, or one marker for the whole tuple.
     fn tuple_operand(&mut self, term: &Term, receivers: &[ColumnSpec]) -> Result<Operand, Error> {
         match term {
             Term::Tuple(elements) => {

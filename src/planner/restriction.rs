@@ -1,12 +1,12 @@
-//! Restrictions: what the relations of a WHERE clause say of columns. Plain data.
+//! Restrictions that the relations of a WHERE clause put on columns. Plain data.
 //!
 //! ```text
 //! relation  c = ?              → Restriction { columns: [c], kind: Eq }
 //! merged    c > ? AND c < ?    → Restriction { columns: [c], kind: Slice { lower, upper } }
-//! judged    Restrictions       → which narrow partitions, which narrow rows, which only filter
+//! validated Restrictions       → which name partitions, which narrow rows, which only filter
 //! ```
-//! `relation.rs` reads them, `merge.rs` merges them, `judge.rs` judges them. Sources: Cassandra's `SingleColumnRelation`,
-//! `MultiColumnRelation`, `TokenRelation`.
+//! `relation.rs` reads them, `merge.rs` merges them, `judge.rs` validates and classifies them. Sources: Cassandra's
+//! `SingleColumnRelation`, `MultiColumnRelation`, `TokenRelation`.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::text::Joined;
 use crate::command::Comparison;
 use crate::schema::{Column, Table};
 
-/// What kind of statement a WHERE belongs to.
+/// The kind of statement that a WHERE belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// SELECT.
     Select,
-    /// INSERT: its key columns are equalities.
+    /// INSERT: its key columns become equalities.
     Insert,
     /// UPDATE.
     Update,
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// What one or several columns are compared with.
+/// The right side of a comparison of one or several columns.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     /// One column's value.
@@ -70,7 +70,7 @@ pub(crate) enum Test {
     In(Vec<Operand>),
     /// `IN ?`
     InMarker(Typed),
-    /// `>`, `<` and their kin.
+    /// `>`, `>=`, `<`, `<=`.
     Slice {
         /// `>`, `>=`
         lower: Option<SliceBound>,
@@ -93,11 +93,11 @@ pub(crate) enum Test {
 /// A restriction on one column, or on several clustering columns together.
 #[derive(Clone, Debug)]
 pub(crate) struct Restriction {
-    /// Places in `table.columns`, one after the other.
+    /// Positions in `table.columns`, consecutive.
     pub(crate) columns: Vec<usize>,
     /// Written with a tuple on the left.
     pub(crate) multi: bool,
-    /// How.
+    /// The comparison.
     pub(crate) test: Test,
 }
 
@@ -138,32 +138,32 @@ pub(crate) struct TokenRestriction {
     pub(crate) upper: Option<(Typed, bool)>,
 }
 
-/// A WHERE after judgement.
+/// A validated and classified WHERE.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Restrictions {
-    /// On partition key columns, by place.
+    /// On partition key columns, by position.
     pub(crate) partition: Vec<Restriction>,
     /// On `token(…)`.
     pub(crate) token: Option<TokenRestriction>,
-    /// On clustering columns, by place.
+    /// On clustering columns, by position.
     pub(crate) clustering: Vec<Restriction>,
-    /// On other columns, by place.
+    /// On other columns, by position.
     pub(crate) others: Vec<Restriction>,
     /// Indexes named by `expr(index, value)`.
     pub(crate) custom: Vec<String>,
-    /// Partitions are looked for over a range of tokens.
+    /// Partitions are found by a scan of a token range.
     pub(crate) is_key_range: bool,
     /// An index would be used.
     pub(crate) uses_index: bool,
-    /// The partition key restrictions do not name partitions, and filter or are looked up instead.
+    /// The partition key restrictions do not name partitions: they filter, or an index answers them.
     pub(crate) partition_filters: bool,
-    /// The clustering restrictions do not all narrow, and some filter or are looked up instead.
+    /// Not all clustering restrictions narrow: some filter, or an index answers them.
     pub(crate) clustering_filters: bool,
-    /// The clustering restrictions do not all narrow, whether or not an index is used.
+    /// Not all clustering restrictions narrow, whether or not an index is used.
     pub(crate) clustering_skips: bool,
 }
 
-/// The column of this name, or Cassandra's refusal.
+/// The column of this name, or Cassandra's error.
 pub(crate) fn column<'t>(table: &'t Table, name: &str) -> Result<(usize, &'t Arc<Column>), Error> {
     table.column(name).ok_or_else(|| Error::UndefinedColumn {
         name: name.to_owned(),
@@ -187,7 +187,7 @@ pub(crate) fn names(table: &Table, columns: &[usize]) -> String {
     Joined(&names, ", ").to_string()
 }
 
-/// The comparison of one end of a slice.
+/// The comparison operator of one end of a slice.
 pub(crate) const fn slice_comparison(lower: bool, inclusive: bool) -> Comparison {
     match (lower, inclusive) {
         (true, true) => Comparison::Gte,

@@ -1,19 +1,21 @@
-//! The rules of the profile `cosmos`: what Azure Cosmos DB for Apache Cassandra refuses, ignores or names otherwise, in one place.
+//! The rules of the profile `cosmos`: what Azure Cosmos DB for Apache Cassandra refuses, ignores or names differently,
+//! in one place.
 //!
 //! ```text
 //! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
-//!                                     what it refuses     in Cassandra's terms               what depends on the table
+//!                                     refused statements  in Cassandra's terms               rules that need the table
 //! ```
-//! In the profile `cassandra` nothing is touched. What a DDL statement finds only while it is carried out is judged by `index_target`
-//! and filled in by `table_defaults`, which `ddl` calls.
+//! In the profile `cassandra` no statement is changed. Columns to be indexed are checked by `index_target`, and a new
+//! table's options are filled in by `table_defaults`: `ddl` calls both while it executes a statement.
 //!
-//! Where Cosmos's own words are known they stand here as its users have reported them; where only the fact is known, the words are ours
-//! and the code is 0x2200. What its sources contradict each other about, or say nothing of, is allowed unless [`Strict`] says otherwise.
+//! If Cosmos's own message is known, it is used here as its users have reported it. If only the fact is known, the
+//! message is ours and the code is 0x2200. Where the sources contradict each other or are silent, the statement is
+//! accepted unless [`Strict`] says otherwise.
 //!
 //! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the engine).
 //!
-//! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
-//! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
+//! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens;
+//! azure-docs#15767, jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
 
 mod refusal;
 mod rename;
@@ -35,11 +37,11 @@ use crate::schema::index::is_cosmos_class;
 use crate::schema::{Column, ColumnKind, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
-/// The class whose indexes are of clustering columns, and allow to sort.
+/// The class of indexes on clustering columns, which permit ORDER BY.
 pub const CLUSTERING_INDEX_CLASS: &str = "CosmosClusteringIndex";
 
 impl Rules {
-    /// A statement, written as `text`, as Cassandra would have to be asked it to do what Cosmos does.
+    /// Translates a statement, written as `text`, into one that makes Cassandra do what Cosmos does.
     ///
     /// # Errors
     /// Cosmos refuses it whatever the schema is.
@@ -119,7 +121,7 @@ impl Rules {
         }
     }
 
-    /// Judges a planned statement by the tables that it touches.
+    /// Checks a planned statement against the tables that it reads or writes.
     ///
     /// # Errors
     /// Cosmos refuses it.
@@ -138,7 +140,7 @@ impl Rules {
         }
     }
 
-    /// Judges a batch by its kind.
+    /// Checks the kind of a batch.
     ///
     /// # Errors
     /// Cosmos refuses it.
@@ -150,7 +152,7 @@ impl Rules {
     }
 }
 
-/// What Cosmos has at no time: code of users, roles and permissions, changes of types.
+/// Features that Cosmos does not have at all: user-defined code, roles and permissions, changes of types.
 fn never(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::CreateFunction(_) => "CREATE FUNCTION",
@@ -178,7 +180,7 @@ fn never(statement: &Statement) -> Option<&'static str> {
     })
 }
 
-/// Refuses a comma behind the last column, which Cassandra's grammar lets stand.
+/// Refuses a comma after the last column, which Cassandra's grammar accepts.
 fn no_comma_at_end(text: &str) -> Result<(), Refusal> {
     let mut quote = None;
     let mut after_comma = false;
@@ -206,7 +208,7 @@ fn is_throughput(property: &Property) -> bool {
     property.name.as_str().starts_with("cosmosdb_")
 }
 
-/// Whatever is asked for, clients are shown one copy; there are four.
+/// The replication that clients see: one copy, whatever they request. There are four.
 fn replication() -> Property {
     let text = |text: &str| Literal::String(text.to_owned());
     Property {
@@ -218,7 +220,7 @@ fn replication() -> Property {
     }
 }
 
-/// Drops the options that Cosmos reads past, after a look at the one that it does not.
+/// Drops the options that Cosmos ignores, after a check of the one that it does not ignore.
 fn table_options(properties: &mut Vec<Property>) -> Result<(), Refusal> {
     let is_zero = |value: &PropertyValue| match value {
         PropertyValue::Literal(Literal::Integer(text) | Literal::String(text)) => {
@@ -269,20 +271,20 @@ fn index_class(create: &CreateIndex) -> Result<(), Refusal> {
     })
 }
 
-/// A column that has no index in Cosmos.
+/// A column that Cosmos cannot index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secondary indexes are not supported on {what} in the profile cosmos ({column})")]
 pub struct IndexTargetRefusal {
-    /// What the column is one of.
+    /// The kind of column.
     pub what: &'static str,
     /// The column.
     pub column: String,
 }
 
-/// Judges a column that is to be indexed by what Cosmos indexes.
+/// Checks that Cosmos can index a column.
 ///
 /// # Errors
-/// It has no index of this.
+/// Cosmos cannot index the column.
 pub(super) fn index_target(
     kind: IndexTargetKind,
     column: &Column,
@@ -311,7 +313,7 @@ pub(super) fn index_target(
     }
 }
 
-/// What a new table is shown to have, whatever was asked for.
+/// Sets the options that Cosmos shows for every new table, whatever the statement requests.
 ///
 /// Source: DESCRIBE TABLE in a published session of cqlsh with Azure Cosmos DB.
 pub(super) fn table_defaults(options: &mut TableOptions) {

@@ -32,7 +32,7 @@ pub struct SelectPlan {
     /// The table.
     pub table: Arc<Table>,
     selection: SelectionPlan,
-    /// The selection with masks in place of the columns that have some; `None`: no such column is selected.
+    /// The selection with masks in place of the masked columns; `None` means that no masked column is selected.
     masked: Option<SelectionPlan>,
     /// Names of the columns with masks that the WHERE clause restricts, sorted.
     masked_restricted: Vec<String>,
@@ -48,18 +48,18 @@ pub struct SelectPlan {
     allows_filtering: bool,
     limit: Option<Typed>,
     per_partition_limit: Option<Typed>,
-    /// What Cassandra warns of if rows are aggregated.
+    /// Cassandra's warning about an aggregation over many partitions; `None` means no warning.
     aggregate_warning: Option<&'static str>,
 }
 
 impl SelectPlan {
-    /// What is given back.
+    /// The result columns.
     #[must_use]
     pub fn columns(&self) -> &Arc<Vec<ResultColumn>> {
         &self.selection.template.columns
     }
 
-    /// Whether rows are counted, summed or grouped, so that a page is of groups.
+    /// Whether rows are aggregated or grouped, so that a page holds groups.
     #[must_use]
     pub fn is_aggregate(&self) -> bool {
         !self.selection.template.aggregates.is_empty() || self.group_by.is_some()
@@ -71,13 +71,13 @@ impl SelectPlan {
         self.group_by.is_some()
     }
 
-    /// Whether it says ALLOW FILTERING.
+    /// Whether it has ALLOW FILTERING.
     #[must_use]
     pub fn allows_filtering(&self) -> bool {
         self.allows_filtering
     }
 
-    /// Whether a range of the ring is read rather than partitions by key.
+    /// Whether it scans a token range instead of reading partitions by key.
     #[must_use]
     pub fn is_scan(&self) -> bool {
         !self.partitions.names_keys()
@@ -101,7 +101,7 @@ impl SelectPlan {
         self.masked.is_some()
     }
 
-    /// What Cassandra warns of when the statement runs.
+    /// The warning that Cassandra sends when the statement runs.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
         if self.is_aggregate() {
@@ -111,16 +111,17 @@ impl SelectPlan {
         }
     }
 
-    /// The statement with its values in.
+    /// Binds the statement's values.
     ///
     /// # Errors
     ///
-    /// Values that are none of their types, null or unset where neither may be, keys too long, limits that are not positive.
+    /// Values that do not fit their types, null or unset where neither is allowed, keys too long, limits that are not
+    /// positive.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
         self.bind_selection(&self.selection, values, context)
     }
 
-    /// The same for a client who sees masks in place of the columns that have some.
+    /// Binds for a client that sees masks in place of the values of masked columns.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl SelectPlan {
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = selection.bind(binding)?;
-        // Like Cassandra we look at what filters first.
+        // Filters are bound first, as in Cassandra: if several values are wrong, its error wins.
         let mut filters = self
             .filters
             .iter()
@@ -151,8 +152,9 @@ impl SelectPlan {
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);
         }
-        // Where no row is named static columns are read all the same, if they are asked for or only the key is; and what is read so takes
-        // a row's place in pages.
+        // If the restrictions name no row, static columns are still read, provided that they are selected or that only
+        // the key is.
+        // Such a static row counts as a row of a page.
         let named_to = self.rows.named_to();
         let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
         let names_none = |filter: &Predicate| looks_for_nothing(filter, table.partition_key_count..named_to);
@@ -160,9 +162,10 @@ impl SelectPlan {
         let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
         if counts_static {
             rows = Clustering::Keys(Vec::new());
+            // An empty IN rejects every row, and would reject the static row too.
             filters.retain(|filter| !names_none(filter));
         }
-        // Cassandra looks at a key only when it is about to read it.
+        // Cassandra validates a key only when it is about to read it.
         if let Partitions::Keys(keys) = &mut partitions {
             if is_none && !counts_static {
                 keys.clear();
@@ -192,7 +195,7 @@ impl SelectPlan {
     }
 }
 
-/// Whether a filter of these columns lets nothing pass (`c IN ()`).
+/// Whether a filter on these columns rejects every row (`c IN ()`).
 fn looks_for_nothing(filter: &Predicate, columns: Range<usize>) -> bool {
     let of_them = match &filter.target {
         FilterTarget::Column(place) => columns.contains(place),
@@ -202,7 +205,7 @@ fn looks_for_nothing(filter: &Predicate, columns: Range<usize>) -> bool {
     of_them && filter.comparison == Comparison::In && filter.operands.is_empty()
 }
 
-/// Whether static columns are read where no row is: when some are selected or filter, or when nothing but key columns does.
+/// Whether static columns are read although no row is: if some are selected or filtered on, or if only key columns are.
 fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> bool {
     let filtered = filters.iter().filter_map(|filter| match &filter.target {
         FilterTarget::Column(place)
@@ -219,7 +222,7 @@ fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> 
     table.has_static() && (of(ColumnKind::Static) > 0 || of(ColumnKind::Regular) == 0)
 }
 
-/// LIMIT and PER PARTITION LIMIT; unset is none.
+/// LIMIT and PER PARTITION LIMIT; unset means no limit.
 fn limit(term: Option<&Typed>, what: &'static str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     let Some(term) = term else { return Ok(None) };
     match term.bind(binding)? {
@@ -227,7 +230,7 @@ fn limit(term: Option<&Typed>, what: &'static str, binding: &Binding<'_>) -> Res
         Value::Null => Err(SelectRefusal::NullLimit(what).into()),
         Value::Bytes(bytes) => match value::int(&bytes).map(u32::try_from) {
             Some(Ok(rows)) if rows > 0 => Ok(Some(rows)),
-            // Cassandra takes no bytes at all for no limit.
+            // Cassandra treats a value of zero bytes as no limit.
             None => Ok(None),
             Some(_) => Err(SelectRefusal::LimitNotPositive.into()),
         },
@@ -245,8 +248,9 @@ pub(crate) fn select(
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
     let limit = limit_term(&select.limit, "[limit]")?;
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
-    // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns it first asks whether only
-    // those are selected, and prepares selectors for it. Later it takes each through both stages, as its list of selectors is lazy.
+    // Cassandra validates restrictions before the selection. A table with static columns is the exception: there it
+    // first tests whether only those are selected, and prepares selectors for that test. Later each selector goes
+    // through both stages in turn, as the list of selectors is lazy.
     let selection = match selection::plan(typer, table, select) {
         Err(faults) if table.has_static() => match faults.first_of(Stage::Prepare, prepared_first(table, select)) {
             Some(error) => return Err(error.clone()),
@@ -285,7 +289,7 @@ pub(crate) fn select(
     check_filters(table, &restrictions)?;
     let nearest = asked.map(|asked| asked.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
-    // Cassandra looks at no IN where a range of tokens is read and keys only filter.
+    // Cassandra ignores an IN if a token range is read and keys only filter.
     let names_keys = restrictions.token.is_none() || partitions.names_keys();
     let aggregate_warning = if restrictions.partition.is_empty() && restrictions.token.is_none() {
         Some("Aggregation query used without partition key")
@@ -375,8 +379,8 @@ fn masked_restricted(table: &Table, restrictions: &Restrictions) -> Vec<String> 
     names.into_iter().collect()
 }
 
-/// How many selectors Cassandra prepares to see whether only static columns are selected: it looks for a static column first, and having
-/// found one for a column of rows, and goes no further than that (`SelectStatement.selectOnlyStaticColumns`).
+/// How many selectors Cassandra prepares to learn whether only static columns are selected. It searches for a static
+/// column first, then for a clustering or regular one, and stops there (`SelectStatement.selectOnlyStaticColumns`).
 fn prepared_first(table: &Table, select: &ast::Select) -> usize {
     let ast::Selection::Selectors(selectors) = &select.selection else {
         return 0;
@@ -396,7 +400,8 @@ fn prepared_first(table: &Table, select: &ast::Select) -> usize {
     }
 }
 
-/// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).
+/// Whether some static column is selected, and no clustering or regular one
+/// (`SelectStatement.selectOnlyStaticColumns`).
 fn selects_only_static(table: &Table, selection: &ast::Selection) -> bool {
     let ast::Selection::Selectors(selectors) = selection else {
         return false;
@@ -435,12 +440,12 @@ fn kinds_named(table: &Table, selector: &Selector, kinds: &mut Vec<ColumnKind>) 
             kinds_named(table, left, kinds);
             kinds_named(table, right, kinds);
         }
-        // Cassandra takes a map for one that asks for anything.
+        // Cassandra treats a map as a selector of any column.
         Selector::Map(_) => kinds.push(ColumnKind::Regular),
     }
 }
 
-/// SELECT DISTINCT: what it may ask for (`SelectStatement.validateDistinctSelection`).
+/// SELECT DISTINCT: validates its columns and restrictions (`SelectStatement.validateDistinctSelection`).
 fn distinct(
     table: &Table,
     select: &ast::Select,
@@ -460,7 +465,7 @@ fn distinct(
     if !restrictions.clustering.is_empty() || regular {
         return Err(SelectRefusal::DistinctRestricted.into());
     }
-    // What rows of several partitions are sorted by is selected along with them.
+    // Columns that sort rows of several partitions are selected along with them.
     let sorted_by = select
         .order_by
         .iter()
@@ -476,7 +481,7 @@ fn distinct(
             return Err(SelectRefusal::DistinctColumn(column.name.clone()).into());
         }
     }
-    // What several partitions are sorted by is asked for too.
+    // The column that sorts several partitions is selected too, so it must be allowed.
     if restrictions
         .partition
         .iter()
@@ -492,7 +497,7 @@ fn distinct(
             return Err(SelectRefusal::DistinctColumn(column.name.clone()).into());
         }
     }
-    // One partition needs no naming.
+    // A read of one partition need not select its key.
     let one = restrictions.partition.len() == table.partition_key_count && !restrictions.partition_filters;
     if !one {
         for (index, column) in table.partition_key().iter().enumerate() {
@@ -504,7 +509,7 @@ fn distinct(
     Ok(())
 }
 
-/// ORDER BY: whether rows run backwards, and what rows of several partitions are sorted by.
+/// ORDER BY: whether rows are read in reverse, and the columns that sort rows of several partitions.
 fn order_by(
     table: &Table,
     select: &ast::Select,
@@ -514,7 +519,7 @@ fn order_by(
     if select.order_by.is_empty() {
         return Ok((false, Vec::new()));
     }
-    // The last direction of a column that is named twice counts, at its first place.
+    // If a column is named twice, its last direction counts, at its first position.
     let mut wanted: Vec<(usize, bool)> = Vec::new();
     let mut unknown = None;
     for order in &select.order_by {
@@ -549,7 +554,7 @@ fn order_by(
             return Err(SelectRefusal::OrderColumn(column.name.clone()).into());
         }
         while *index != expected {
-            // A column before it may be left out where it has one value.
+            // A preceding column may be left out if it is restricted to one value.
             let fixed = restrictions
                 .clustering
                 .iter()
@@ -574,7 +579,7 @@ fn order_by(
     Ok((reversed.unwrap_or(false), sort))
 }
 
-/// GROUP BY: the leading columns of the primary key, perhaps the last by a function of it.
+/// GROUP BY: leading columns of the primary key; a function may wrap the last.
 fn group_by(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,

@@ -1,7 +1,7 @@
-//! Terms with types: what a statement's literals, markers, collections and calls are once the column they meet is known.
+//! Typed terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
 //!
-//! Typing happens once, when a statement is planned; [`Typed::bind`] runs for each execution, and for a constant or a marker it
-//! is a clone of a reference-counted slice.
+//! Typing happens once, when a statement is planned. [`Typed::bind`] runs for each execution; for a constant or a
+//! marker it clones a reference-counted slice.
 
 use bytes::Bytes;
 use grammar::ast::{Literal, Name, Site, Term};
@@ -16,14 +16,14 @@ use crate::command::Value;
 use crate::schema::{Column, ColumnKind, Schema, Table};
 use crate::types::{Assignment, CqlType, Native};
 
-/// What a term is given to: its name in messages, its type.
+/// The receiver of a term: its name in messages and its type.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnSpec {
-    /// The column's name, or what Cassandra calls the thing.
+    /// The column's name, or Cassandra's name of another receiver.
     pub(crate) name: String,
     /// Its type.
     pub(crate) ty: CqlType,
-    /// The place in the partition key of the column that this is.
+    /// The column's position in the partition key; `None` means that the receiver is no partition key column.
     pub(crate) partition_key: Option<usize>,
 }
 
@@ -59,43 +59,43 @@ pub(crate) enum Typed {
     Constant(Option<Bytes>),
     /// A marker, and the type its values must have.
     Marker(usize, CqlType),
-    /// The value that an INSERT JSON's document has for the column at this place.
+    /// The value that an INSERT JSON's document has for the column at this position.
     Json(usize),
-    /// A call whose arguments, or whose result, are only known when it is made.
+    /// A call whose arguments or result are only known at execution.
     Call(Box<Call>),
     /// A collection, tuple, vector or user-defined type with a call or marker in it; maps alternate keys and values.
     Construct(CqlType, Vec<Typed>),
 }
 
-/// What a term needs to become a value.
+/// The context in which terms are evaluated to values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
     /// The values, in order of the markers; as many as there are markers.
     pub(crate) values: &'a [Value],
-    /// A value for each column, where they come from an INSERT JSON's document.
+    /// A value for each column of an INSERT JSON; `None` means that the statement has no document.
     pub(crate) json: Option<&'a [Value]>,
-    /// Time and chance for functions.
+    /// Time and randomness for functions.
     pub(crate) context: &'a crate::functions::Context,
 }
 
 /// Gives terms their types.
 pub(crate) struct TypeChecker<'a> {
-    /// Where user-defined types are found.
+    /// The schema, for user-defined types and functions.
     pub(crate) schema: &'a Schema,
     /// The table's keyspace, or `[batch]`.
     pub(crate) keyspace: std::sync::Arc<str>,
     /// The table, or `[batch]`.
     pub(crate) table_name: std::sync::Arc<str>,
-    /// The table; `None` for what belongs to a batch as a whole.
+    /// The table; `None` means that the terms belong to a batch as a whole.
     pub(crate) table: Option<std::sync::Arc<Table>>,
     /// The statement's markers.
     pub(crate) markers: &'a mut Markers,
-    /// What has been found out about the statement's calls.
+    /// Types and fits of the statement's calls, resolved so far.
     pub(crate) known: super::function::Known,
 }
 
 impl TypeChecker<'_> {
-    /// The term as a value of the receiver.
+    /// Types the term for its receiver.
     pub(crate) fn term(&mut self, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
         match term {
             Term::BindMarker { at, .. } => Ok(self.marker(*at, receiver)),
@@ -136,7 +136,7 @@ impl TypeChecker<'_> {
         }
     }
 
-    /// The marker that stands there.
+    /// Types the marker at this site.
     pub(crate) fn marker(&mut self, at: Site, receiver: &ColumnSpec) -> Typed {
         let spec = MarkerSpec {
             keyspace: self.keyspace.clone(),
@@ -150,7 +150,7 @@ impl TypeChecker<'_> {
         )
     }
 
-    /// A type as written, its user-defined types looked up in the table's keyspace.
+    /// Resolves a type as written; its user-defined types are those of the table's keyspace.
     pub(crate) fn resolve_type(&self, ty: &grammar::ast::Type) -> Result<CqlType, Error> {
         value::resolve_type(self.schema, &self.keyspace, ty)
     }
@@ -304,7 +304,7 @@ impl TypeChecker<'_> {
         construct(bare, typed)
     }
 
-    /// An empty collection: for a multi-cell column that is the same as none.
+    /// An empty collection; for a multi-cell column it equals null.
     fn empty_collection(&mut self, _: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
         construct(receiver.ty.unfrozen().clone(), Vec::new())
     }
@@ -402,7 +402,7 @@ impl TypeChecker<'_> {
             }
         }
         if receiver.ty.is_multi_cell() {
-            // Differs: Cassandra gets here, and fails with a class cast.
+            // Differs: Cassandra reaches this point, and fails with a ClassCastException.
             return Err(TermRefusal::Shape {
                 kind: "tuple",
                 receiver: receiver.name.clone(),
@@ -448,7 +448,7 @@ impl TypeChecker<'_> {
         }
         let mut typed = Vec::with_capacity(user.fields.len());
         for (field, ty) in &user.fields {
-            // The last of several: Cassandra keeps fields in a map.
+            // The last duplicate wins: Cassandra keeps fields in a map.
             let given = fields.iter().rev().find(|(name, _)| name.as_str() == field);
             typed.push(match given {
                 Some((_, term)) => {
@@ -461,7 +461,7 @@ impl TypeChecker<'_> {
     }
 }
 
-/// `(a)` is `a` unless a tuple is wanted.
+/// `(a)` is `a` unless the receiver is a tuple.
 fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
     match elements {
         [only] if !matches!(ty.unfrozen(), CqlType::Tuple(_) | CqlType::User(_)) => Some(only),
@@ -469,7 +469,7 @@ fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
     }
 }
 
-/// Cassandra has no markers inside collection literals, deep inside included.
+/// Refuses markers inside collection literals, at any depth, as Cassandra does.
 fn no_marker(element: &Typed, what: &'static str, receiver: &ColumnSpec) -> Result<(), Error> {
     if element.has_marker() && what != "vector" {
         return Err(TermRefusal::Marker {
@@ -481,7 +481,7 @@ fn no_marker(element: &Typed, what: &'static str, receiver: &ColumnSpec) -> Resu
     Ok(())
 }
 
-/// A collection or the like: at once where all its elements are constants.
+/// A collection, tuple or the like; evaluated at once if all its elements are constants.
 fn construct(ty: CqlType, elements: Vec<Typed>) -> Result<Typed, Error> {
     let constants: Option<Vec<Value>> = elements
         .iter()
@@ -529,7 +529,7 @@ impl Typed {
         }
     }
 
-    /// The values of `IN ?`, where the caller judges null elements; `Err` holds null or unset.
+    /// The values of `IN ?`; the caller checks null elements. `Err` holds null or unset.
     pub(crate) fn bind_list(&self, binding: &Binding<'_>) -> Result<Result<Vec<Option<Bytes>>, Value>, Error> {
         if let Self::Marker(index, ty) = self
             && let Some(Value::Bytes(bytes)) = binding.values.get(*index)
@@ -547,7 +547,7 @@ impl Typed {
     ///
     /// # Errors
     ///
-    /// A bound value that is none of its type, a function that fails.
+    /// A bound value does not fit its type, or a function fails.
     #[inline]
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match self {

@@ -1,4 +1,4 @@
-//! The planner against Cassandra's own answers: the golden facts, and the scripts that the oracle was asked.
+//! The planner compared with Cassandra's own responses: the golden facts, and the scripts that ran on the oracle.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn lines(path: &Path) -> Vec<Json> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A schema that DDL statements grow.
+/// A schema to which DDL statements are applied.
 pub(super) struct World {
     pub(super) schema: Schema,
     keyspace: Option<String>,
@@ -92,7 +92,7 @@ fn bind(planned: &Planned, values: &[Value]) -> Result<(), Error> {
     }
 }
 
-/// A type as the golden facts write what is on the wire.
+/// A type in the golden facts' notation of the wire format.
 fn wire_type(ty: &CqlType) -> String {
     match ty.unfrozen() {
         CqlType::List(of) => format!("list<{}>", wire_type(of)),
@@ -139,12 +139,12 @@ fn result_columns(planned: &Planned) -> Vec<String> {
         .collect()
 }
 
-/// Where we answer otherwise, and know it: parts of a statement's text.
+/// Known differences from Cassandra: parts of a statement's text.
 ///
-/// - `LegacyTimeUUIDType` is what Cassandra calls a timeuuid's type in a few of its own functions; drivers call it custom.
+/// - `LegacyTimeUUIDType` is Cassandra's name of timeuuid in a few of its own functions; drivers call it custom.
 const DIFFERENT: &[&str] = &["FROM timeuuid_v", "timeuuidAsBlob(tu)"];
 
-/// Statements of features that are not here: their errors are judged elsewhere.
+/// Statements of features that this module does not have; their errors are checked elsewhere.
 fn out_of_scope(text: &str) -> bool {
     let upper = text.to_uppercase();
     let first = upper.split_whitespace().next().unwrap_or_default().to_owned();
@@ -158,7 +158,7 @@ fn out_of_scope(text: &str) -> bool {
 }
 
 fn normal(text: &str) -> String {
-    // Signatures come in the order of a hash map.
+    // Signatures are in the order of a hash map.
     let Some((head, tail)) = text.split_once("signatures") else {
         return text.to_owned();
     };
@@ -324,7 +324,7 @@ fn golden_results() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Statements of a script behind `@differs`.
+/// Statements of a script after `@differs`.
 fn marked_as_different(script: &Path) -> HashSet<String> {
     let mut marked = HashSet::new();
     let (mut is_marked, mut text) = (false, String::new());
@@ -347,8 +347,8 @@ fn marked_as_different(script: &Path) -> HashSet<String> {
     marked
 }
 
-/// Every statement that the oracle was asked: what Cassandra refuses we refuse in its words or leave to the engine, what it
-/// answers we plan, with its columns.
+/// Every statement that ran on the oracle. If Cassandra refuses it, we refuse it with its message or leave it to the
+/// engine. If Cassandra answers it, we plan it with the same columns.
 #[test]
 fn oracle_scripts() {
     let mut wrong = Vec::new();
@@ -379,7 +379,7 @@ fn oracle_scripts() {
                 let _ = world.run(text);
                 continue;
             }
-            // Some come with a keyspace of their own; of others only the code is kept, and when they are refused is not told.
+            // Some have a keyspace of their own. Of others only the code is recorded, and not when they are refused.
             let is_of_code = fact["error"].is_string() && fact["message"].is_null();
             if is_of_code
                 || fact["code"] == "0x2000"
@@ -436,7 +436,7 @@ fn oracle_scripts() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What Cassandra takes and then sends cut: a name longer than a message can carry.
+/// A name longer than a message can carry: Cassandra accepts it and sends it cut.
 #[test]
 fn names_that_no_message_can_carry_are_refused() {
     let mut world = World::new();
@@ -461,7 +461,8 @@ fn names_that_no_message_can_carry_are_refused() {
     }
 }
 
-/// Sorting the columns anew for each of them takes half a minute in a debug build; sorting them once, a fraction of a second.
+/// Sorting the columns again for each new column takes half a minute in a debug build; sorting them once, a fraction of
+/// a second.
 #[test]
 fn a_table_of_30_000_columns_is_made_at_once() {
     let columns: String = (0..30_000).map(|column| format!(", c{column} int")).collect();

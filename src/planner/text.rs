@@ -1,7 +1,7 @@
-//! Terms and relations as Cassandra writes them in its messages and in the names of result columns.
+//! Terms and relations, formatted as in Cassandra's messages and in the names of its result columns.
 //!
-//! That is almost, but not quite, the CQL that `grammar` prints: quotes inside strings are not doubled, functions are named in
-//! full, operators are always spaced.
+//! The format differs from the CQL that `grammar` prints: quotes inside strings are not doubled, functions are named in
+//! full, and operators always have spaces.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,13 +9,13 @@ use grammar::ast::{
     ArithmeticOperator, Literal, Name, Operator, QualifiedName, Relation, RelationTarget, RelationValue, Term,
 };
 
-/// A term in Cassandra's words.
+/// A term in Cassandra's format.
 pub(crate) struct TermText<'a>(pub(crate) &'a Term);
 
-/// A literal in Cassandra's words.
+/// A literal in Cassandra's format.
 pub(crate) struct LiteralText<'a>(pub(crate) &'a Literal);
 
-/// A list of things with commas between.
+/// Items with a separator between them.
 pub(crate) struct Joined<'a, T>(pub(crate) &'a [T], pub(crate) &'static str);
 
 impl<T: Display> Display for Joined<'_, T> {
@@ -30,7 +30,7 @@ impl<T: Display> Display for Joined<'_, T> {
     }
 }
 
-/// Terms with commas between.
+/// Terms, separated by commas.
 struct Terms<'a>(&'a [Term]);
 
 impl Display for Terms<'_> {
@@ -59,7 +59,7 @@ impl Display for LiteralText<'_> {
     }
 }
 
-/// The operator's sign.
+/// The operator's symbol.
 pub(crate) const fn operator_sign(operator: ArithmeticOperator) -> &'static str {
     match operator {
         ArithmeticOperator::Add => "+",
@@ -78,12 +78,12 @@ pub(crate) fn qualified(name: &QualifiedName) -> String {
     }
 }
 
-/// The names as data of a refusal.
+/// Owned names for the data of a refusal.
 pub(crate) fn owned(names: Vec<&str>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// A column's name as CQL writes it: quoted where it must be.
+/// A column's name in CQL, quoted if it needs quotes.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name
@@ -100,7 +100,7 @@ impl Display for TermText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Term::Literal(literal) => LiteralText(literal).fmt(f),
-            // Cassandra forgets the names of markers.
+            // Cassandra does not print the names of markers.
             Term::BindMarker { .. } => f.write_str("?"),
             Term::List(elements) => write!(f, "[{}]", Terms(elements)),
             Term::Set(elements) => write!(f, "{{{}}}", Terms(elements)),
@@ -134,10 +134,10 @@ impl Display for TermText<'_> {
     }
 }
 
-/// The fields of a user-typed literal in the order in which Cassandra tells them: that of a Java `HashMap` by the hash of the
-/// name's bytes. Fields that share a bucket stay in the order in which they were put in; a field written twice has its last value.
+/// The fields of a user-typed literal in the order of Cassandra's messages: that of a Java `HashMap` by the hash of the
+/// name's bytes. Fields in the same bucket stay in order of insertion; a duplicate field has its last value.
 fn in_hash_order(fields: &[(Name, Term)]) -> Vec<&(Name, Term)> {
-    // As java.util.HashMap: 16 buckets, twice as many whenever three quarters of them are exceeded.
+    // As java.util.HashMap: 16 buckets, doubled whenever three quarters of them are exceeded.
     let mut kept: Vec<&(Name, Term)> = Vec::with_capacity(fields.len());
     for field in fields {
         match kept.iter_mut().find(|known| known.0 == field.0) {
@@ -167,7 +167,7 @@ pub(crate) fn type_text(ty: &grammar::ast::Type) -> String {
     type_text_in(ty, None)
 }
 
-/// A type as a type hint in a SELECT clause names it: user-defined types in full.
+/// A type as a type hint in a SELECT clause prints it: user-defined types with their keyspace.
 pub(crate) fn type_text_full(ty: &grammar::ast::Type, keyspace: &str) -> String {
     type_text_in(ty, Some(keyspace))
 }
@@ -196,7 +196,7 @@ fn type_text_in(ty: &grammar::ast::Type, keyspace: Option<&str>) -> String {
     }
 }
 
-/// The operator of a relation or condition.
+/// The symbol of the operator of a relation or condition.
 pub(crate) const fn relation_sign(operator: Operator) -> &'static str {
     match operator {
         Operator::Eq => "=",
@@ -213,7 +213,7 @@ pub(crate) const fn relation_sign(operator: Operator) -> &'static str {
     }
 }
 
-/// A relation in Cassandra's words.
+/// A relation in Cassandra's format.
 pub(crate) struct RelationText<'a>(pub(crate) &'a Relation);
 
 impl Display for RelationText<'_> {

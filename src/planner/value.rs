@@ -1,4 +1,4 @@
-//! Values as the planner handles them: the seam to `types` for literals, bound bytes and elements of collections.
+//! Values in the planner: the interface to `types` for literals, bound bytes and elements of collections.
 
 use bytes::Bytes;
 use grammar::ast;
@@ -14,7 +14,7 @@ pub(crate) fn is_collection(ty: &CqlType) -> bool {
     matches!(ty.unfrozen(), CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..))
 }
 
-/// A type as written, its user-defined types looked up in `keyspace` where they name none.
+/// Resolves a type as written; user-defined types without a keyspace are those of `keyspace`.
 pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> Result<CqlType, Error> {
     if let Some(other) = foreign_keyspace(ty, keyspace) {
         return Err(NameRefusal::ForeignType {
@@ -36,7 +36,7 @@ pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> R
     })
 }
 
-/// Another keyspace that a type names.
+/// The first other keyspace that a type names, if any.
 pub(crate) fn foreign_keyspace<'t>(ty: &'t ast::Type, keyspace: &str) -> Option<&'t str> {
     match ty {
         ast::Type::Named(name) => name
@@ -53,13 +53,13 @@ pub(crate) fn foreign_keyspace<'t>(ty: &'t ast::Type, keyspace: &str) -> Option<
     }
 }
 
-/// A value that a client bound: checked, and in the one form that a value of its type has (sets and maps sorted).
+/// Validates a bound value and returns the canonical encoding of its type: sets and maps sorted.
 #[inline]
 pub(crate) fn bound(ty: &CqlType, bytes: &Bytes) -> Result<Bytes, Error> {
     ty.normalize(bytes).map_err(|error| ValueRefusal::Marshal(error).into())
 }
 
-/// Reads one `[bytes]` with an i32 length: `Some(None)` is null.
+/// Reads one `[bytes]` with an i32 length; `Some(None)` means null.
 fn read<'a>(input: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let (length, rest) = input.split_first_chunk::<4>()?;
     let length = i32::from_be_bytes(*length);
@@ -103,7 +103,7 @@ pub(crate) fn pairs(bytes: &Bytes) -> Vec<(Bytes, Bytes)> {
         .collect()
 }
 
-/// The components of a tuple or user-defined type; what is missing at the end is null.
+/// The components of a tuple or user-defined type; missing trailing ones are null.
 pub(crate) fn fields(bytes: &Bytes, count: usize) -> Vec<Option<Bytes>> {
     let mut rest: &[u8] = bytes;
     (0..count)
@@ -111,11 +111,11 @@ pub(crate) fn fields(bytes: &Bytes, count: usize) -> Vec<Option<Bytes>> {
         .collect()
 }
 
-/// A value put together from its parts: sets and maps are sorted and without duplicates.
+/// Encodes a value from its parts; sets and maps are sorted and without duplicates.
 ///
 /// # Errors
 ///
-/// Null or unset inside a collection.
+/// A part of a collection is null or unset.
 pub(crate) fn construct(ty: &CqlType, values: Vec<Value>) -> Result<Bytes, Error> {
     match ty.unfrozen() {
         CqlType::List(_) => Ok(types::encode_list(slices(&whole(values, "collections")?))),
@@ -131,7 +131,7 @@ pub(crate) fn construct(ty: &CqlType, values: Vec<Value>) -> Result<Bytes, Error
         CqlType::Vector(of, _) => Ok(of.encode_vector(slices(&whole(values, "vectors")?))),
         _ => Ok(types::encode_tuple(values.iter().map(|value| match value {
             Value::Bytes(bytes) => Some(&**bytes),
-            // Cassandra takes unset inside a tuple or user-defined type for null.
+            // Cassandra treats unset inside a tuple or user-defined type as null.
             Value::Null | Value::Unset => None,
         }))),
     }
@@ -141,7 +141,7 @@ fn slices(values: &[Bytes]) -> impl Iterator<Item = &[u8]> {
     values.iter().map(|value| &**value)
 }
 
-/// Values without null and unset.
+/// The bytes of values; refuses null and unset ones.
 fn whole(values: Vec<Value>, what: &'static str) -> Result<Vec<Bytes>, Error> {
     values
         .into_iter()

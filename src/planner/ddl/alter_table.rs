@@ -1,5 +1,5 @@
-//! ALTER TABLE: no row is rewritten. A new column has a number that was never used; a dropped one is remembered, and what was
-//! written to it before is no longer there.
+//! ALTER TABLE: rewrites no row. A new column gets an id that was never used. A dropped column is recorded, and values
+//! written to it before the drop are no longer visible.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
     };
     match &statement.action {
         _ if partition_change.is_some() => {}
-        // What is wrong in itself is so whether there is such a table or not.
+        // Invalid options and types are refused whether or not the table exists.
         AlterTableAction::Options(written) => {
             options::read(written, None)?;
         }
@@ -68,7 +68,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         mut keyspace, table, ..
     } = alteration;
     check_name(keyspace_name, name)?;
-    // Cassandra says so again where columns are added.
+    // Cassandra repeats this warning when columns are added.
     let warnings = match &statement.action {
         AlterTableAction::Add { .. } => index_options::of_vectors(&table),
         AlterTableAction::Options(_) => options::warnings(&before, &table.options, ddl.context.profile.is_cosmos()),
@@ -160,7 +160,7 @@ impl Alteration<'_> {
             ColumnKind::Regular
         };
         self.check_dropped(name, &ty, kind)?;
-        // Cassandra takes a mask here even where masking is off.
+        // Cassandra accepts a mask here even if masking is disabled.
         let mask = written.mask.as_ref();
         let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
         let column = Column {
@@ -183,7 +183,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// A table counts, or it does not.
+    /// Refuses counters beside other columns.
     fn check_counters(&self) -> Result<(), DdlError> {
         let counts = self.table.is_counter;
         let others = self.table.others().iter();
@@ -205,7 +205,7 @@ impl Alteration<'_> {
         }
     }
 
-    /// A column may come back under its old name if its old cells could be read as the new type.
+    /// Allows a dropped column's name to be added again only if its old cells can be read as the new type.
     fn check_dropped(&self, name: &str, ty: &CqlType, kind: ColumnKind) -> Result<(), DdlError> {
         let Some(dropped) = self.table.dropped.get(name).map(|dropped| &dropped.column) else {
             return Ok(());
@@ -246,7 +246,8 @@ impl Alteration<'_> {
                     .map_err(|_| AlterTableRefusal::Timestamp(text.to_owned()))
             })
             .transpose()?;
-        // One for all: those after it are not reserved, and may be given to writes of a column that is added again.
+        // One timestamp for all columns. Timestamps after it are not reserved, and may be given to writes of a column
+        // that is added again.
         let at = given.unwrap_or(self.now_micros);
         let mut columns: Vec<&Name> = columns.iter().collect();
         statement_order(&mut columns, |name| name.as_str());
@@ -283,7 +284,7 @@ impl Alteration<'_> {
             .into());
         }
         if self.table.compact_value().is_some() {
-            // Cassandra fails with an assertion.
+            // Cassandra fails with an assertion error here.
             return Err(AlterTableRefusal::DropOfCompact(name.to_owned()).into());
         }
         let indexes = self.dependent_indexes(name);
@@ -302,7 +303,7 @@ impl Alteration<'_> {
             .into());
         }
         self.table.columns.remove(at);
-        // The column outlives the user-defined types that it is made of.
+        // The dropped column's record outlives the user-defined types in its type.
         column.ty = typename::without_users(&column.ty);
         self.table
             .dropped
@@ -320,7 +321,8 @@ impl Alteration<'_> {
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DdlError> {
-        // All renames of a statement are of names from before it. Cassandra says that there is none even IF EXISTS.
+        // All renames of a statement refer to names from before it. Cassandra reports a missing column even with IF
+        // EXISTS.
         let before = self.before.tables.get(&self.table.name);
         let Some((at, column)) = before.and_then(|before| before.column(from)) else {
             return Err(AlterTableRefusal::RenameOfMissing {
@@ -409,10 +411,11 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// The columns that such a table hides come to light. Its rows stay as they are stored: those of a table without clustering columns
-    /// are static rows already.
+    /// Makes the hidden columns of such a table visible. Its rows stay as they are stored: those of a table without
+    /// clustering columns are static rows already.
     ///
-    /// Differs: the hidden value of a table of keys alone is null in rows that are there, where Cassandra has a value of no bytes.
+    /// Differs: the hidden value of a table with key columns only is null in existing rows, where Cassandra has an
+    /// empty value.
     fn drop_compact_storage(&mut self) -> Result<(), DdlError> {
         if !self.table.compact_storage {
             return Err(AlterTableRefusal::NotCompact.into());
@@ -428,7 +431,7 @@ impl Alteration<'_> {
             mask: None,
         };
         if self.table.is_static_compact() {
-            // Older programs kept its columns as regular ones, in rows that this would lose.
+            // Older versions stored its columns as regular ones, in rows that this change would lose.
             if !self.table.others().is_empty() && !self.table.has_static() {
                 return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
             }
@@ -485,7 +488,7 @@ fn reads_as(old: &CqlType, new: &CqlType) -> bool {
                 | (Native::Timeuuid, Native::Uuid)
         ),
         (CqlType::List(old), CqlType::List(new)) | (CqlType::Frozen(old), CqlType::Frozen(new)) => reads_as(old, new),
-        // Elements of sets and keys of maps are sorted, so only their order's own type will do.
+        // Elements of sets and keys of maps are sorted, so only the same type keeps their order.
         (CqlType::Map(old_key, old), CqlType::Map(new_key, new)) => old_key == new_key && reads_as(old, new),
         _ => false,
     }

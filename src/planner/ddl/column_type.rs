@@ -1,4 +1,4 @@
-//! The type that a statement of a keyspace names, with the rules about where user-defined types come from.
+//! Resolves the types in a keyspace's statements, with the rules on the keyspace of user-defined types.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::refusal::ColumnTypeRefusal;
 use crate::schema::Keyspace;
 use crate::types::{CqlType, Native, TypeError, UserType};
 
-/// Most bytes of the name of a column, field or type: what a `[string]` of the protocol holds, less the keyspace's name and marks that
-/// stand beside it in a record's key.
+/// Maximum number of bytes of the name of a column, field or type: the length of a protocol `[string]`, less the
+/// keyspace's name and the marks beside it in a record's key.
 const NAME_BYTES_MAX: usize = 65_000;
 
-/// The type, its user-defined types looked up in the keyspace.
+/// Resolves a type; its user-defined types are those of the keyspace.
 pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
     foreign(written, keyspace)?;
     let user = |name: &QualifiedName| -> Option<Arc<UserType>> { keyspace.types.get(name.name.as_str()).cloned() };
@@ -26,7 +26,7 @@ pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, Co
     CqlType::from_ast(written, &user).map_err(|error| ColumnTypeRefusal::Type(named(error)))
 }
 
-/// What the parser refuses in Cassandra, before anything else is looked at: `frozen<int>`, classes that there are not.
+/// Runs the checks of Cassandra's parser, before any other check: refuses `frozen<int>` and classes that do not exist.
 pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
     let inside: Vec<&Type> = match written {
         Type::Named(_) | Type::Custom(_) => Vec::new(),
@@ -51,7 +51,7 @@ pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
     }
 }
 
-/// As [`resolve`], of one cell: what functions take and give.
+/// Like [`resolve`], but frozen: the types of a function's arguments and result.
 pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
     let frozen = match written {
         Type::List(_) | Type::Set(_) | Type::Map(..) => Type::Frozen(Box::new(written.clone())),
@@ -61,7 +61,7 @@ pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlT
     resolve(&frozen, keyspace)
 }
 
-/// Types of other keyspaces cannot be used.
+/// Refuses user-defined types of other keyspaces.
 fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), ColumnTypeRefusal> {
     match crate::planner::value::foreign_keyspace(written, &keyspace.name) {
         Some(other) => Err(ColumnTypeRefusal::Foreign {
@@ -72,8 +72,8 @@ fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), ColumnTypeRefusal>
     }
 }
 
-/// Whether the type is written as the class of a descending order: `'ReversedType(Int32Type)'`. A clustering column is then sorted from
-/// high to low, also where CLUSTERING ORDER BY says ASC; elsewhere it means nothing.
+/// Whether the type is written as the class of a descending order: `'ReversedType(Int32Type)'`. A clustering column is
+/// then descending even if CLUSTERING ORDER BY says ASC; for other columns it has no effect.
 pub(super) fn is_reversed(written: &Type) -> bool {
     let Type::Custom(class) = written else { return false };
     let class = class.trim_start();
@@ -92,7 +92,7 @@ pub(super) fn is_user(written: &Type) -> bool {
     matches!(written, Type::Named(name) if name.keyspace.is_some() || Native::named(name.name.as_str()).is_none())
 }
 
-/// A user-defined type stored field by field may hold nothing that is itself stored cell by cell.
+/// Refuses a non-frozen user-defined type that contains a multi-cell type.
 pub(super) fn check_nested(ty: &CqlType) -> Result<(), ColumnTypeRefusal> {
     match ty {
         CqlType::User(user) if user.fields.iter().any(|(_, field)| field.is_multi_cell()) => {
@@ -102,9 +102,9 @@ pub(super) fn check_nested(ty: &CqlType) -> Result<(), ColumnTypeRefusal> {
     }
 }
 
-/// Refuses the name of a column, field or type that no message can carry.
+/// Refuses a name of a column, field or type that no message can carry.
 ///
-/// Differs: Cassandra takes it, and sends it cut to its length modulo 65536.
+/// Differs: Cassandra accepts it, and sends it cut to its length modulo 65536.
 pub(super) fn check_length(what: &'static str, name: &str) -> Result<(), ColumnTypeRefusal> {
     if name.len() > NAME_BYTES_MAX {
         return Err(ColumnTypeRefusal::NameLength {

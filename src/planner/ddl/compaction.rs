@@ -1,4 +1,4 @@
-//! The compaction options. Our engines compact as they see fit; what is given is checked, kept and shown.
+//! The compaction options. Our engines choose their own compaction; the options are validated, kept and shown.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::schema::COMPACTION_PACKAGE;
 
 type Options = BTreeMap<String, String>;
 
-/// Options that every strategy takes.
+/// Options that every strategy accepts.
 const COMMON: &[&str] = &[
     "class",
     "enabled",
@@ -51,7 +51,7 @@ pub(super) fn is_levelled(options: &Options) -> bool {
     strategy(options) == "LeveledCompactionStrategy"
 }
 
-/// The options with the class's full name and the thresholds that the strategy has.
+/// Normalises options: the class's full name, and the strategy's thresholds.
 pub(super) fn read(mut options: Options) -> Result<Options, CompactionRefusal> {
     let Some(class) = options.get("class") else {
         return Err(CompactionRefusal::ClassMissing);
@@ -77,7 +77,7 @@ pub(super) fn read(mut options: Options) -> Result<Options, CompactionRefusal> {
     Ok(options)
 }
 
-/// Judges the options of the strategy they name.
+/// Validates options against the strategy that they name.
 pub(super) fn validate(options: &Options) -> Result<(), CompactionRefusal> {
     let strategy = strategy(options);
     let own: &[&[&str]] = match strategy {

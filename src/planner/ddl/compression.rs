@@ -1,4 +1,4 @@
-//! The compression options. Our engines compress as they are configured; what is given is checked, kept and shown.
+//! The compression options. Our engines have their own compression settings; the options are validated, kept and shown.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ type Options = BTreeMap<String, String>;
 /// The least and the greatest level of zstd.
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 
-/// The options with the class's full name and the chunk length that there is without one.
+/// Normalises options: the class's full name, and the default chunk length.
 pub(super) fn read(mut options: Options) -> Result<Options, CompressionRefusal> {
     let off = Options::from([("enabled".to_owned(), "false".to_owned())]);
     if options.is_empty() {
@@ -87,7 +87,7 @@ fn chunk_length(given: Option<String>) -> Result<String, CompressionRefusal> {
     }
 }
 
-/// `None`: no ratio, which is 0.
+/// Validates the minimum compression ratio; `None` means no minimum, which is 0.
 fn min_ratio(given: Option<String>) -> Result<Option<String>, CompressionRefusal> {
     let Some(given) = given else { return Ok(None) };
     match given.parse::<f64>() {

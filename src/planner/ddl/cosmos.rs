@@ -1,17 +1,18 @@
-//! Options of Cosmos and of ours: throughput, flags of cells, physical partitions.
+//! Options of Cosmos and of Helenus: throughput, flags of cells, physical partitions.
 //!
-//! Physical partitions are split, merged and moved by ALTER TABLE, with an option of its own that stands alone:
+//! ALTER TABLE splits, merges and moves physical partitions, with an option of its own that must stand alone:
 //!
 //! ```text
-//! ALTER TABLE ks.t WITH helenus_split_at = -42                            the first token of the new right-hand partition
-//! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}           ids of two neighbours (system_cosmos.partitions)
-//! ALTER TABLE ks.t WITH helenus_lift = 3                                  into a new store of its own, while it is in use
-//! ALTER TABLE ks.t WITH helenus_lower = 3                                 back into the main store
+//! ALTER TABLE ks.t WITH helenus_split_at = -42                      the first token of the new right-hand partition
+//! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}     ids of two neighbours (system_cosmos.partitions)
+//! ALTER TABLE ks.t WITH helenus_lift = 3                            into a new store of its own, while it is in use
+//! ALTER TABLE ks.t WITH helenus_lower = 3                           back into the main store
 //! ```
-//! It is CQL that every driver sends and cqlsh accepts, it asks for the right to alter the table, and it goes the way of DDL, one change
-//! after another; a table to insert changes into would need all that anew. It changes no schema: the answer is Void, no event follows.
+//! Every driver can send this CQL and cqlsh accepts it. It requires ALTER permission on the table, and runs in sequence
+//! with other DDL. A table to insert changes into would need both anew. It changes no schema: the response is Void, and
+//! no event follows.
 //!
-//! Sources: Azure Cosmos DB's texts as clients have reported them; where none is known the words are ours.
+//! Sources: Azure Cosmos DB's messages as clients have reported them; if none is known, the message is ours.
 
 use bytes::Bytes;
 use grammar::ast::{AlterTable, AlterTableAction, Literal, Name, Property, PropertyValue, Statement};
@@ -33,10 +34,10 @@ const MERGE: &str = "helenus_merge";
 const LIFT: &str = "helenus_lift";
 const LOWER: &str = "helenus_lower";
 
-/// Most physical partitions a table may begin with; the engine's map takes at least as many.
+/// Maximum number of physical partitions of a new table; the engine's partition map allows at least as many.
 const PARTITIONS_MAX: u16 = 1024;
 
-/// The change that an ALTER TABLE asks for; `None`: it is about other options.
+/// The partition change that an ALTER TABLE requests; `None` means that it is about other options.
 pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionChange>, DdlError> {
     let properties = Properties::new(written)?;
     let change = if let Some(text) = properties.text(SPLIT_AT)? {
@@ -64,7 +65,7 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
     Ok(Some(change))
 }
 
-/// The id of a physical partition that an option is.
+/// The id of a physical partition in an option.
 fn id_of(properties: &Properties<'_>, name: &'static str) -> Result<Option<u64>, DdlError> {
     let Some(text) = properties.text(name)? else {
         return Ok(None);
@@ -75,13 +76,13 @@ fn id_of(properties: &Properties<'_>, name: &'static str) -> Result<Option<u64>,
     Ok(Some(id))
 }
 
-/// The statement as if the request's payload stood among its options: clients may give throughput there. What the statement itself says
-/// goes first; statements that take no throughput stay as they are. `None`: it is the same.
+/// Adds the throughput in the request's payload to the statement's options. The statement's own options take
+/// precedence, and statements without throughput do not change. `None` means that the statement is unchanged.
 #[must_use]
 pub fn with_payload<'a>(statement: &Statement, value_of: impl Fn(&str) -> Option<&'a [u8]>) -> Option<Statement> {
     let mut given = Vec::new();
     for name in [PROVISIONED, AUTOSCALE] {
-        // The number as text; what is none is refused where options are read.
+        // The number as text; the reader of the options refuses other texts.
         if let Some(value) = value_of(name) {
             let text = String::from_utf8_lossy(value).trim().to_owned();
             given.push(Property {
@@ -112,7 +113,7 @@ pub fn with_payload<'a>(statement: &Statement, value_of: impl Fn(&str) -> Option
     Some(statement)
 }
 
-/// What such an ALTER TABLE comes to.
+/// The outcome of an ALTER TABLE with a partition change.
 pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -> SchemaOutcome {
     SchemaOutcome {
         partition_change: Some(PartitionChangeOf {
@@ -124,7 +125,7 @@ pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -
     }
 }
 
-/// Reads the options of a table over those there are, `None` for a new table.
+/// Reads the options of a table on top of its existing ones; `None` means a new table.
 pub(super) fn table(
     properties: &Properties<'_>,
     before: Option<&TableOptions>,
@@ -158,7 +159,7 @@ pub(super) fn table(
     Ok(())
 }
 
-/// Reads throughput over what there is.
+/// Reads throughput; without an option the existing value stays.
 pub(super) fn throughput(
     properties: &Properties<'_>,
     before: Option<Throughput>,
@@ -168,17 +169,17 @@ pub(super) fn throughput(
         (Some(_), Some(_)) => Err(CosmosRefusal::BothThroughputs.into()),
         (Some(units), None) => Ok(Some(Throughput::Manual(offer(units, 400, 100)?))),
         (None, Some(_)) if matches!(before, Some(Throughput::Manual(_))) => Err(CosmosRefusal::Migration.into()),
-        // The least was 4000 when the text was reported, it is 1000 now.
+        // The minimum was 4000 when the message was reported; it is 1000 now.
         (None, Some(units)) => Ok(Some(Throughput::Autoscale(offer(units, 1000, 1000)?))),
     }
 }
 
-/// The most request units a second that there have ever been, now that there are these.
+/// The highest throughput so far, in request units a second.
 pub(super) fn highest(before: u32, throughput: Option<Throughput>) -> u32 {
     before.max(throughput.map_or(0, Throughput::most))
 }
 
-/// Most request units a second without asking Cosmos's people.
+/// Maximum throughput in request units a second that Cosmos grants without a support request.
 const UNITS_MAX: u32 = 1_000_000;
 
 fn offer(units: i32, least: u32, step: u32) -> Result<u32, CosmosRefusal> {

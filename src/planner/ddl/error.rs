@@ -1,4 +1,4 @@
-//! Why a DDL statement is refused.
+//! Errors of DDL statements.
 
 use thiserror::Error;
 
@@ -9,15 +9,15 @@ use super::refusal::{
 };
 use crate::planner::rules::IndexTargetRefusal;
 
-/// A DDL statement was refused; nothing has changed.
+/// A refused DDL statement; the schema is unchanged.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DdlError {
-    /// CREATE of what exists. `table` is empty for a keyspace.
+    /// CREATE of an existing object. `table` is empty for a keyspace.
     #[error("{}", already_exists(.keyspace, .table))]
     AlreadyExists {
         /// The keyspace.
         keyspace: String,
-        /// The table or view, empty if it is about the keyspace.
+        /// The table or view; empty for a keyspace.
         table: String,
     },
     /// ALTER TABLE.
@@ -32,7 +32,7 @@ pub enum DdlError {
     /// The options of compression.
     #[error("{0}")]
     Compression(Box<CompressionRefusal>),
-    /// An option of Cosmos, or one of ours.
+    /// An option of Cosmos or of Helenus.
     #[error("{0}")]
     Cosmos(Box<CosmosRefusal>),
     /// A function or an aggregate.
@@ -50,13 +50,13 @@ pub enum DdlError {
     /// The mask of a column.
     #[error("{0}")]
     Mask(Box<MaskRefusal>),
-    /// What the statement names.
+    /// A name in the statement.
     #[error("{0}")]
     Name(Box<NameRefusal>),
     /// A table's option.
     #[error("{0}")]
     Option(Box<OptionRefusal>),
-    /// A property, whatever it means.
+    /// A property, whatever its name.
     #[error("{0}")]
     Property(Box<PropertyRefusal>),
     /// CREATE TABLE and DROP TABLE.
@@ -68,13 +68,13 @@ pub enum DdlError {
     /// A materialized view.
     #[error("{0}")]
     View(Box<ViewRefusal>),
-    /// An index that the profile of Cosmos does not know.
+    /// An index that the profile `cosmos` does not support.
     #[error("{0}")]
     IndexTarget(Box<IndexTargetRefusal>),
 }
 
 impl DdlError {
-    /// Its code in the protocol.
+    /// The error's protocol code.
     #[must_use]
     pub fn code(&self) -> Code<'_> {
         match self {
@@ -107,7 +107,7 @@ fn already_exists(keyspace: &str, table: &str) -> String {
     }
 }
 
-/// A refusal of a part of DDL is one of DDL: boxed, so that a result stays small.
+/// Converts the refusal of one part of DDL; boxed, so that a result stays small.
 macro_rules! from_refusals {
     ($($variant:ident: $refusal:ty),+ $(,)?) => {
         $(impl From<$refusal> for DdlError {

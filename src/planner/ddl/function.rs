@@ -24,7 +24,7 @@ fn with_arguments(mut outcome: SchemaOutcome, arguments: Vec<String>) -> SchemaO
     outcome
 }
 
-/// The keyspace has a new function or aggregate, perhaps in the place of another.
+/// The outcome of a new function or aggregate, which may replace another.
 fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> SchemaOutcome {
     record::sort_functions(&mut keyspace);
     let kind = if replaces {
@@ -36,7 +36,8 @@ fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: Change
     SchemaOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
 }
 
-/// `frozen<…>` is understood around arguments, so it must not be written.
+/// Refuses `frozen<…>` around the type of an argument, a result or a state, where it is implied; around a tuple it is
+/// allowed.
 fn check_frozen(what: &'static str, written: &Type) -> Result<(), DdlError> {
     match written {
         Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {
@@ -239,7 +240,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     Ok(with_arguments(outcome, wanted))
 }
 
-/// The condition as the text of a constant of the state's type.
+/// The initial condition as the text of a constant of the state's type.
 fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>, DdlError> {
     let Term::Literal(literal) = term else {
         return Ok(Some(term.to_string()));

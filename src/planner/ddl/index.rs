@@ -1,4 +1,4 @@
-//! CREATE and DROP INDEX and TRIGGER: what the schema says about them.
+//! CREATE and DROP INDEX and TRIGGER: their changes of the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use crate::schema::index::{SASI_CLASS, is_cosmos_class};
 use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, system, typename};
 use crate::types::{CqlType, quoted};
 
-/// The index that stands where no class is given. Cassandra finds it under this name.
+/// The kind of an index without a class; this is Cassandra's name of it.
 const LEGACY: &str = "legacy_local_table";
 
-/// Most bytes of an index's name: Cassandra makes a folder `.NAME`, and fails in its own words where the file system takes no such name.
+/// Maximum number of bytes of an index's name: Cassandra creates a directory `.NAME`, and fails with a message of its
+/// own if the file system does not allow that name.
 const NAME_BYTES_MAX: usize = 254;
 
-/// The part of a column that a target names.
+/// The part of a column that an index target names.
 pub(super) fn part_of(kind: IndexTargetKind) -> IndexPart {
     match kind {
         IndexTargetKind::Simple => IndexPart::Value,
@@ -145,7 +146,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
     Ok(outcome)
 }
 
-/// The schema with a table changed, and the news that it has.
+/// The outcome of a changed table.
 fn updated(ddl: &Ddl<'_>, keyspace: &Keyspace, table: Table) -> SchemaOutcome {
     let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());
     let mut next = Keyspace::clone(keyspace);
@@ -197,7 +198,7 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, class: Option<&str>) -
     Ok(targets)
 }
 
-/// A storage-attached index writes files that are called after its column (`StorageAttachedIndex.validateOptions`).
+/// A storage-attached index names its files after its column (`StorageAttachedIndex.validateOptions`).
 fn check_file_name(class: Option<&str>, (_, column): &Target<'_>) -> Result<(), DdlError> {
     let is_attached =
         class.is_some_and(|class| class.eq_ignore_ascii_case("sai") || class.ends_with("StorageAttachedIndex"));
@@ -225,8 +226,8 @@ fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Re
     if table.compact_value().is_some_and(|value| value.name == *name) {
         return Err(IndexRefusal::ValueOfCompact.into());
     }
-    // Differs: Cassandra refuses the index of a whole partition key, for which Cosmos's applications ask. It finds nothing that the
-    // key does not, so nothing is kept for it.
+    // Differs: Cassandra refuses an index of a whole partition key, which applications for Cosmos create. It finds
+    // nothing beyond the key itself, so no entries are stored for it.
     if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 && is_sasi {
         return Err(IndexRefusal::OnlyKeyColumn(name.clone()).into());
     }
@@ -262,7 +263,7 @@ fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Re
     Ok(())
 }
 
-/// `table_column_idx`, with a number behind if there is such an index.
+/// `table_column_idx`, followed by a number if that name is taken.
 fn free_name(keyspace: &Keyspace, table: &Table, targets: &[Target<'_>]) -> String {
     let base = match targets {
         [(_, column)] => format!("{}_{}_idx", table.name, column.name),
@@ -312,7 +313,7 @@ fn index(
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.indexed_table(name)) else {
-        // The last quote stands there in Cassandra too.
+        // Cassandra's message has this last quote too.
         return ddl.absent(
             statement.if_exists,
             IndexRefusal::Missing {
@@ -353,7 +354,7 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
             Err(IndexRefusal::TriggerExists(name.to_owned()).into())
         };
     }
-    // There is no class of a user's in this server, so none can be loaded.
+    // This server runs no user-supplied classes, so none can be loaded.
     Err(IndexRefusal::TriggerClass(statement.class.clone()).into())
 }
 

@@ -1,4 +1,4 @@
-//! The options of CUSTOM indexes: what their classes refuse, in the order in which Cassandra's `validateOptions` look.
+//! Options of CUSTOM indexes, checked in the order of Cassandra's `validateOptions`.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::schema::index::{SASI_CLASS, is_sai_class};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
-/// What SAI does to texts.
+/// SAI's options for the analysis of texts.
 const ANALYSIS_OPTIONS: &[&str] = &["ascii", "case_sensitive", "normalize"];
-/// What SAI's indexes of vectors are told.
+/// SAI's options for vector indexes.
 const VECTOR_OPTIONS: &[&str] = &[
     "construction_beam_width",
     "maximum_node_connections",
@@ -23,10 +23,10 @@ const VECTOR_OPTIONS: &[&str] = &[
 
 const ANALYZERS: &str = "org.apache.cassandra.index.sasi.analyzer.";
 
-/// Said whenever a table has a storage-attached index of vectors.
+/// Warning for each storage-attached vector index of a table.
 const VECTOR_WARNING: &str = "SAI ANN indexes on vector columns are experimental and are not recommended for production use.\nThey don't yet support SELECT queries with:\n * Consistency level higher than ONE/LOCAL_ONE.\n * Paging.\n * No LIMIT clauses.\n * PER PARTITION LIMIT clauses.\n * GROUP BY clauses.\n * Aggregation functions.\n * Filters on columns without a SAI index.";
 
-/// Refuses options that the user may not write at all.
+/// Refuses options that only the server sets.
 pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), IndexOptionRefusal> {
     for option in ["class_name", "target"] {
         if given.contains_key(option) {
@@ -36,7 +36,7 @@ pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), IndexOpti
     Ok(())
 }
 
-/// Refuses a class that there is not, and what it cannot do with these options and targets. `given` is in order of writing.
+/// Refuses an unknown class, and options and targets that the class does not support. `given` is in order of writing.
 pub(super) fn judge(
     class: &str,
     given: &[(String, String)],
@@ -52,7 +52,8 @@ pub(super) fn judge(
     }
 }
 
-/// What is said when an index was added to a table; `None`: one of no class. Every one is told of each of the vectors' indexes.
+/// The warnings after CREATE INDEX: one for each vector index of the table, and one for SASI. `None` means an index
+/// without a class.
 pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
     let mut warnings = of_vectors(table);
     if class == Some(SASI_CLASS) {
@@ -61,13 +62,13 @@ pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
     warnings
 }
 
-/// A warning for each index of vectors that a table has.
+/// A warning for each vector index of a table.
 pub(super) fn of_vectors(table: &Table) -> Vec<String> {
     let of_vectors = table.indexes.values().filter(|index| index.is_of_vectors(table));
     of_vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
 }
 
-/// The names of several columns, or the one that there is.
+/// The only target; `Err` holds the names of the columns if there are none or several.
 fn single<'c>(targets: &[(IndexTargetKind, &'c Column)]) -> Result<(IndexTargetKind, &'c Column), Vec<String>> {
     match targets {
         [(kind, column)] => Ok((*kind, column)),
@@ -82,7 +83,7 @@ fn is_text(ty: &CqlType) -> bool {
     matches!(ty, CqlType::Native(Native::Text | Native::Ascii))
 }
 
-/// The type of what a target keeps; `None` for a map's entries.
+/// The type that an index target stores; `None` means a map's entries.
 fn kept(kind: IndexTargetKind, ty: &CqlType) -> Option<&CqlType> {
     match part_of(kind).kept(ty) {
         Some((_, Some(_))) => None,
@@ -91,7 +92,7 @@ fn kept(kind: IndexTargetKind, ty: &CqlType) -> Option<&CqlType> {
     }
 }
 
-/// The class by which Cassandra writes a map's entries.
+/// Cassandra's class name for a map's entries.
 fn entries_class(ty: &CqlType) -> String {
     match ty {
         CqlType::Map(key, value) => format!(
@@ -168,7 +169,7 @@ fn attached(
         }
     }
     let Some(ty) = ty else {
-        // Entries: of their keys and values each has to be one that can be kept.
+        // Entries: both the type of keys and the type of values must be supported.
         return match column.ty.unfrozen() {
             CqlType::Map(key, value) => [key, value].into_iter().try_for_each(|ty| can_be_kept(ty)),
             _ => Ok(()),
@@ -256,7 +257,7 @@ fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> R
             if option("case_sensitive").is_some() && (lower.is_some() || upper.is_some()) {
                 return Err(IndexOptionRefusal::CaseTwice);
             }
-            // Differs: Cassandra notices too late, and leaves the index behind.
+            // Differs: Cassandra detects this too late, and the index stays in place.
             if lower.is_some() && upper.is_some() {
                 return Err(IndexOptionRefusal::BothCases);
             }

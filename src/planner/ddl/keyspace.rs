@@ -15,10 +15,10 @@ const FACTOR: &str = "replication_factor";
 
 const PROPERTIES: &[&str] = &["replication", "durable_writes", cosmos::PROVISIONED, cosmos::AUTOSCALE];
 
-/// Most characters of a keyspace's name. Source: Cassandra's SchemaConstants, for the sake of file names.
+/// Maximum number of characters of a keyspace's name, since file names contain it. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = names::KEYSPACE_NAME_CHARACTERS_MAX;
 
-/// The factor of a new SimpleStrategy that gives none. Source: Cassandra's default_keyspace_rf.
+/// The replication factor of a new SimpleStrategy without one. Source: Cassandra's default_keyspace_rf.
 const DEFAULT_FACTOR: &str = "1";
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<SchemaOutcome, DdlError> {
@@ -133,7 +133,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<SchemaOutc
     Ok(outcome)
 }
 
-/// The replication options as they are kept: full class name, what was left out filled in, all of it valid.
+/// Validates and normalises the replication options: full class name, defaults filled in.
 fn strategy(
     ddl: &Ddl<'_>,
     keyspace: &str,
@@ -141,7 +141,7 @@ fn strategy(
     before: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, DdlError> {
     let Some(class) = options.remove("class") else {
-        // Differs: Cassandra answers an empty map with a null pointer exception, 0x0000.
+        // Differs: Cassandra responds to an empty map with a null pointer exception, 0x0000.
         return Err(KeyspaceRefusal::ClassMissing.into());
     };
     let full = if class.contains('.') {
@@ -188,7 +188,8 @@ fn by_data_center(
 ) -> Result<BTreeMap<String, String>, DdlError> {
     let mut factor = options.remove(FACTOR);
     if factor.is_none() && options.is_empty() {
-        // From SimpleStrategy straight to this one; otherwise what there is stays, and the rest gets the default.
+        // A change from SimpleStrategy takes over its factor. Otherwise existing factors stay, and the other data
+        // centers get the default.
         factor = Some(before.get(FACTOR).map_or(DEFAULT_FACTOR, String::as_str).to_owned());
     }
     if factor.is_some() {
@@ -235,7 +236,7 @@ fn check_factor(factor: &str) -> Result<(), DdlError> {
     }
 }
 
-/// How many copies there are in all.
+/// The total number of replicas.
 fn replicas(ddl: &Ddl<'_>, replication: &BTreeMap<String, String>) -> usize {
     let count = |name: &str| {
         replication

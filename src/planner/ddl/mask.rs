@@ -1,4 +1,4 @@
-//! MASKED WITH: which function masks a column, and with which arguments.
+//! MASKED WITH: the function that masks a column, and its arguments.
 //!
 //! Source: Cassandra's `ColumnMask.Raw`.
 
@@ -14,10 +14,10 @@ use crate::planner::text::{Joined, TermText, qualified};
 use crate::schema::{Schema, mask_of};
 use crate::types::CqlType;
 
-/// A mask as the schema keeps it: `keyspace.function`, and its arguments after the column as CQL literals.
+/// A mask as stored in the schema: `keyspace.function`, and its arguments after the column as CQL literals.
 pub(super) type Kept = (String, Vec<String>);
 
-/// The mask of a column of this keyspace, name and type.
+/// Resolves the mask of a column of this keyspace, name and type.
 pub(super) fn resolve(
     schema: &Schema,
     keyspace: &str,
@@ -82,9 +82,9 @@ pub(super) fn resolve(
     Ok((mask_of(found.name()), literals))
 }
 
-/// Whether a term has neither marker nor call in it.
+/// Whether a term contains neither marker nor call.
 ///
-/// Differs: Cassandra computes calls; it has a server error for a marker.
+/// Differs: Cassandra evaluates calls, and responds to a marker with a server error.
 fn is_constant(term: &Term) -> bool {
     let all = |terms: &[Term]| terms.iter().all(is_constant);
     match term {

@@ -1,15 +1,16 @@
 //! DDL: statement + schema → the next schema.
 //!
-//! [`apply`] is pure: time, uuids and numbers of the store come in, a new [`Schema`] and what must happen outside it come out. The
-//! caller persists the difference (`schema::record::changes`), swaps the snapshot, tells clients, and lets go of dropped rows.
+//! [`apply`] is pure: time, UUIDs and storage ids come in; a new [`Schema`] and its effects outside the schema come
+//! out. The caller persists the difference (`schema::record::changes`), swaps the snapshot, notifies clients, and drops
+//! the rows of dropped tables.
 //!
-//! A statement is judged in Cassandra's order, since a statement may break several rules and the first is the one reported: what
-//! the parser would refuse; whether the keyspace may be changed at all; the properties; then name by name.
+//! A statement is validated in Cassandra's order, since it may break several rules and the first is reported: the rules
+//! of the parser, then whether the keyspace may be changed at all, then the properties, then each name.
 //!
-//! All of CQL's DDL is understood here, and executed but for triggers, which run classes of users.
+//! All of CQL's DDL is supported, except for the execution of triggers, which run user-supplied classes.
 //!
 //! Deliberately absent: roles and permissions, data (ALTER rewrites no rows: column ids are never used again).
-//! Sources: CQL reference, Data Definition; Apache Cassandra 5.0.9 asked statement by statement.
+//! Sources: CQL reference, Data Definition; responses of Apache Cassandra 5.0.9, statement by statement.
 
 mod alter_table;
 mod column_type;
@@ -41,14 +42,14 @@ use self::refusal::NameRefusal;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::schema::{Keyspace, Schema, system};
 
-/// A DDL statement as an intent: applied to the schema of the moment when the change is made.
+/// A DDL statement as an intent: applied to the schema that is current when the change is made.
 #[derive(Clone, Debug)]
 pub struct DdlIntent {
     /// The statement.
     pub statement: Arc<Statement>,
-    /// The keyspace of unqualified names; `None`: every name has its own.
+    /// The keyspace of unqualified names; `None` means that every name is qualified.
     pub session_keyspace: Option<Arc<str>>,
-    /// Columns may be given masks.
+    /// Whether columns may have masks.
     pub masks_columns: bool,
 }
 
@@ -64,7 +65,7 @@ impl SchemaIntent for DdlIntent {
     }
 }
 
-/// Carries out a DDL statement on a schema. Statements that are none come out with nothing changed.
+/// Applies a DDL statement to a schema. Other statements leave it unchanged.
 ///
 /// # Errors
 /// The statement is refused; see [`DdlError`].
@@ -100,7 +101,7 @@ pub fn apply(
     }
 }
 
-/// What a statement does to what it names, as the rule about system keyspaces sees it.
+/// The permission that a statement needs on its resource, for the rule on system keyspaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Right {
     Create,
@@ -118,7 +119,7 @@ impl Right {
     }
 }
 
-/// A statement's surroundings.
+/// The context of a statement.
 struct Ddl<'a> {
     schema: &'a Schema,
     session_keyspace: Option<&'a str>,
@@ -142,13 +143,13 @@ impl<'a> Ddl<'a> {
             .ok_or_else(|| NameRefusal::KeyspaceMissing(name.to_owned()).into())
     }
 
-    /// What a statement names, with its keyspace; `None` where either is missing.
+    /// A named object, with its keyspace; `None` means that either is missing.
     fn find<T>(&self, keyspace: &str, of: impl FnOnce(&'a Keyspace) -> Option<&'a T>) -> Option<(&'a Keyspace, &'a T)> {
         let keyspace = self.schema.keyspace(keyspace)?;
         Some((keyspace, of(keyspace)?))
     }
 
-    /// What an ALTER or DROP comes to where there is nothing of that name.
+    /// The outcome of an ALTER or DROP of a missing object.
     fn absent(&self, if_exists: bool, complaint: impl Into<DdlError>) -> Result<SchemaOutcome, DdlError> {
         if if_exists {
             Ok(SchemaOutcome::unchanged(self.schema))
@@ -157,7 +158,7 @@ impl<'a> Ddl<'a> {
         }
     }
 
-    /// What the CREATE of a table or view comes to where there is one of that name.
+    /// The outcome of CREATE for a table or view whose name exists.
     fn table_exists(&self, if_not_exists: bool, keyspace: &str, table: &str) -> Result<SchemaOutcome, DdlError> {
         if if_not_exists {
             Ok(SchemaOutcome::unchanged(self.schema))
@@ -169,13 +170,13 @@ impl<'a> Ddl<'a> {
         }
     }
 
-    /// Refuses changes of system keyspaces. `resource` is what permissions are about, e.g. `table system_auth.roles`.
+    /// Refuses changes of system keyspaces. `resource` is the permission's resource, e.g. `table system_auth.roles`.
     fn authorize(keyspace: &str, right: Right, resource: &str) -> Result<(), DdlError> {
         if system::is_local(keyspace) {
             return Err(NameRefusal::NotModifiable(keyspace.to_owned()).into());
         }
         if system::is_name(keyspace) {
-            // How a shared system keyspace is replicated is for its users to say.
+            // Operators may change the replication of a shared system keyspace.
             if right == Right::Alter && resource.starts_with("keyspace ") {
                 return Ok(());
             }
@@ -188,7 +189,7 @@ impl<'a> Ddl<'a> {
         Ok(())
     }
 
-    /// The schema with a changed keyspace.
+    /// The schema with this keyspace replaced.
     fn with(&self, keyspace: Keyspace) -> Schema {
         self.schema.with_keyspace(keyspace)
     }

@@ -1,5 +1,5 @@
-//! WITH of tables and views: read, normalised and judged as Cassandra does, though most of it means nothing to our store. What is
-//! kept is what DESCRIBE and the schema tables show.
+//! WITH of tables and views: read, normalised and validated as in Cassandra, although our store uses few options.
+//! DESCRIBE and the schema tables show the stored options.
 
 use std::collections::BTreeMap;
 
@@ -41,25 +41,25 @@ const NAMES: &[&str] = &[
     "speculative_retry",
 ];
 
-/// Most seconds a table's rows may live by default: twenty years. Source: Cassandra's Attributes.MAX_TTL.
+/// Maximum default time to live in seconds: twenty years. Source: Cassandra's Attributes.MAX_TTL.
 const TIME_TO_LIVE_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
-/// Least chance of a false positive that a bloom filter can be made for. Source: Cassandra's BloomCalculations.
+/// Minimum false-positive rate for which a bloom filter can be built. Source: Cassandra's BloomCalculations.
 const FALSE_POSITIVES_MIN: f64 = 6.71e-5;
 
-/// What stands after WITH, not yet judged.
+/// The options after WITH, not yet validated.
 pub(super) struct GivenOption {
-    /// The options as they will be.
+    /// The resulting options.
     pub(super) options: TableOptions,
     /// `id`, as written.
     pub(super) id: Option<String>,
     compaction_given: bool,
-    /// A property of a name that there is not.
+    /// A property of an unknown name.
     unknown: Option<PropertyRefusal>,
 }
 
-/// Reads the options over those there are, `None` for a new table: everything that is wrong in itself is refused here, before
-/// anything is looked up.
+/// Reads the options on top of existing ones; `None` means a new table. Options that are invalid by themselves are
+/// refused here, before any name is looked up.
 pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<GivenOption, DdlError> {
     let properties = Properties::new(&written.properties)?;
     let mut o = before.cloned().unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     let compaction_given = compaction.is_some();
     if let Some(map) = compaction {
         o.compaction = compaction::read(map)?;
-        // New levelled tables are read through fewer filters, which may be coarser.
+        // A read of a levelled table checks fewer filters, so a new one may have coarser filters.
         if before.is_none() && !properties.has("bloom_filter_fp_chance") && compaction::is_levelled(&o.compaction) {
             o.bloom_filter_fp_chance = 0.1;
         }
@@ -111,7 +111,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     if let Some(text) = properties.text("read_repair")? {
         let upper = text.to_uppercase();
         if upper != "BLOCKING" && upper != "NONE" {
-            // Differs: Cassandra lets an exception of Java out here, as a server error.
+            // Differs: Cassandra lets a Java exception escape here, as a server error.
             return Err(OptionRefusal::ReadRepair(text).into());
         }
         o.read_repair = upper;
@@ -125,8 +125,8 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     })
 }
 
-/// What tells users that options are stored for DESCRIBE alone: those that differ from `before`. No warning in the profile `cosmos`, whose
-/// service says nothing either. Differs: Cassandra has a use for each.
+/// Warns that options which differ from `before` are stored for DESCRIBE only. No warning in the profile `cosmos`, as
+/// its service gives none. Differs: Cassandra uses each of them.
 pub(super) fn warnings(before: &TableOptions, after: &TableOptions, is_cosmos: bool) -> Vec<String> {
     let of = |name: &'static str, is_changed: bool| (is_changed && !is_cosmos).then_some(name);
     let names = [
@@ -183,12 +183,12 @@ fn set<T>(slot: &mut T, value: Option<T>) {
 }
 
 impl GivenOption {
-    /// Refuses properties of names that there are not, which Cassandra does only once it has found what the statement is about.
+    /// Refuses properties of unknown names. Cassandra does so only once it has found the statement's object.
     pub(super) fn check_names(&self) -> Result<(), DdlError> {
         self.unknown.clone().map_or(Ok(()), |refusal| Err(refusal.into()))
     }
 
-    /// Judges the options: ranges, and those of the compaction strategy.
+    /// Validates ranges of options, and the options of the compaction strategy.
     pub(super) fn validate(self) -> Result<TableOptions, DdlError> {
         let o = self.options;
         if self.compaction_given {
@@ -238,7 +238,7 @@ impl GivenOption {
     }
 }
 
-/// Only what is given counts: what is left out is NONE, not the default of a table without the option.
+/// Reads the caching options. A missing one is NONE, not the default of a table without caching options.
 fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, DdlError> {
     let others: Vec<&str> = map
         .keys()
@@ -275,15 +275,15 @@ fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, D
     ]))
 }
 
-/// One of the two parts that MIN and MAX take.
+/// One of the two arguments of MIN and MAX.
 enum Threshold {
     Percentile(String),
     Millis(String),
 }
 
-/// The policy as it is kept: `99p`, `10ms`, `ALWAYS`, `NEVER`, `MIN(99p,10ms)`.
+/// Normalises a policy: `99p`, `10ms`, `ALWAYS`, `NEVER`, `MIN(99p,10ms)`.
 fn speculative_retry(text: &str) -> Result<String, DdlError> {
-    // Cassandra names this option whichever of the two it is.
+    // Cassandra's message names this option, whichever of the two it is.
     let wrong = || OptionRefusal::Retry(text.to_owned());
     let upper = text.trim().to_uppercase();
     match upper.as_str() {
@@ -323,7 +323,7 @@ fn speculative_retry(text: &str) -> Result<String, DdlError> {
     }
 }
 
-/// `None`: neither a percentile nor a time.
+/// Parses a threshold; `None` means neither a percentile nor a time.
 fn threshold(part: &str, text: &str) -> Result<Option<Threshold>, DdlError> {
     let number = |digits: &str| -> Option<f64> {
         let plain = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.');

@@ -6,10 +6,10 @@ use grammar::ast::{Literal, Property, PropertyValue};
 
 use super::refusal::PropertyRefusal;
 
-/// The properties of a statement, each named once, all of names that are known.
+/// The properties of a statement, each named once, all of known names.
 pub(super) struct Properties<'a>(BTreeMap<&'a str, &'a PropertyValue>);
 
-/// The text of a constant as a property has it; `None` for null.
+/// The text of a constant in a property; `None` means null.
 fn literal_text(literal: &Literal) -> Option<String> {
     Some(match literal {
         Literal::Null => return None,
@@ -24,7 +24,7 @@ fn literal_text(literal: &Literal) -> Option<String> {
 }
 
 impl<'a> Properties<'a> {
-    /// What the parser checks in Cassandra: nothing twice, no null in a map.
+    /// Runs the checks of Cassandra's parser: no duplicate property, no null in a map.
     pub(super) fn new(properties: &'a [Property]) -> Result<Self, PropertyRefusal> {
         let mut known = BTreeMap::new();
         for property in properties {

@@ -16,7 +16,7 @@ use crate::schema::names::{self, compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
-/// Most characters of a table's name. Source: Cassandra's SchemaConstants.
+/// Maximum number of characters of a table's name. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = names::TABLE_NAME_CHARACTERS_MAX;
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOutcome, DdlError> {
@@ -128,7 +128,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// The one primary key, and no column twice: what the parser checks in Cassandra.
+/// The primary key. Refuses several, none, and duplicate columns, as Cassandra's parser does.
 fn primary_key<'a>(statement: &'a CreateTable, name: &str) -> Result<Key<'a>, DdlError> {
     let mut seen = BTreeSet::new();
     for column in &statement.columns {
@@ -205,7 +205,7 @@ fn check_key(
     Ok(())
 }
 
-/// Names of the clustering columns that are sorted from high to low.
+/// Names of the descending clustering columns.
 pub(super) fn clustering_order<'a>(
     written: &'a ast::TableOptions,
     clustering: &[&str],
@@ -299,7 +299,7 @@ pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlEr
         return Ok(ddl.context.new_id);
     };
     let id = Uuid::try_parse(text).map_err(|_| TableRefusal::Id)?;
-    // Differs: Cassandra lets an exception of Java out here, as a server error.
+    // Differs: Cassandra lets a Java exception escape here, as a server error.
     match ddl
         .schema
         .keyspaces
@@ -337,7 +337,7 @@ pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
     Ok(())
 }
 
-/// All columns, without numbers, in any order.
+/// All columns, without ids, in any order.
 fn columns(
     statement: &CreateTable,
     key: &Key<'_>,
@@ -345,7 +345,8 @@ fn columns(
     descending: &BTreeSet<&str>,
 ) -> Vec<Column> {
     let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
-    // As in Cassandra: rows of such a table are there by their values, and are what its partitions' static rows are.
+    // As in Cassandra: such a table's columns are static, so a partition's only row is its static row. It exists by its
+    // values.
     let is_static_compact = statement.options.compact_storage && key.clustering.is_empty();
     let column = |written: &ast::ColumnDefinition| {
         let name = written.name.as_str();
@@ -372,14 +373,14 @@ fn columns(
     statement.columns.iter().map(column).collect()
 }
 
-/// Puts a column in its place and gives it the next number.
+/// Inserts a column at its position and gives it the next id.
 pub(super) fn add_column(table: &mut Table, column: Column) -> ColumnId {
     let id = number_column(table, column);
     sort_columns(table);
     id
 }
 
-/// Gives a column the next number. Where many come at once, their places are found when all have theirs.
+/// Gives a column the next id and appends it. A caller that adds many columns sorts them once at the end.
 fn number_column(table: &mut Table, mut column: Column) -> ColumnId {
     let id = table.next_column_id;
     column.id = id;
@@ -427,7 +428,7 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError
     if keyspace.views.contains_key(name) {
         return Err(TableRefusal::DropOfView.into());
     }
-    // Cassandra lists the keyspace of each view, not the view.
+    // Cassandra's message lists the keyspace of each view, not the view.
     let views: Vec<&str> = keyspace
         .views_of(name)
         .map(|view| view.table.keyspace.as_str())

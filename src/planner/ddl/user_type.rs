@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP TYPE.
 //!
-//! A type's definition stands in every type that is made of it, so a change of one is a change of all columns that use it.
+//! Every type that uses a user-defined type embeds its definition, so a change of one changes all columns that use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Column, Keyspace, Table, in_dependency_order, typename};
 use crate::types::{CqlType, TYPE_PARTS_MAX, UserType};
 
-/// Names that types to come might have. Source: Cassandra's grammar.
+/// Names reserved for future types. Source: Cassandra's grammar.
 const RESERVED: &[&str] = &["bitstring", "byte", "complex", "enum", "interval", "macaddr"];
 
 fn check_field(written: &Type) -> Result<(), DdlError> {
@@ -126,7 +126,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
     ))
 }
 
-/// A type is spelled out in the metadata of answers, so it must end.
+/// Limits the size of a type, since result metadata spells it out.
 fn check_parts(ty: &Arc<UserType>) -> Result<(), DdlError> {
     if CqlType::User(Arc::clone(ty)).parts(TYPE_PARTS_MAX) <= TYPE_PARTS_MAX {
         return Ok(());
@@ -139,7 +139,7 @@ fn check_parts(ty: &Arc<UserType>) -> Result<(), DdlError> {
     .into())
 }
 
-/// Whether there is anything to do.
+/// Adds a field; false means that there is nothing to do.
 fn add_field(
     keyspace: &Keyspace,
     ty: &mut UserType,
@@ -171,7 +171,7 @@ fn add_field(
         }
         .into());
     }
-    // Rows are found by the bytes of their partition key, so those must not change.
+    // The bytes of a partition key locate its rows, so they must not change.
     let tables: Vec<String> = keyspace
         .all_tables()
         .filter(|table| {
@@ -195,7 +195,7 @@ fn add_field(
     Ok(true)
 }
 
-/// All renames happen at once: each `from` is a name from before.
+/// Applies all renames at once: each `from` is a name from before the statement.
 fn rename_fields(
     before: &UserType,
     ty: &mut UserType,
@@ -221,7 +221,7 @@ fn rename_fields(
     for (name, _) in &ty.fields {
         column_type::check_length("Field", name)?;
         if !seen.insert(name) {
-            // Cassandra names the keyspace here.
+            // Cassandra's message names the keyspace here.
             return Err(UserTypeRefusal::DuplicateRename {
                 field: name.clone(),
                 keyspace: ty.keyspace.clone(),
@@ -232,11 +232,11 @@ fn rename_fields(
     Ok(())
 }
 
-/// The keyspace with a type changed, and with it everything that is made of it.
+/// The keyspace with a changed type, and with all types and columns that use it.
 fn with_type(before: &Keyspace, changed: UserType) -> Keyspace {
     let mut next = before.clone();
     let mut made: BTreeMap<String, Arc<UserType>> = BTreeMap::from([(changed.name.clone(), Arc::new(changed))]);
-    // In this order a type stands behind those that it is made of.
+    // In this order each type follows the types that it uses.
     for ty in in_dependency_order(&before.types) {
         let touched = !made.contains_key(&ty.name)
             && ty.fields.iter().any(|(_, field)| {

@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP MATERIALIZED VIEW: what the schema says about them.
+//! CREATE, ALTER and DROP MATERIALIZED VIEW: their changes of the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     Ok(outcome.warned(vec![EXPERIMENTAL.to_owned()]))
 }
 
-/// The base table's column as the view has it.
+/// The view's column for a column of the base table.
 fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Column {
     let place = |names: &[&str]| names.iter().position(|part| *part == column.name);
     let (kind, position) = if let Some(position) = place(&key.partition) {
@@ -143,7 +143,7 @@ fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Colum
     }
 }
 
-/// Names of the base table's columns that the view has.
+/// Names of the base table's columns that the view includes.
 fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Result<BTreeSet<&'a str>, DdlError> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     match &statement.selection {
@@ -363,7 +363,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
     Ok(outcome)
 }
 
-/// A WHERE clause in which a column is called otherwise.
+/// A WHERE clause with a column renamed.
 pub(super) fn renamed(where_clause: &str, from: &str, to: &str) -> String {
     let Ok(Statement::Select(select)) = grammar::parse(&format!("SELECT * FROM t WHERE {where_clause}")) else {
         return where_clause.to_owned();

@@ -1,5 +1,5 @@
-//! What a materialized view's WHERE asks of the key columns of its base table, with its values in: kept in the view's record, so that
-//! nothing is planned when rows are written.
+//! The tests that a materialized view's WHERE puts on the key columns of its base table, with their values. They are
+//! stored in the view's record, so that a write plans nothing.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::planner::restriction::Kind;
 use crate::planner::term::Binding;
 use crate::schema::{Table, ViewTest};
 
-/// The tests of these relations. IS NOT NULL is none: of a key column it always holds, and of others Cassandra does not ask it.
+/// The tests of these relations. IS NOT NULL is no test: it always holds for a key column, and Cassandra does not check
+/// it for others.
 pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Result<Vec<ViewTest>, DdlError> {
     let asked = relations
         .iter()
@@ -51,7 +52,7 @@ pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Re
     plans
         .map(|plan| {
             let test = match plan.bind(base, &binding) {
-                // Nothing compares with null: no row passes.
+                // No value compares with null, so no row passes.
                 Err(planner::Error::Bound(error)) if matches!(*error, BoundRefusal::NullFilter { .. }) => {
                     return Ok(nothing(base, &plan));
                 }

@@ -1,4 +1,4 @@
-//! Guardrails of CQL statements: what a statement tells that no command shows. Those of commands are [`crate::guardrails`]'s.
+//! Guardrails of CQL statements: checks that need the statement. Checks of commands are in [`crate::guardrails`].
 
 mod switches;
 
@@ -8,11 +8,11 @@ use crate::guardrails::{Guardrails, Violation, amount, guard};
 use crate::schema::{Keyspace, Schema, system};
 
 impl Guardrails {
-    /// Looks at a change of the schema before it is carried out.
+    /// Checks a schema change before it is executed.
     ///
     /// # Errors
     ///
-    /// When there would be more of something than there may be.
+    /// The change exceeds a threshold or uses a disabled feature.
     pub fn ddl(
         &self,
         statement: &Statement,
@@ -162,7 +162,7 @@ impl Guardrails {
 
     fn fields(&self, name: &str, count: usize, warnings: &mut Vec<String>) -> Result<(), Violation> {
         let threshold = &self.fields_per_udt;
-        // Cassandra calls them columns here.
+        // Cassandra's message calls them columns.
         guard(
             "fields_per_udt",
             threshold,
@@ -183,7 +183,7 @@ impl Guardrails {
     }
 }
 
-/// Keyspaces that Cassandra does not make itself.
+/// Keyspaces that are not Cassandra's own.
 fn user_keyspaces(schema: &Schema) -> impl Iterator<Item = &Keyspace> {
     schema
         .keyspaces

@@ -1,4 +1,4 @@
-//! What a statement may not do at all, and which values it may not give.
+//! Guardrails that disable a feature or restrict its values.
 
 use grammar::ast::{
     AlterTable, AlterTableAction, AlterTypeAction, CreateTable, DropKind, Literal, Property, PropertyValue, Statement,
@@ -16,7 +16,7 @@ fn text(literal: &Literal) -> &str {
     }
 }
 
-/// The value of a key of a property that is a map.
+/// The value of a key in a property that is a map.
 fn entry<'p>(properties: &'p [Property], property: &str, key: &str) -> Option<&'p Literal> {
     let found = properties.iter().find(|found| found.name.as_str() == property)?;
     let PropertyValue::Map(entries) = &found.value else {
@@ -41,10 +41,10 @@ fn is_uncompressed(properties: &[Property]) -> bool {
 }
 
 impl Guardrails {
-    /// Looks at what a SELECT is, apart from its values.
+    /// Checks the clauses of a SELECT, apart from its values.
     ///
     /// # Errors
-    /// ALLOW FILTERING or GROUP BY where they are switched off.
+    /// ALLOW FILTERING or GROUP BY, while it is disabled.
     pub fn select_plan(&self, plan: &SelectPlan) -> Result<(), Violation> {
         let switches = &self.switches;
         ensure(
@@ -62,7 +62,7 @@ impl Guardrails {
         ))
     }
 
-    /// Looks at a change of the schema for what is switched off, for vectors and for table properties.
+    /// Checks a schema change for disabled features, for vectors and for table properties.
     pub(super) fn switched(&self, statement: &Statement, warnings: &mut Vec<String>) -> Result<(), Violation> {
         let switches = &self.switches;
         match statement {
@@ -176,7 +176,7 @@ impl Guardrails {
         ensure(is_fine, "uncompressed_tables_enabled", "Uncompressed table")
     }
 
-    /// Looks at the vectors in a type. `what` is Column or Field.
+    /// Checks the vectors in a type. `what` is Column or Field.
     fn vectors(&self, what: &str, name: &str, ty: &Type, warnings: &mut Vec<String>) -> Result<(), Violation> {
         match ty {
             Type::Named(_) | Type::Custom(_) => Ok(()),

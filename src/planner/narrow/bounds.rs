@@ -1,4 +1,4 @@
-//! The ends of a slice of clustering columns, with their values in.
+//! The ends of a slice of clustering columns, with bound values.
 
 use super::super::error::Error;
 use super::super::range::BoundPart;
@@ -11,14 +11,14 @@ use crate::command::Value;
 use crate::schema::Table;
 use crate::types::CqlType;
 
-/// The values of one end of a slice, one for each column that it is of.
+/// The values of one end of a slice, one for each column that it restricts.
 pub(super) fn bound_values(
     table: &Table,
     columns: &[usize],
     bound: &SliceBound,
     binding: &Binding<'_>,
 ) -> Result<Vec<Value>, Error> {
-    // Of two bounds one may be of fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
+    // One bound may have fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
     let width = match &bound.operand {
         Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
             CqlType::Tuple(types) => types.len(),
@@ -48,7 +48,7 @@ pub(super) fn bound_parts(
             Value::Bytes(bytes) => {
                 let mut encoded = Vec::new();
                 column.ty.encode_key(&bytes, column.descending, &mut whole);
-                // What equal values have in common, so that a bound takes all of them or none.
+                // The bytes that equal values share, so that a bound includes all of them or none.
                 column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
                 Some(encoded)
             }

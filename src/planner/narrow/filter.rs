@@ -1,4 +1,4 @@
-//! The tests on each row of what a WHERE cannot narrow to.
+//! Row filters: the restrictions of a WHERE that cannot narrow.
 
 use super::super::error::Error;
 use super::super::refusal::BoundRefusal;
@@ -10,7 +10,7 @@ use crate::command::{Comparison, FilterTarget, Like, Predicate, Value};
 use crate::schema::Table;
 use crate::types::CqlType;
 
-/// A test on each row, before binding.
+/// A filter that is tested on each row, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterPlan {
     target: TargetPlan,
@@ -33,7 +33,7 @@ enum Operands {
     List(Typed),
 }
 
-/// The columns of a slice that one of its bounds is of, and their type: it may be of fewer than the other bound.
+/// The target and type of one bound of a slice, which may have fewer columns than the other bound.
 fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, CqlType) {
     let width = match operand {
         Operand::One(_) => 1,
@@ -58,7 +58,7 @@ fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, 
 }
 
 impl FilterPlan {
-    /// The tests that a restriction makes.
+    /// The filters of a restriction.
     pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
         let first = restriction.columns.first().copied().unwrap_or_default();
         let plan = |comparison, operands: Operands, target: TargetPlan, ty: CqlType| Self {
@@ -141,7 +141,7 @@ impl FilterPlan {
         }
     }
 
-    /// Places of the columns it looks at.
+    /// Positions of the columns that it tests.
     pub(crate) fn columns(&self) -> Vec<usize> {
         match &self.target {
             TargetPlan::Column(column) | TargetPlan::Element(column, _) => vec![*column],
@@ -149,7 +149,7 @@ impl FilterPlan {
         }
     }
 
-    /// The test with its values in.
+    /// The filter with bound values.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
         let entry = matches!(self.target, TargetPlan::Element(..));
@@ -184,7 +184,7 @@ impl FilterPlan {
             },
         };
         if self.comparison == Comparison::In && matches!(self.operands, Operands::Each(_)) {
-            // Cassandra leaves unset out of `IN (?, ?)`.
+            // Cassandra drops unset values from `IN (?, ?)`.
             operands.retain(|operand| *operand != Value::Unset);
         }
         if operands.contains(&Value::Unset) {

@@ -12,7 +12,7 @@ use super::at;
 use crate::command::Value;
 use crate::schema::Table;
 
-/// The names of columns, for refusals.
+/// The names of columns, for error messages.
 pub(super) fn names(table: &Table, columns: &[usize], separator: &'static str) -> String {
     let names: Vec<&str> = columns.iter().map(|column| at(table, *column).name.as_str()).collect();
     Joined(&names, separator).to_string()
@@ -49,7 +49,7 @@ pub(super) fn tuple_values(
     }
 }
 
-/// A tuple that narrows by equality: nothing in it may be null.
+/// A tuple that narrows by equality: none of its fields may be null.
 pub(super) fn whole_tuple(
     table: &Table,
     columns: &[usize],

@@ -1,4 +1,4 @@
-//! Why a BATCH is refused, although each of its statements is right.
+//! Why a BATCH is refused, although each of its statements is valid.
 
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub enum BatchRefusal {
     /// A counter batch with another statement.
     #[error("Cannot include non-counter statement in a counter batch")]
     OthersInCounter,
-    /// Counters beside others.
+    /// Counter statements beside others.
     #[error("Counter and non-counter mutations cannot exist in the same batch")]
     Mixed,
     /// A counter in a logged batch.

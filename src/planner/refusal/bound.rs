@@ -1,8 +1,8 @@
-//! Why values cannot be bound to a WHERE clause, or cannot be a key.
+//! Why values cannot be bound to a WHERE clause or cannot form a key.
 
 use thiserror::Error;
 
-/// A bound value does not fit the restriction that it stands in.
+/// A bound value that does not fit its restriction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BoundRefusal {
     /// Null for a key column or inside an IN list: the column.
@@ -41,17 +41,17 @@ pub enum BoundRefusal {
     /// A key that is too long.
     #[error("Key length of {bytes} is longer than maximum of {bytes_max}")]
     KeyLength {
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
-        /// The longest that a key may be.
+        /// The maximum length of a key, in bytes.
         bytes_max: usize,
     },
     /// IN restrictions that name too many keys together.
     #[error("The IN restrictions name {keys} keys together, more than {keys_max}: use several statements")]
     Keys {
-        /// How many.
+        /// The number of keys.
         keys: usize,
-        /// The most that one statement may name.
+        /// The maximum number of keys of one statement.
         keys_max: usize,
     },
     /// IN restrictions whose keys are too long together.
@@ -59,12 +59,12 @@ pub enum BoundRefusal {
         "The {keys} keys that the IN restrictions name are longer than {bytes_max} bytes together: use several statements"
     )]
     KeysBytes {
-        /// How many.
+        /// The number of keys.
         keys: usize,
-        /// The most bytes that they may have.
+        /// The maximum number of their bytes.
         bytes_max: usize,
     },
-    /// Types of columns and markers that are too much to spell out: the most.
+    /// The types of columns and markers have too many parts for metadata: the maximum.
     #[error(
         "The types of the columns and of the markers are made of more than {0} types, those of their fields spelled out"
     )]

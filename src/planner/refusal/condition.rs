@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::planner::text::relation_sign;
 
-/// A condition that means nothing, or whose values do not fit it.
+/// An invalid condition, or one whose values do not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConditionRefusal {
     /// No value.
@@ -28,7 +28,7 @@ pub enum ConditionRefusal {
     CompareEmpty {
         /// `list`, `set`, `map`.
         kind: &'static str,
-        /// How it is compared.
+        /// The operator.
         operator: Operator,
     },
     /// A condition on this key column.
@@ -57,7 +57,7 @@ pub enum ConditionRefusal {
     /// A duration has no order.
     #[error("Slice conditions ( {} ) are not supported on durations", relation_sign(*.0))]
     DurationSlice(Operator),
-    /// Nor has what contains one: `tuples`, `UDTs`, `collections`.
+    /// A value that contains a duration has no order either: `tuples`, `UDTs`, `collections`.
     #[error("Slice conditions are not supported on {0} containing durations")]
     DurationsSlice(&'static str),
     /// CONTAINS on this column.

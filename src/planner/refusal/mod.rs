@@ -1,7 +1,8 @@
-//! Refusals as data: one enum for each part of a statement, a variant for each cause, with what the text names.
+//! Refusals as data: one enum for each part of a statement, a variant for each cause, with the names and values of its
+//! message.
 //!
-//! The text is made in `Display` and nowhere else, and nothing reads it. All are invalid requests (code 0x2200). Texts are
-//! Cassandra's. They are boxed inside of [`Error`](super::Error), so that a result stays small.
+//! Only `Display` makes the text, and no code parses it. All are invalid requests (code 0x2200). Texts are Cassandra's.
+//! They are boxed inside of [`Error`](super::Error), so that a result stays small.
 
 mod batch;
 mod bound;

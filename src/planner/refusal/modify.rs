@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::command::WriteVerb;
 
-/// A modification that the table does not take, or whose USING has a value out of bounds.
+/// A modification that the table does not support, or whose USING has a value out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModifyRefusal {
     /// `USING TIMESTAMP null`.
@@ -13,7 +13,7 @@ pub enum ModifyRefusal {
     /// A timestamp that is no 8 bytes.
     #[error("Invalid timestamp value: ")]
     TimestampBytes,
-    /// The least timestamp, which stands for none.
+    /// The minimum timestamp, which represents a missing one.
     #[error("Out of bound timestamp, must be in [{}, {}]", i64::MIN + 1, i64::MAX)]
     TimestampRange,
     /// A time to live that is no 4 bytes.

@@ -1,13 +1,13 @@
-//! What a statement names is not there, or is not for this statement.
+//! Errors of names in statements: the object does not exist, or is not allowed in this statement.
 
 use thiserror::Error;
 
 use crate::types::TypeError;
 
-/// What a statement names is not there, or is not for this statement.
+/// An object that does not exist, or is not allowed in this statement.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameRefusal {
-    /// USE of no keyspace.
+    /// USE of a missing keyspace.
     #[error("Keyspace '{0}' does not exist")]
     UseOfMissing(String),
     /// No keyspace is named, and the session uses none.

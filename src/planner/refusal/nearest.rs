@@ -1,8 +1,8 @@
-//! Why ORDER BY … ANN OF is refused, or a vector that its index cannot keep.
+//! Why ORDER BY … ANN OF is refused, or a vector that its index cannot store.
 
 use thiserror::Error;
 
-/// A search by vector that the server cannot carry out.
+/// An ANN search that the server cannot execute.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NearestRefusal {
     /// Two ANN orderings.
@@ -32,15 +32,15 @@ pub enum NearestRefusal {
     /// Infinity or NaN in a vector.
     #[error("non-finite value at vector[{place}]={value}")]
     NonFinite {
-        /// Its place, from 0.
+        /// Its position, from 0.
         place: usize,
         /// As CQL writes it.
         value: String,
     },
-    /// An element beyond the greatest that an index keeps.
+    /// An element above the maximum that an index can store.
     #[error("Out-of-bounds value at vector[{place}]={value}")]
     OutOfBounds {
-        /// Its place, from 0.
+        /// Its position, from 0.
         place: usize,
         /// As CQL writes it.
         value: String,

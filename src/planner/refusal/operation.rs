@@ -1,8 +1,8 @@
-//! Why an assignment of an UPDATE, or the deletion of a column or of a part of one, is refused.
+//! Why an assignment of an UPDATE, or the deletion of a column or of part of one, is refused.
 
 use thiserror::Error;
 
-/// A change that its column does not take, or whose value does not fit.
+/// A change that its column does not support, or whose value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OperationRefusal {
     /// SET of this counter to a value.
@@ -13,7 +13,7 @@ pub enum OperationRefusal {
     Misfit {
         /// The assignment as CQL.
         operation: String,
-        /// What the column is, e.g. `frozen list`.
+        /// The kind of column, e.g. `frozen list`.
         kind: &'static str,
         /// The column.
         column: String,

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::planner::text::relation_sign;
 
-/// A relation that means nothing, or does not go with the others of its clause.
+/// A relation that is invalid, or that conflicts with others of its clause.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RestrictionRefusal {
     /// CONTAINS in an UPDATE or DELETE.
@@ -13,16 +13,16 @@ pub enum RestrictionRefusal {
     ContainsInWrite {
         /// The statement's verb.
         statement: &'static str,
-        /// Which CONTAINS.
+        /// CONTAINS or CONTAINS KEY.
         operator: Operator,
     },
-    /// A relation of a form that has no meaning: as written.
+    /// A relation of an unsupported form: as written.
     #[error("Unsupported restriction: {0}")]
     Form(String),
-    /// An operator that does not go with what is restricted.
+    /// An operator that the restricted column does not support.
     #[error("Unsupported \"{}\" relation: {relation}", relation_sign(*.operator))]
     Operator {
-        /// Which.
+        /// The operator.
         operator: Operator,
         /// The relation as written.
         relation: String,
@@ -66,7 +66,7 @@ pub enum RestrictionRefusal {
         column: String,
         /// Its type.
         ty: String,
-        /// How it is compared.
+        /// The operator.
         operator: Operator,
     },
     /// `(a, b) = …` of this column, which is no clustering column.
@@ -86,11 +86,11 @@ pub enum RestrictionRefusal {
     /// A tuple of another size than its columns.
     #[error("Expected {expected} elements in value tuple, but got {found}: {tuple}")]
     TupleSize {
-        /// How many columns there are.
+        /// The number of columns.
         expected: usize,
-        /// How many elements there are.
+        /// The number of elements.
         found: usize,
-        /// As written.
+        /// The text as written.
         tuple: String,
     },
     /// `token(…) IN …`
@@ -132,10 +132,10 @@ pub enum RestrictionRefusal {
     /// Two slices that do not start with the same column: the later one.
     #[error("Column \"{0}\" cannot be restricted by two inequalities not starting with the same column")]
     SliceStarts(String),
-    /// Something else beside CONTAINS: the columns.
+    /// Another relation beside CONTAINS: the columns.
     #[error("Collection column {0} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality")]
     BesideContains(String),
-    /// A restriction of a clustering column behind a slice.
+    /// A restriction on a clustering column after a slice.
     #[error(
         "Clustering column \"{column}\" cannot be restricted (preceding column \"{preceding}\" is restricted by a non-EQ relation)"
     )]
@@ -184,7 +184,7 @@ pub enum RestrictionRefusal {
     /// `expr(…)` of an index of another kind, quoted where CQL needs it.
     #[error("Only CUSTOM indexes may be used in custom index expressions, {0} is not valid")]
     CustomKind(String),
-    /// `expr(…)` of an index that takes none.
+    /// `expr(…)` of an index that does not support it.
     #[error("Index {0} does not support custom expressions")]
     CustomNotTaken(String),
     /// Clustering columns restricted where a modification changes only static columns: its verb.

@@ -17,19 +17,19 @@ pub enum SelectRefusal {
     /// PER PARTITION LIMIT beside DISTINCT.
     #[error("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries")]
     PartitionLimitOfDistinct,
-    /// DISTINCT with a restriction of rows.
+    /// DISTINCT with a restriction on rows.
     #[error("SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.")]
     DistinctRestricted,
-    /// DISTINCT of this column, which is a row's.
+    /// DISTINCT of this column, which belongs to rows.
     #[error("SELECT DISTINCT queries must only request partition key columns and/or static columns (not {0})")]
     DistinctColumn(String),
     /// DISTINCT without this column of the partition key.
     #[error("SELECT DISTINCT queries must request all the partition key columns (missing {0})")]
     DistinctMissing(String),
-    /// ORDER BY of rows that an index finds.
+    /// ORDER BY beside an index.
     #[error("ORDER BY with 2ndary indexes is not supported, except for ANN queries.")]
     OrderOfIndex,
-    /// ORDER BY of all partitions.
+    /// ORDER BY over a range of partitions.
     #[error("ORDER BY is only supported when the partition key is restricted by an EQ or an IN.")]
     OrderOfRange,
     /// ORDER BY this column, which is no clustering column.

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// A selector that its parts do not allow, or whose bound values do not fit. Types and terms are as CQL writes them; a `name` is
-/// what the result calls the selector.
+/// A selector that its parts do not allow, or whose bound values do not fit. Types and terms are as CQL writes them; a
+/// `name` is the selector's name in the result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SelectionRefusal {
     /// No value for an argument of this function.
@@ -30,7 +30,7 @@ pub enum SelectionRefusal {
     /// GROUP BY a function of this column, which is no clustering column.
     #[error("Group by functions are only supported on clustering columns, got {0}")]
     GroupByOtherColumn(String),
-    /// GROUP BY this function, which does not keep the order of its argument.
+    /// GROUP BY this function, which does not preserve the order of its argument.
     #[error("Only monotonic functions are supported in the GROUP BY clause. Got: {0} ")]
     GroupByUnordered(String),
     /// This function of INSERT JSON in a SELECT.
@@ -44,7 +44,7 @@ pub enum SelectionRefusal {
         /// The type.
         ty: String,
     },
-    /// Nothing tells this term's type.
+    /// A term whose type cannot be determined.
     #[error("Cannot infer type for term {0} in selection clause (try using a cast to force a type)")]
     NoType(String),
     /// A tuple where another type is wanted.
@@ -62,9 +62,9 @@ pub enum SelectionRefusal {
         text: String,
         /// The type.
         ty: String,
-        /// How many components the type has.
+        /// The type's number of components.
         expected: usize,
-        /// How many the tuple has.
+        /// The tuple's number of components.
         given: usize,
     },
     /// A collection where another type is wanted.
@@ -80,13 +80,13 @@ pub enum SelectionRefusal {
     VectorLength {
         /// The type.
         ty: String,
-        /// How many elements are given.
+        /// The number of elements given.
         given: usize,
     },
     /// An aggregate of an aggregate.
     #[error("aggregate functions cannot be used as arguments of aggregate functions")]
     AggregateOfAggregate,
-    /// `x.f` of what has no fields.
+    /// `x.f` of a value without fields.
     #[error("Invalid field selection: {name} of type {ty} is not a user type")]
     NoFields {
         /// The selector.
@@ -104,12 +104,12 @@ pub enum SelectionRefusal {
         /// The field.
         field: String,
     },
-    /// WRITETIME and the like of what is no column.
+    /// WRITETIME and the like of a term that is no column.
     #[error("Cannot use selection function {function} on {text}")]
     MetadataOfTerm {
         /// The function.
         function: &'static str,
-        /// What it is asked of.
+        /// Its argument.
         text: String,
     },
     /// WRITETIME and the like of a column of the primary key.
@@ -128,7 +128,7 @@ pub enum SelectionRefusal {
         /// The list.
         name: String,
     },
-    /// An element or a slice of what is no collection.
+    /// An element or a slice of a value that is no collection.
     #[error("Invalid {} selection: {name} is of type {ty} is not a collection", .what.to_lowercase())]
     PartOfOther {
         /// `Element`, `Slice`.

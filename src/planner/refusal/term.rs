@@ -1,16 +1,18 @@
-//! Why a term does not fit what it is given to.
+//! Why a term does not fit its receiver.
 
 use thiserror::Error;
 
-/// A literal, a type hint or a bound value that is none of its receiver's type. Terms and types are as CQL writes them.
+/// A literal, a type hint or a bound value that does not fit its receiver's type. Terms and types are as CQL writes
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TermRefusal {
-    /// A literal that is no value of the type: what [`LiteralError::message`](crate::types::LiteralError::message) says of the receiver.
+    /// A literal that is no value of the type. The message is
+    /// [`LiteralError::message`](crate::types::LiteralError::message) for the receiver.
     #[error("{}", .error.message(.receiver))]
     Literal {
-        /// What is wrong with it.
+        /// The cause.
         error: crate::types::LiteralError,
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
     },
     /// Null added to a counter.
@@ -29,21 +31,21 @@ pub enum TermRefusal {
     Hinted {
         /// The term with its hint.
         value: String,
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
-        /// The type of that.
+        /// The receiver's type.
         ty: String,
     },
     /// A vector of more or fewer elements than the type has.
     #[error("Invalid vector literal for {receiver} of type {ty}; expected {dimension} elements, but given {given}")]
     VectorLength {
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
-        /// The type of that.
+        /// The receiver's type.
         ty: String,
-        /// How many elements the type has.
+        /// The type's number of elements.
         dimension: u32,
-        /// How many the literal has.
+        /// The literal's number.
         given: usize,
     },
     /// `[…]` for this type.
@@ -52,19 +54,19 @@ pub enum TermRefusal {
     /// `{…}`, `(…)` or `{f: …}` for another type.
     #[error("Invalid {kind} literal for {receiver} of type {ty}")]
     Shape {
-        /// Which literal, e.g. `set`.
+        /// The kind of literal, e.g. `set`.
         kind: &'static str,
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
-        /// The type of that.
+        /// The receiver's type.
         ty: String,
     },
-    /// A part that is none of its type.
+    /// A part that does not fit its type.
     #[error("Invalid {kind} literal for {receiver}: {part} is not of type {ty}")]
     Part {
-        /// Which literal, e.g. `set`.
+        /// The kind of literal, e.g. `set`.
         kind: &'static str,
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
         /// The part: an element, a component, a field.
         part: LiteralPart,
@@ -74,13 +76,13 @@ pub enum TermRefusal {
     /// A tuple with too many components.
     #[error("Invalid tuple literal for {receiver}: too many elements. Type {ty} expects {expected} but got {given}")]
     TupleLength {
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
-        /// The type of that.
+        /// The receiver's type.
         ty: String,
-        /// How many components the type has.
+        /// The type's number of components.
         expected: usize,
-        /// How many the literal has.
+        /// The literal's number.
         given: usize,
     },
     /// A field that the user-defined type does not have.
@@ -94,21 +96,21 @@ pub enum TermRefusal {
     /// A bind marker inside of a literal.
     #[error("Invalid {kind} literal for {receiver}: bind variables are not supported inside collection literals")]
     Marker {
-        /// Which literal, e.g. `set`.
+        /// The kind of literal, e.g. `set`.
         kind: &'static str,
-        /// What it is given to.
+        /// The receiver.
         receiver: String,
     },
     /// No value for an argument of this function.
     #[error("Invalid unset value for argument in call to function {0}")]
     UnsetArgument(String),
-    /// An operator with more or fewer than two operands, which the grammar does not make.
+    /// An operator with other than two operands, which the grammar cannot produce.
     #[error("An operator has two operands")]
     OperatorOperands,
-    /// A negation of nothing, which the grammar does not make.
+    /// A negation without an operand, which the grammar cannot produce.
     #[error("A negation has one operand")]
     NegationOperand,
-    /// A cast of nothing, which the grammar does not make.
+    /// A cast without an operand, which the grammar cannot produce.
     #[error("A cast has one operand")]
     CastOperand,
     /// A call of an aggregate.

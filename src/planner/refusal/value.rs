@@ -1,11 +1,11 @@
-//! Why a value is refused: a bound one, a document of INSERT JSON, the pattern of a LIKE.
+//! Why a bound value, a document of INSERT JSON or the pattern of a LIKE is refused.
 
 use thiserror::Error;
 
 use crate::planner::text::quoted;
 use crate::types::Invalid;
 
-/// A value that is none of its type, or that nothing can be done with.
+/// A value that does not fit its type, or that the statement cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValueRefusal {
     /// Bytes or a text that are no value of the type.
@@ -25,20 +25,20 @@ pub enum ValueRefusal {
     JsonMember {
         /// The column.
         column: String,
-        /// What is wrong with it.
+        /// The cause.
         error: Invalid,
     },
     /// A member of INSERT JSON that is no column.
     #[error("JSON values map contains unrecognized column: {0}")]
     JsonUnknown(String),
-    /// A LIKE that no index answers.
+    /// A LIKE pattern that no index supports.
     #[error("{} LIKE '{shape}' {text} is only supported on properly indexed columns", quoted(.column))]
     Like {
         /// The column.
         column: String,
-        /// Which kind of pattern, e.g. `<term>%`.
+        /// The kind of pattern, e.g. `<term>%`.
         shape: &'static str,
-        /// The pattern without its signs.
+        /// The pattern without its `%` signs.
         text: String,
     },
 }

@@ -7,13 +7,13 @@ use crate::schema::index::COSMOS_CLASSES;
 /// Why a statement is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Cosmos does not have this; the words are ours.
+    /// Cosmos does not have this feature; the message is ours.
     #[error("{0} is not supported in the profile cosmos")]
     Unsupported(&'static str),
-    /// Cosmos does not have this function; the words are ours.
+    /// Cosmos does not have this function; the message is ours.
     #[error("The function {0} is not supported in the profile cosmos")]
     Function(String),
-    /// An aggregate of a column of the primary key; the words are ours.
+    /// An aggregate of a column of the primary key; the message is ours.
     #[error("{function}() of {column}, a column of the primary key, is not supported in the profile cosmos")]
     AggregateOfKey {
         /// The aggregate.
@@ -21,10 +21,10 @@ pub enum Refusal {
         /// The column.
         column: String,
     },
-    /// A batch that is logged.
+    /// A logged batch.
     #[error("Logged batches are not supported by the service yet. Please use unlogged batches instead.")]
     LoggedBatch,
-    /// A comma after the last column of CREATE TABLE, as Cassandra's grammar words what it does not know.
+    /// A comma after the last column of CREATE TABLE, reported as Cassandra's grammar reports an unknown token.
     #[error("line {line}:{column} no viable alternative at input ')'")]
     CommaAtEnd {
         /// From 1.
@@ -32,7 +32,7 @@ pub enum Refusal {
         /// From 0.
         column: usize,
     },
-    /// Tombstones that live for a while.
+    /// A `gc_grace_seconds` other than 0.
     #[error("gc_grace_seconds value must be zero.")]
     Grace,
     /// CREATE CUSTOM INDEX of this class.
@@ -52,7 +52,7 @@ pub enum Refusal {
     /// DELETE of a range.
     #[error("Only EQ relation is supported on the partition key for now for DELETE statements")]
     DeleteOfRange,
-    /// USING TIMESTAMP for a table that keeps none a cell.
+    /// USING TIMESTAMP for a table without timestamps per cell.
     #[error(
         "User specified timestamp not supported for this table. Please re-create the table with cosmosdb_cell_level_timestamp=true AND cosmosdb_cell_level_timestamp_tombstones=true AND cosmosdb_cell_level_timetolive=true."
     )]

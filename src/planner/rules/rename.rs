@@ -1,5 +1,5 @@
-//! Functions that Cosmos has and Cassandra has dropped: `dateOf` and `unixTimestampOf`. The function room keeps them under names that
-//! nobody writes; here they are called by them.
+//! Functions that Cosmos has and Cassandra has dropped: `dateOf` and `unixTimestampOf`. The module `functions` keeps
+//! them under names that no client writes; this module renames calls to those.
 
 use grammar::ast::{
     Assignment, Insert, InsertSource, Relation, RelationValue, Select, Selection, Selector, Term, Update,

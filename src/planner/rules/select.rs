@@ -9,10 +9,10 @@ use crate::schema::{ColumnKind, Table};
 
 const AGGREGATES: &[&str] = &["avg", "count", "max", "min", "sum"];
 
-/// Functions of JSON: SELECT JSON and INSERT JSON there are, these not.
+/// JSON functions, which Cosmos lacks although it has SELECT JSON and INSERT JSON.
 const JSON_FUNCTIONS: &[&str] = &["from_json", "fromjson", "to_json", "tojson"];
 
-/// The functions that Cosmos's list names, in lower case, besides those that turn values to and from blobs.
+/// The functions in Cosmos's documented list, in lower case, besides those that convert values to and from blobs.
 const LISTED: &[&str] = &[
     "avg",
     "count",
@@ -29,7 +29,7 @@ const LISTED: &[&str] = &[
     "unixtimestampof",
 ];
 
-/// Refuses what Cosmos has not, and names the count of rows as Cosmos does.
+/// Refuses features that Cosmos lacks, and names the count of rows as Cosmos does.
 pub(super) fn translate(select: &mut Select, strict: &Strict) -> Result<(), Refusal> {
     if select.distinct {
         return Err(Refusal::Unsupported("SELECT DISTINCT"));
@@ -56,14 +56,14 @@ pub(super) fn translate(select: &mut Select, strict: &Strict) -> Result<(), Refu
     for selected in selectors {
         selector(&selected.selector, strict)?;
         if let (Selector::CountRows(what), None) = (&selected.selector, &selected.alias) {
-            // Cassandra's name is `count`; clients of Cosmos look for this one.
+            // Cassandra's name is `count`; clients of Cosmos expect this one.
             selected.alias = Some(Name(format!("system.count({what})")));
         }
     }
     Ok(())
 }
 
-/// Judges the relations of a WHERE clause.
+/// Checks the relations of a WHERE clause.
 pub(super) fn relations(relations: &[Relation], strict: &Strict) -> Result<(), Refusal> {
     for relation in relations {
         let of_token = matches!(relation.target, RelationTarget::Token(_));
@@ -94,7 +94,7 @@ fn function(name: &str, strict: &Strict) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Judges the functions in a term.
+/// Checks the functions in a term.
 pub(super) fn term(value: &Term, strict: &Strict) -> Result<(), Refusal> {
     match value {
         Term::Literal(_) | Term::BindMarker { .. } => Ok(()),
@@ -137,7 +137,7 @@ fn selector(selected: &Selector, strict: &Strict) -> Result<(), Refusal> {
     }
 }
 
-/// What a selector that is no function is made of.
+/// The parts of a selector that is no function.
 fn parts(selected: &Selector) -> Vec<&Selector> {
     match selected {
         Selector::Column(_) | Selector::Term(_) | Selector::CountRows(_) => Vec::new(),
@@ -157,7 +157,7 @@ fn parts(selected: &Selector) -> Vec<&Selector> {
     }
 }
 
-/// Judges a SELECT of this table.
+/// Checks a SELECT of this table.
 pub(super) fn judge(select: &Select, table: &Table) -> Result<(), Refusal> {
     if let Selection::Selectors(selectors) = &select.selection {
         for selected in selectors {
@@ -188,7 +188,7 @@ fn aggregates_of_keys(selected: &Selector, table: &Table) -> Result<(), Refusal>
         .try_for_each(|part| aggregates_of_keys(part, table))
 }
 
-/// Rows of several keys, or of a range of them, are sorted only with an index for it.
+/// Refuses ORDER BY beside both an IN and a range, unless the table has the index that sorts such rows.
 fn order_by(select: &Select, table: &Table) -> Result<(), Refusal> {
     let sorts = select.order_by.iter().any(|order| matches!(order, OrderBy::Column(..)));
     let has = |operators: &[Operator]| {

@@ -12,7 +12,7 @@ use super::select::{relations, term};
 use crate::profile::Strict;
 use crate::schema::{ColumnKind, Table};
 
-/// Judges what an INSERT says of itself.
+/// Checks an INSERT without its table.
 pub(super) fn insert(insert: &Insert, strict: &Strict) -> Result<(), Refusal> {
     match &insert.source {
         InsertSource::Values { values, .. } => values.iter().try_for_each(|value| term(value, strict)),
@@ -20,7 +20,7 @@ pub(super) fn insert(insert: &Insert, strict: &Strict) -> Result<(), Refusal> {
     }
 }
 
-/// Judges what an UPDATE says of itself.
+/// Checks an UPDATE without its table.
 pub(super) fn update(update: &Update, strict: &Strict) -> Result<(), Refusal> {
     for assignment in &update.assignments {
         match assignment {
@@ -35,7 +35,7 @@ pub(super) fn update(update: &Update, strict: &Strict) -> Result<(), Refusal> {
     relations(&update.relations, strict)
 }
 
-/// Judges what a DELETE says of itself.
+/// Checks a DELETE without its table.
 pub(super) fn delete(delete: &Delete, strict: &Strict) -> Result<(), Refusal> {
     if strict.deletes
         && delete
@@ -43,13 +43,13 @@ pub(super) fn delete(delete: &Delete, strict: &Strict) -> Result<(), Refusal> {
             .iter()
             .any(|relation| relation.operator != Operator::Eq)
     {
-        // The text is about the partition key; it was seen for ranges of clustering keys too.
+        // The message is about the partition key; it was observed for ranges of clustering keys too.
         return Err(Refusal::DeleteOfRange);
     }
     relations(&delete.relations, strict)
 }
 
-/// Judges modifications by their tables, which are among `tables`.
+/// Checks modifications against their tables, which are among `tables`.
 pub(super) fn judge(statement: &Statement, tables: &[Arc<Table>], strict: &Strict) -> Result<(), Refusal> {
     let find = |name: &QualifiedName| {
         tables.iter().find(|table| {
@@ -76,8 +76,8 @@ pub(super) fn judge(statement: &Statement, tables: &[Arc<Table>], strict: &Stric
     }
 }
 
-/// A time of writing of the statement's own needs a table whose cells have times. The one that drivers send beside the statement
-/// does not: every driver sends it.
+/// A USING TIMESTAMP needs a table whose cells have timestamps. The timestamp that drivers send beside the statement
+/// does not: every driver sends one.
 fn timestamp(using: &Using, table: &Table) -> Result<(), Refusal> {
     if using.timestamp.is_some() && !table.options.cell_level.timestamp {
         return Err(Refusal::Timestamp);
@@ -157,7 +157,7 @@ fn kind(table: &Table, name: &str) -> Option<ColumnKind> {
     table.column(name).map(|(_, column)| column.kind)
 }
 
-/// Refuses a conditional statement that is about static columns and about others.
+/// Refuses a conditional statement on static and other columns together.
 fn unmixed<'n>(table: &Table, names: impl Iterator<Item = &'n str>) -> Result<(), Refusal> {
     let kinds: Vec<ColumnKind> = names.filter_map(|name| kind(table, name)).collect();
     if kinds.contains(&ColumnKind::Static) && kinds.contains(&ColumnKind::Regular) {

@@ -1,4 +1,4 @@
-//! Tuples, collections, vectors and user-defined types put together from selectors.
+//! Tuples, collections, vectors and user-defined types constructed from selectors.
 
 use grammar::ast::Selector;
 

@@ -1,7 +1,7 @@
-//! The SELECT clause as a client sees it who may not see the values of columns with masks.
+//! The SELECT clause for a client without permission to see the values of masked columns.
 //!
-//! A mask stands in place of its column wherever the clause computes with the column's value, inside functions, casts, tokens and
-//! aggregates too (Cassandra's `SimpleSelector`). What is not computed from the value stays: write times, groups, and the order of rows.
+//! A mask replaces its column wherever the clause computes with the column's value, inside functions, casts, tokens and
+//! aggregates too (Cassandra's `SimpleSelector`). Write times, groups and the order of rows do not change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::planner::term::TypeChecker;
 use crate::schema::{Column, Schema, Table};
 use crate::types::quoted;
 
-/// The clause with masks; `None`: it selects no column that has one.
+/// The clause with masks; `None` means that it selects no masked column.
 ///
 /// # Errors
 ///
-/// A mask that the schema keeps makes no sense.
+/// A mask in the schema is invalid.
 pub(crate) fn masked(
     schema: &Schema,
     table: &Arc<Table>,
@@ -60,7 +60,7 @@ fn mask(schema: &Schema, table: &Arc<Table>, column: &Column) -> Result<Expressi
     };
     let mut given = vec![quoted(&column.name)];
     given.extend(arguments.iter().cloned());
-    // Planned as if it was selected; the name of the table says nothing.
+    // Planned as if it were selected; the table's name has no meaning here.
     let statement = grammar::parse(&format!("SELECT {function}({}) FROM t", given.join(", ")));
     let Ok(Statement::Select(select)) = &statement else {
         return Err(Unsupported::Selector.into());
@@ -79,7 +79,7 @@ fn mask(schema: &Schema, table: &Arc<Table>, column: &Column) -> Result<Expressi
     call.ok_or_else(|| Unsupported::Selector.into())
 }
 
-/// Puts masks where their columns are.
+/// Replaces columns by their masks.
 fn substitute(expression: &mut Expression, masks: &BTreeMap<usize, Expression>) {
     match expression {
         Expression::Column(place) => {

@@ -1,11 +1,12 @@
-//! The SELECT clause: what is computed for each row, what it is called, which columns it needs.
+//! The SELECT clause: the expressions for each row, their names, and the columns that they need.
 //!
-//! A selector is judged from both sides, as in Cassandra's `Selectable`: it may have a type of its own (a column, a call), or
-//! take the one that is expected of it (a literal, a marker, a tuple of those). Which it is, is told in `typing`; `parts` makes
-//! expressions of columns, calls and parts of values, `construct` of tuples, collections and user-defined types.
+//! As in Cassandra's `Selectable`, a selector may have a type of its own (a column, a call) or take the type that its
+//! receiver expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from
+//! columns, calls and parts of values, `construct` from tuples, collections and user-defined types.
 //!
-//! Life of a [`SelectionPlan`]: made once for a statement; each execution binds what was late, its markers, or shares the
-//! template where nothing was. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's `cql3.selection`.
+//! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the late terms, its markers, or shares
+//! the template if there are none. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's
+//! `cql3.selection`.
 
 mod construct;
 mod masked;
@@ -35,39 +36,39 @@ const BIGINT: CqlType = CqlType::Native(Native::Bigint);
 /// A planned SELECT clause.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectionPlan {
-    /// The clause. Its markers are numbers of `late`.
+    /// The clause. Its markers are indexes into `late`.
     pub(crate) template: Arc<Selection>,
     /// Columns that the clause itself names.
     pub(crate) selected: Vec<usize>,
-    /// What is only known when values are bound.
+    /// Terms whose values are only known at binding.
     late: Vec<Late>,
 }
 
-/// A term whose value is only known when values are bound.
+/// A term whose value is only known at binding.
 #[derive(Clone, Debug)]
 struct Late {
     term: Typed,
     place: Place,
 }
 
-/// Where a term stands, which decides what null and unset mean for it.
+/// The position of a term in a selector; it determines the meaning of null and unset.
 #[derive(Clone, Debug)]
 enum Place {
-    /// A value of its own, or in a tuple or collection.
+    /// A value by itself, or in a tuple or collection.
     Value,
     /// An argument of the function of this name.
     Argument(String),
-    /// The key of an element of what is called so.
+    /// The key of an element of the selector of this name.
     Element(String),
-    /// An end of a slice of what is called so.
+    /// An end of a slice of the selector of this name.
     Slice(String),
 }
 
 impl Late {
-    /// The value; unset only as the end of a slice, which is none then.
+    /// The bound value. It is unset only for the end of a slice, which then has no bound.
     fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match (self.term.bind(binding)?, &self.place) {
-            // Cassandra's unset is a value of no bytes, and is taken for one where it is not checked.
+            // Cassandra's unset is an empty value, and is treated as one wherever it is not checked.
             (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
             (Value::Unset, Place::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
             (Value::Unset, Place::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
@@ -90,7 +91,7 @@ pub(crate) struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// A function that another one follows counts for nothing: only its column does.
+    /// Forgets a function that another function follows: Cassandra then groups by its column.
     fn forget_function(&mut self) {
         if let Some(last) = self.expressions.last_mut()
             && let Some(column) = columns_of(last).first()
@@ -99,17 +100,17 @@ impl GroupPlan {
         }
     }
 
-    /// Another column to group by, after all others.
+    /// Adds a column to group by, after all others.
     pub(crate) fn push_column(&mut self, index: usize) {
         self.expressions.push(Expression::Column(index));
     }
 
-    /// Places of the columns it looks at.
+    /// Positions of the columns that it reads.
     pub(crate) fn columns(&self) -> Vec<usize> {
         self.expressions.iter().flat_map(columns_of).collect()
     }
 
-    /// The expressions with their values in.
+    /// The expressions with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Vec<Expression>, Error> {
         let mut bound = self.expressions.clone();
         if !self.late.is_empty() {
@@ -121,7 +122,7 @@ impl GroupPlan {
 }
 
 impl SelectionPlan {
-    /// The clause with its values in.
+    /// The clause with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Arc<Selection>, Error> {
         if self.late.is_empty() {
             return Ok(Arc::clone(&self.template));
@@ -140,7 +141,7 @@ impl SelectionPlan {
         Ok(Arc::new(bound))
     }
 
-    /// More columns that must be read.
+    /// Adds columns that must be read.
     pub(crate) fn need(&mut self, columns: impl Iterator<Item = usize>) {
         let template = Arc::make_mut(&mut self.template);
         template.needed.extend(columns);
@@ -149,7 +150,7 @@ impl SelectionPlan {
     }
 }
 
-/// Puts values where their numbers are.
+/// Replaces markers by their values.
 fn fill(expression: &mut Expression, values: &[Value]) {
     match expression {
         Expression::Marker(index) => {
@@ -195,7 +196,7 @@ fn fill_part(part: &mut Part, values: &[Value]) {
     }
 }
 
-/// What a selector became.
+/// A planned selector.
 struct Selected {
     expression: Expression,
     ty: CqlType,
@@ -203,13 +204,13 @@ struct Selected {
     has_aggregate: bool,
 }
 
-/// Reads selectors.
+/// Plans selectors.
 struct Selecting<'a, 'b> {
     typer: &'a mut TypeChecker<'b>,
     table: Arc<Table>,
     aggregates: Vec<Aggregate>,
     late: Vec<Late>,
-    /// Where the term that is read next stands.
+    /// The position of the next term.
     place: Place,
     selected: Vec<usize>,
     needs_metadata: bool,
@@ -218,7 +219,7 @@ struct Selecting<'a, 'b> {
 /// Plans the SELECT clause.
 ///
 /// # Errors
-/// The faults that may be the first that Cassandra finds, at least one; places are those of selectors.
+/// The faults that Cassandra may report first, at least one; their positions are those of selectors.
 pub(crate) fn plan(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
@@ -250,7 +251,7 @@ pub(crate) fn plan(
                             Stage::Factory
                         };
                         Faults::add(&mut faults, Rank { stage, place }, error);
-                        // Nothing after it is found earlier.
+                        // Cassandra detects no later selector's fault before this one.
                         if stage == Stage::Prepare {
                             break;
                         }
@@ -295,7 +296,7 @@ pub(crate) fn plan(
     })
 }
 
-/// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
+/// Plans a function in GROUP BY as the last expression of a plan; returns the position of its clustering column.
 pub(crate) fn group_function(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
@@ -363,7 +364,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
         Ok((index, column.ty.clone()))
     }
 
-    /// A selector as an expression; `expected` is the type that its place wants.
+    /// Plans a selector as an expression; `expected` is the type that its receiver wants.
     fn select(&mut self, selector: &Selector, expected: Option<&CqlType>) -> Result<Selected, Error> {
         match selector {
             Selector::Column(name) => {
@@ -423,7 +424,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
             Selector::TypeHint { target, selector: of } => {
                 let ty = self.typer.resolve_type(target)?;
                 let text = self.text(selector)?;
-                // A hint means the frozen type, and what has several cells is none.
+                // A hint names the frozen type, which no multi-cell value has.
                 let is_unlike = self.exact(of)?.is_some_and(|of| of.is_multi_cell());
                 if is_unlike || self.fit(of, &ty)? == Assignment::No {
                     return Err(SelectionRefusal::Hint {
@@ -443,11 +444,11 @@ impl<'a, 'b> Selecting<'a, 'b> {
         }
     }
 
-    /// A term that is part of a selector: a constant, or a number of `late`.
+    /// A term in a selector: a constant, or an index into `late`.
     fn late(&mut self, typed: Typed) -> Expression {
         let names_part = matches!(self.place, Place::Element(_) | Place::Slice(_));
         match typed {
-            // Null names no part; like Cassandra we say so when the statement is run, behind all that is wrong with its restrictions.
+            // Null names no part. Like Cassandra we refuse it at execution, after all errors of the restrictions.
             Typed::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
             term => {
                 let place = self.place.clone();
@@ -473,7 +474,7 @@ impl Selected {
         }
     }
 
-    /// A part of it.
+    /// A part of this selector's value.
     fn part(self, part: Part, ty: CqlType, name: String) -> Self {
         let expression = Expression::Part {
             of: Box::new(self.expression),
@@ -493,7 +494,7 @@ fn cannot_infer<T>(text: &str) -> Result<T, Error> {
     Err(SelectionRefusal::NoType(text.to_owned()).into())
 }
 
-/// A term in a SELECT clause: as elsewhere, but null is loud.
+/// A term in a SELECT clause: formatted as elsewhere, but null is in capitals.
 fn term_text(term: &Term) -> String {
     match term {
         Term::Literal(ast::Literal::Null) => "NULL".to_owned(),
@@ -501,7 +502,7 @@ fn term_text(term: &Term) -> String {
     }
 }
 
-/// Places of the columns that an expression reads.
+/// Positions of the columns that an expression reads.
 pub(crate) fn columns_of(expression: &Expression) -> Vec<usize> {
     let mut found = Vec::new();
     collect(expression, &mut found);

@@ -70,7 +70,7 @@ impl Selecting<'_, '_> {
         })
     }
 
-    /// The value that a field or element is taken of: one in parentheses is itself.
+    /// Plans the value whose field or element is selected; a selector in parentheses is itself.
     pub(super) fn container(&mut self, of: &Selector) -> Result<Selected, Error> {
         match of {
             Selector::Tuple(inner) => match inner.as_slice() {
@@ -169,7 +169,7 @@ impl Selecting<'_, '_> {
         let result = self.metadata_type(kind, of)?;
         let selected = self.select(of, None)?;
         let text = selected.name.clone();
-        // What is one cell has one write time, whichever part is asked for.
+        // A single cell has one write time, whichever part is selected.
         let part = match selected.expression {
             Expression::Part { part, .. } if ty.is_multi_cell() => Some(part),
             _ => None,
@@ -192,7 +192,7 @@ impl Selecting<'_, '_> {
     }
 }
 
-/// What the key of an element, or the ends of a slice, are given to; and the type of an element.
+/// The receiver of an element's key or of the ends of a slice, and the type of an element.
 fn element_receiver(selected: &Selected, what: &'static str) -> Result<(ColumnSpec, CqlType), Error> {
     let name = &selected.name;
     match selected.ty.unfrozen() {

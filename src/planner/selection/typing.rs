@@ -1,4 +1,5 @@
-//! Which type a selector has by itself, how well it fits another, which function its call means, and how messages write it.
+//! Types of selectors: a selector's own type, how well it fits another type, the function of its call, and its text in
+//! messages.
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ impl Selecting<'_, '_> {
             },
             Selector::Slice { of, .. } => self.exact(of)?,
             Selector::TypeHint { target, .. } => Some(self.typer.resolve_type(target)?),
-            // One in parentheses may be a tuple of one, or nothing but itself.
+            // A selector in parentheses may be a tuple of one, or just itself.
             Selector::Tuple(of) if of.len() == 1 => None,
             Selector::Tuple(of) => {
                 let types = of
@@ -56,12 +57,12 @@ impl Selecting<'_, '_> {
             Selector::Set(of) => self
                 .first_exact(of)?
                 .map(|of| CqlType::Set(Arc::new(of.freeze())).freeze()),
-            // A map and a user-defined type look the same: only a hint tells which.
+            // A map and a user-defined type have the same syntax: only a hint tells them apart.
             Selector::Map(_) => None,
         })
     }
 
-    /// Like [`Self::exact`], and one in parentheses is itself.
+    /// Like [`Self::exact`], but a selector in parentheses is itself.
     pub(super) fn inner_exact(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
         match selector {
             Selector::Tuple(of) => match of.as_slice() {
@@ -120,7 +121,7 @@ impl Selecting<'_, '_> {
                 _ => Ok(Assignment::No),
             },
             (Selector::List(of), CqlType::List(element)) => all(of, element),
-            // How many elements there must be is said when the vector is made.
+            // The number of elements is checked when the vector is planned.
             (Selector::List(of), CqlType::Vector(element, _)) => all(of, element),
             (Selector::Set(of), CqlType::Set(element)) => all(of, element),
             (Selector::Set(of), CqlType::Map(..)) if of.is_empty() => Ok(Assignment::Weak),
@@ -153,7 +154,7 @@ impl Selecting<'_, '_> {
                 Ok(worst)
             }
             (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
-            // A call may mean another function where another type is wanted.
+            // A call may resolve to another function if another type is wanted.
             (Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. }, _) => {
                 Ok(self.typer.known.fit(*at, ty, || {
                     match self
@@ -195,8 +196,8 @@ impl Selecting<'_, '_> {
         })
     }
 
-    /// The type that a function takes a selector to be of where nothing else says: of a collection's elements the first type
-    /// whose values those of all others are (`Selectable.getCompatibleTypeIfKnown`).
+    /// The type that a function infers for a selector without a receiver. For a collection's elements, it is the first
+    /// type that accepts the values of all others (`Selectable.getCompatibleTypeIfKnown`).
     fn compatible(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
         let of = match selector {
             Selector::Term(Term::Literal(literal)) => {
@@ -224,7 +225,7 @@ impl Selecting<'_, '_> {
         }))
     }
 
-    /// The function that a call means.
+    /// Resolves the function of a call.
     pub(super) fn resolve(&self, selector: &Selector, receiver: Option<&CqlType>) -> Result<Resolved, Error> {
         let (callee, selectors): (Callee<'_>, Vec<&Selector>) = match selector {
             Selector::Function { name, arguments, .. } => (Callee::Name(name), arguments.iter().collect()),
@@ -242,7 +243,7 @@ impl Selecting<'_, '_> {
         resolved.ok_or_else(|| Unsupported::Selector.into())
     }
 
-    /// The function that a call means where `expected` is wanted; the caller checks whether it fits.
+    /// Resolves the function of a call for the type `expected`; the caller checks whether it fits.
     pub(super) fn resolve_for(&self, selector: &Selector, expected: Option<&CqlType>) -> Result<Resolved, Error> {
         match (self.resolve(selector, expected), expected) {
             (Err(error), Some(_)) if error.is_invalid() => self.resolve(selector, None),
@@ -250,7 +251,7 @@ impl Selecting<'_, '_> {
         }
     }
 
-    /// A selector in Cassandra's words.
+    /// A selector in Cassandra's format.
     pub(super) fn text(&self, selector: &Selector) -> Result<String, Error> {
         let list = |of: &[Selector]| -> Result<String, Error> {
             let texts = of.iter().map(|of| self.text(of)).collect::<Result<Vec<_>, _>>()?;
@@ -307,7 +308,7 @@ impl Selecting<'_, '_> {
     }
 
     pub(super) fn hint_text(&self, target: &ast::Type) -> Result<String, Error> {
-        // Resolved first, for its errors.
+        // Resolved first, so that its errors win.
         self.typer.resolve_type(target)?;
         Ok(type_text_full(target, &self.typer.keyspace))
     }

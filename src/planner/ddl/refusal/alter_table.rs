@@ -24,12 +24,12 @@ pub enum AlterTableRefusal {
     /// A user-defined type of many cells inside a type of this column.
     #[error("{cause} for column {column}")]
     NestedInColumn {
-        /// What is wrong with the type.
+        /// The cause.
         cause: ColumnTypeRefusal,
         /// The column.
         column: String,
     },
-    /// ADD of a column that does not count to a table of counters.
+    /// ADD of a column other than a counter to a counter table.
     #[error("{table}: Cannot have a non counter column (\"{column}\") in a counter table")]
     ValueInCounterTable {
         /// The table.
@@ -37,7 +37,7 @@ pub enum AlterTableRefusal {
         /// The column.
         column: String,
     },
-    /// ADD of a counter to a table of values.
+    /// ADD of a counter to a table without counters.
     #[error("{table}: Cannot have a counter column (\"{column}\") in a non counter table")]
     CounterInValueTable {
         /// The table.
@@ -50,9 +50,9 @@ pub enum AlterTableRefusal {
     DroppedType {
         /// The column.
         column: String,
-        /// The new one.
+        /// The new type.
         new: CqlType,
-        /// The one from before.
+        /// The old type.
         old: CqlType,
     },
     /// ADD of a dropped column as another kind of column.
@@ -60,9 +60,9 @@ pub enum AlterTableRefusal {
     DroppedKind {
         /// The column.
         column: String,
-        /// The new one.
+        /// The new kind.
         new: &'static str,
-        /// The one from before.
+        /// The old kind.
         old: &'static str,
     },
     /// ADD of this dropped counter.
@@ -90,7 +90,7 @@ pub enum AlterTableRefusal {
         /// The user-defined type.
         user_type: String,
     },
-    /// DROP of a column that indexes need.
+    /// DROP of an indexed column.
     #[error("Cannot drop column {column} because it has dependent secondary indexes ({})", .indexes.join(", "))]
     DropOfIndexed {
         /// The column.
@@ -127,7 +127,7 @@ pub enum AlterTableRefusal {
         /// The table.
         table: String,
     },
-    /// RENAME of a column that indexes need.
+    /// RENAME of an indexed column.
     #[error("Can't rename column {column} because it has dependent secondary indexes ({})", .indexes.join(", "))]
     RenameOfIndexed {
         /// The column.
@@ -149,13 +149,13 @@ pub enum AlterTableRefusal {
     /// DROP of the column of values of a table WITH COMPACT STORAGE.
     #[error("Cannot drop column {0}, the only column of values of a COMPACT STORAGE table")]
     DropOfCompact(String),
-    /// DROP COMPACT STORAGE of a table that an older version made without clustering columns.
+    /// DROP COMPACT STORAGE of a table without clustering columns that an older version created.
     #[error("Cannot DROP COMPACT STORAGE on table {0}: an older version stored it, and its rows would be lost")]
     HiddenColumns(String),
     /// The id of a table is given.
     #[error("Cannot alter table id.")]
     Id,
-    /// No seconds of grace for a table that has views.
+    /// `gc_grace_seconds` of 0 for a table that has views.
     #[error(
         "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed."
     )]

@@ -1,9 +1,9 @@
-//! The protocol's codes of refused schema changes.
+//! Protocol error codes of refused schema changes.
 
-/// What a client tells apart.
+/// The errors that a client can distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code<'a> {
-    /// Syntax_error 0x2000: properties that the grammar cannot judge.
+    /// Syntax_error 0x2000: properties that the grammar cannot validate.
     Syntax,
     /// Unauthorized 0x2100: system keyspaces.
     Unauthorized,
@@ -15,7 +15,7 @@ pub enum Code<'a> {
     AlreadyExists {
         /// The keyspace.
         keyspace: &'a str,
-        /// The table or view; empty if it is about the keyspace.
+        /// The table or view; empty for a keyspace.
         table: &'a str,
     },
 }

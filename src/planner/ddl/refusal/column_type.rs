@@ -8,7 +8,7 @@ use crate::types::TypeError;
 /// Why the type of a column, a field or an argument is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ColumnTypeRefusal {
-    /// A type that means nothing, or stands where it must not.
+    /// An invalid type, or one that is not allowed at its position.
     #[error("{0}")]
     Type(TypeError),
     /// A user-defined type of another keyspace.
@@ -18,7 +18,7 @@ pub enum ColumnTypeRefusal {
     Foreign {
         /// Its keyspace.
         keyspace: String,
-        /// The other.
+        /// The other keyspace.
         other: String,
     },
     /// A user-defined type of many cells that holds a collection of many cells.
@@ -27,11 +27,11 @@ pub enum ColumnTypeRefusal {
     /// A name that is too long.
     #[error("{what} name must not be more than {bytes_max} bytes long (got {bytes} bytes)")]
     NameLength {
-        /// Which.
+        /// The kind of the named object, e.g. `Field`.
         what: &'static str,
         /// Its length in bytes.
         bytes: usize,
-        /// The most bytes that it may have.
+        /// The maximum number of bytes.
         bytes_max: usize,
     },
 }

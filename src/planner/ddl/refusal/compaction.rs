@@ -121,9 +121,9 @@ pub enum CompactionRefusal {
     /// `min_threshold` is above `max_threshold`.
     #[error("Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})")]
     ThresholdOrder {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The most.
+        /// The maximum.
         max: i64,
     },
 }

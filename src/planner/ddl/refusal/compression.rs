@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Why the options of compression are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompressionRefusal {
-    /// `enabled` is false, and other options stand beside it.
+    /// `enabled` is false beside other options.
     #[error("If the 'enabled' option is set to false no other options must be specified")]
     OffWithOptions,
     /// No compressor.

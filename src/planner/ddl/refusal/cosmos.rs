@@ -1,10 +1,10 @@
-//! Why an option of Cosmos, or one of ours, is refused.
+//! Why an option of Cosmos or of Helenus is refused.
 
 use thiserror::Error;
 
 use super::code::Code;
 
-/// Why an option of Cosmos, or one of ours, is refused.
+/// Why an option of Cosmos or of Helenus is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CosmosRefusal {
     /// `helenus_split_at` is no token.
@@ -23,7 +23,7 @@ pub enum CosmosRefusal {
     /// An option that is no id of a physical partition.
     #[error("Invalid value {text} for '{option}': it is the id of a physical partition")]
     PartitionId {
-        /// As written.
+        /// The text as written.
         text: String,
         /// The option.
         option: &'static str,
@@ -47,11 +47,11 @@ pub enum CosmosRefusal {
         "{{\"Errors\":[\"The offer should have valid throughput values between {least} and {most} inclusive in increments of {step}.\"]}}"
     )]
     Throughput {
-        /// The least.
+        /// The minimum.
         least: u32,
         /// Each is a multiple of this.
         step: u32,
-        /// The most.
+        /// The maximum.
         most: u32,
     },
     /// Throughput for a keyspace that shares none.

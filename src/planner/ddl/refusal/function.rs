@@ -8,10 +8,10 @@ use crate::types::LiteralError;
 /// Why a change of a function or an aggregate is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FunctionRefusal {
-    /// A type that is written as frozen: what it is the type of.
+    /// A type written as frozen.
     #[error("{what} '{ty}' cannot be frozen; remove frozen<> modifier from '{ty}'")]
     Frozen {
-        /// Which.
+        /// The part with this type, e.g. `Argument`.
         what: &'static str,
         /// Its type.
         ty: String,
@@ -42,23 +42,24 @@ pub enum FunctionRefusal {
     ReturnType {
         /// Its name.
         name: String,
-        /// The new one.
+        /// The new return type.
         new: String,
-        /// The one from before.
+        /// The old return type.
         old: String,
     },
     /// A body that does not compile.
     #[error("Java source compilation failed:\n{0}")]
     Compile(java::CompileError),
-    /// OR REPLACE with another answer to null. Cassandra names the directive that the function which exists does not have.
+    /// OR REPLACE with another handling of null input. Cassandra names the directive that the existing function does
+    /// not have.
     #[error("Function '{name}' must have {} directive", if *called { "RETURNS NULL ON NULL INPUT" } else { "CALLED ON NULL INPUT" })]
     NullInput {
         /// Its name.
         name: String,
-        /// Whether the one from before is called.
+        /// Whether the existing function is called on null input.
         called: bool,
     },
-    /// A state function that takes no null, and nothing to begin with.
+    /// A state function that does not accept null, without INITCOND.
     #[error(
         "Cannot create aggregate '{aggregate}' without INITCOND because state function {keyspace}.{function} does not accept 'null' arguments"
     )]
@@ -70,7 +71,7 @@ pub enum FunctionRefusal {
         /// The state function.
         function: String,
     },
-    /// No keyspace for an aggregate. Cassandra answers with another code than for a function.
+    /// No keyspace for an aggregate. Cassandra's code differs from that for a function.
     #[error("Keyspace {0} doesn't exist")]
     KeyspaceMissing(String),
     /// No such state function.
@@ -109,9 +110,9 @@ pub enum FunctionRefusal {
     /// INITCOND is a constant of another kind.
     #[error("Invalid {kind} constant ({text}) for \"(dummy)\" of type {ty}")]
     Constant {
-        /// Which kind.
+        /// The kind.
         kind: &'static str,
-        /// As written.
+        /// The text as written.
         text: String,
         /// Its type.
         ty: String,
@@ -119,10 +120,10 @@ pub enum FunctionRefusal {
     /// INITCOND is no value of the state's type.
     #[error("{0}")]
     Value(LiteralError),
-    /// DROP of what does not exist: which, with the types of its arguments where written.
+    /// DROP of a missing function or aggregate, with the types of its arguments if written.
     #[error("{kind} '{keyspace}.{name}{arguments}' doesn't exist")]
     Missing {
-        /// Which kind.
+        /// The kind.
         kind: &'static str,
         /// Its keyspace.
         keyspace: String,
@@ -136,12 +137,12 @@ pub enum FunctionRefusal {
         "'DROP {kind} {name}' matches multiple function definitions; specify the argument types by issuing a statement like 'DROP {kind} {name} (type, type, ...)'. You can use cqlsh 'DESCRIBE {kind} {name}' command to find all overloads"
     )]
     SeveralMatch {
-        /// Which kind.
+        /// The kind.
         kind: String,
         /// Its name.
         name: String,
     },
-    /// DROP of a function that aggregates need.
+    /// DROP of a function that aggregates use.
     #[error("Function '{keyspace}.{name}{arguments}' is still referenced by aggregates {}", .aggregates.join(", "))]
     Used {
         /// Its keyspace.

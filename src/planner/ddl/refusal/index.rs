@@ -35,7 +35,7 @@ pub enum IndexRefusal {
     Duplicate {
         /// The index.
         index: String,
-        /// The other.
+        /// The other index.
         other: String,
     },
     /// The index's name has other characters than letters, digits and `_`.
@@ -46,7 +46,7 @@ pub enum IndexRefusal {
     NameLength {
         /// Its length in bytes.
         bytes: usize,
-        /// The most bytes that it may have.
+        /// The maximum number of bytes.
         bytes_max: usize,
     },
     /// No column, and no class.
@@ -58,10 +58,10 @@ pub enum IndexRefusal {
     /// A column is named twice.
     #[error("Duplicate column '{0}' in index target list")]
     DuplicateTarget(String),
-    /// A storage-attached index on a column whose name is no file's.
+    /// A storage-attached index on a column whose name cannot be a file name.
     #[error("Column '{0}' contains non-alphanumeric-underscore characters")]
     ColumnCharacters(String),
-    /// Values that hold durations: which.
+    /// Values that contain durations: their kind.
     #[error("Secondary indexes are not supported on {0}")]
     Durations(&'static str),
     /// A column of the primary key of a table WITH COMPACT STORAGE.
@@ -83,10 +83,10 @@ pub enum IndexRefusal {
         /// The column.
         column: String,
     },
-    /// The whole of what is no frozen collection.
+    /// FULL of a column that is no frozen collection.
     #[error("full() indexes can only be created on frozen collections")]
     FullOfOther,
-    /// A part of what is no collection.
+    /// A part of a column that is no collection.
     #[error("Cannot create {part}() index on {column}. Non-collection columns only support simple indexes")]
     PartOfOther {
         /// The part of the column.
@@ -94,7 +94,7 @@ pub enum IndexRefusal {
         /// The column.
         column: String,
     },
-    /// Keys or entries of what is no map.
+    /// Keys or entries of a column that is no map.
     #[error("Cannot create index on {part} of column {column} with non-map type")]
     PartOfNonMap {
         /// The part of the column.
@@ -113,10 +113,10 @@ pub enum IndexRefusal {
         /// The index.
         index: String,
     },
-    /// A trigger on this table, which is not there.
+    /// A trigger on this table, which does not exist.
     #[error("Table '{0}' doesn't exist")]
     TriggerTable(String),
-    /// A trigger on a table of this keyspace of the system.
+    /// A trigger on a table of this system keyspace.
     #[error("System keyspace '{0}' is not user-modifiable")]
     TriggerOnSystem(String),
     /// A trigger on a materialized view.

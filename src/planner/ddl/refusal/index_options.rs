@@ -14,7 +14,7 @@ pub enum IndexOptionRefusal {
     /// A class that does not exist.
     #[error("Unable to find custom indexer class '{0}'")]
     UnknownClass(String),
-    /// Options that a storage-attached index does not have.
+    /// Unknown options of a storage-attached index.
     #[error("Properties specified [{}] are not understood by StorageAttachedIndex", .0.join(", "))]
     NotUnderstood(Vec<String>),
     /// A storage-attached index of no column.
@@ -49,7 +49,7 @@ pub enum IndexOptionRefusal {
     /// Options of vectors for another type.
     #[error("CQL type {} cannot have vector options", .0.cql_name())]
     VectorOptions(CqlType),
-    /// A type that a storage-attached index cannot keep.
+    /// A type that a storage-attached index cannot store.
     #[error("Unsupported type: {}", .0.cql_name())]
     Type(CqlType),
     /// Vectors of other elements than floats.
@@ -58,19 +58,19 @@ pub enum IndexOptionRefusal {
     /// A number out of range.
     #[error("{what} for index null cannot be <= 0 or > {max}, was {number}")]
     NumberRange {
-        /// Which.
+        /// The option.
         what: &'static str,
-        /// The most.
+        /// The maximum.
         max: i32,
         /// The number given.
         number: i32,
     },
-    /// A number that is none.
+    /// A text that is no integer.
     #[error("{what} {text} is not a valid integer for index null")]
     NumberText {
-        /// Which.
+        /// The option.
         what: &'static str,
-        /// As written.
+        /// The text as written.
         text: String,
     },
     /// A similarity that does not exist, in capital letters.
@@ -96,7 +96,7 @@ pub enum IndexOptionRefusal {
     /// An analyzer that does not exist.
     #[error("Unable to find analyzer class '{0}'")]
     Analyzer(String),
-    /// An analyzer that does not take the column's type.
+    /// An analyzer that does not support the column's type.
     #[error("{analyzer} does not support type {}", .ty.cql_name())]
     AnalyzerType {
         /// The analyzer.

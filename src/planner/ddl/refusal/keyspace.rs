@@ -7,7 +7,7 @@ use super::code::Code;
 /// Why a change of a keyspace is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyspaceRefusal {
-    /// CREATE of a keyspace of the system.
+    /// CREATE of a system keyspace.
     #[error("System keyspace '{0}' is not user-modifiable")]
     System(String),
     /// No replication.
@@ -23,11 +23,11 @@ pub enum KeyspaceRefusal {
         "Keyspace name must not be more than {characters_max} characters long (got {count} characters for \"{name}\")"
     )]
     NameLength {
-        /// How many.
+        /// The number of characters.
         count: usize,
         /// Its name.
         name: String,
-        /// The most characters that it may have.
+        /// The maximum number of characters.
         characters_max: usize,
     },
     /// No replication strategy.
@@ -58,7 +58,7 @@ pub enum KeyspaceRefusal {
         /// Its keyspace.
         keyspace: String,
     },
-    /// Transient replicas.
+    /// Transient replicas, which are not supported.
     #[error("Transient replication is not enabled on this node")]
     Transient,
     /// A replication factor that is no integer.

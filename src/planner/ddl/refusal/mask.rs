@@ -17,13 +17,13 @@ pub enum MaskRefusal {
         /// The call as it was written.
         signature: String,
     },
-    /// This call is of an aggregate.
+    /// The call of an aggregate.
     #[error("Aggregate function {0} cannot be used for masking table columns")]
     Aggregate(String),
-    /// This call is of a function that masks nothing.
+    /// The call of a function that is no masking function.
     #[error("Not-masking function {0} cannot be used for masking table columns")]
     NotMasking(String),
-    /// The function gives another type than the column's.
+    /// The function's result type differs from the column's type.
     #[error(
         "Masking function {function} return type is {}. This is different to the type of the masked column {column} of type {}. Masking functions can only be attached to table columns if they return the same data type as the masked column.",
         .returns.cql_name(), .ty.cql_name()

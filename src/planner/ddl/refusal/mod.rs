@@ -1,7 +1,8 @@
-//! Refusals of schema changes as data: one enum for each part of DDL, a variant for each cause, with what the text names.
+//! Refusals of schema changes as data: one enum for each part of DDL, a variant for each cause, with the names and
+//! values of its message.
 //!
-//! The text is made in `Display` and nowhere else, and nothing reads it. Texts are Cassandra's. Where the variants of an enum have
-//! several codes, its `code` says which has which; [`DdlError::code`](super::DdlError::code) knows the others.
+//! Only `Display` makes the text, and no code parses it. Texts are Cassandra's. If the variants of an enum have several
+//! codes, its `code` maps them; [`DdlError::code`](super::DdlError::code) maps the other enums.
 
 mod alter_table;
 mod code;

@@ -1,11 +1,11 @@
-//! What a schema change names is not there, or may not be changed.
+//! Errors of names in schema changes: the object does not exist, or may not be changed.
 
 use thiserror::Error;
 
 use super::code::Code;
 use crate::types::quoted;
 
-/// What a schema change names is not there, or may not be changed.
+/// An object that does not exist, or may not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameRefusal {
     /// No keyspace is named, and the session uses none.
@@ -17,10 +17,10 @@ pub enum NameRefusal {
     /// A keyspace that only the server changes.
     #[error("{0} keyspace is not user-modifiable.")]
     NotModifiable(String),
-    /// A keyspace of the system: what the statement would do, and to what.
+    /// A system keyspace: the permission and its resource.
     #[error("Cannot {right} <{resource}>")]
     Forbidden {
-        /// What the statement does.
+        /// The permission that the statement needs.
         right: &'static str,
         /// The resource of the permission.
         resource: String,

@@ -17,7 +17,7 @@ pub enum OptionRefusal {
     /// `bloom_filter_fp_chance` is out of range.
     #[error("bloom_filter_fp_chance must be larger than {} and less than or equal to 1.0 (got {})", java_f64(*.min), java_f64(*.number))]
     BloomFilter {
-        /// The least.
+        /// The minimum.
         min: f64,
         /// The number given.
         number: f64,
@@ -30,7 +30,7 @@ pub enum OptionRefusal {
     TooSmall {
         /// The option.
         option: &'static str,
-        /// The least.
+        /// The minimum.
         least: i32,
         /// The value as written.
         value: i32,
@@ -40,15 +40,15 @@ pub enum OptionRefusal {
     TimeToLive {
         /// The seconds given.
         seconds: i32,
-        /// The most seconds.
+        /// The maximum, in seconds.
         seconds_max: i32,
     },
     /// `max_index_interval` is below `min_index_interval`.
     #[error("max_index_interval must be greater than or equal to min_index_interval ({min}) (got {max})")]
     IndexIntervals {
-        /// The least.
+        /// The minimum.
         min: i32,
-        /// The most.
+        /// The maximum.
         max: i32,
     },
     /// Options that caching does not have.
@@ -70,9 +70,9 @@ pub enum OptionRefusal {
         "Invalid value {text} for option 'speculative_retry': MIN()/MAX() arguments should be of different types, but both are of type {kind}"
     )]
     RetryKinds {
-        /// As written.
+        /// The text as written.
         text: String,
-        /// Which kind.
+        /// The kind.
         kind: &'static str,
     },
     /// A percentile out of range.

@@ -1,11 +1,11 @@
-//! Why a property is refused whatever it means.
+//! Why a property is refused, whatever its name.
 
 use thiserror::Error;
 
-/// Why a property is refused whatever it means.
+/// Why a property is refused, whatever its name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PropertyRefusal {
-    /// A property stands twice.
+    /// A duplicate property.
     #[error("Multiple definitions for property '{0}'")]
     Duplicate(String),
     /// Null in a map, for this key.
@@ -25,7 +25,7 @@ pub enum PropertyRefusal {
         "Invalid boolean value {text} for '{option}'. Positive values can be '1', 'true' or 'yes'. Negative values can be '0', 'false' or 'no'."
     )]
     Boolean {
-        /// As written.
+        /// The text as written.
         text: String,
         /// The option.
         option: String,
@@ -33,7 +33,7 @@ pub enum PropertyRefusal {
     /// A property that is no integer.
     #[error("Invalid integer value {text} for '{option}'")]
     Integer {
-        /// As written.
+        /// The text as written.
         text: String,
         /// The option.
         option: String,
@@ -41,7 +41,7 @@ pub enum PropertyRefusal {
     /// A property that is no number.
     #[error("Invalid double value {text} for '{option}'")]
     Double {
-        /// As written.
+        /// The text as written.
         text: String,
         /// The option.
         option: String,

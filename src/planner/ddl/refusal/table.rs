@@ -79,17 +79,18 @@ pub enum TableRefusal {
         /// The table.
         table: String,
     },
-    /// CLUSTERING ORDER BY has columns that are no clustering columns.
+    /// CLUSTERING ORDER BY names columns other than clustering columns.
     #[error("Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns", .0.join(", "))]
     OrderOfOthers(Vec<String>),
-    /// CLUSTERING ORDER BY has the columns in another order: the first that is misplaced, the one before which it stands.
+    /// CLUSTERING ORDER BY has the columns in another order: the first misplaced column, and the one that it must
+    /// precede.
     #[error(
         "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns ({column} must appear before {other})"
     )]
     OrderOfOrder {
         /// The column.
         column: String,
-        /// The other.
+        /// The other column.
         other: String,
     },
     /// CLUSTERING ORDER BY leaves out this clustering column.
@@ -110,7 +111,7 @@ pub enum TableRefusal {
     /// More than one column beside the clustering columns WITH COMPACT STORAGE.
     #[error("COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY (got: {})", .0.join(", "))]
     SeveralInCompact(Vec<String>),
-    /// Counters beside others.
+    /// Counters beside other columns.
     #[error("Cannot mix counter and non counter columns in the same table")]
     Mixed,
     /// A table of counters with a default time to live.
@@ -129,7 +130,7 @@ pub enum TableRefusal {
         /// The table.
         table: String,
     },
-    /// The table's name has other characters than letters, digits and `_`.
+    /// The table's name has characters other than letters, digits and `_`.
     #[error(
         "{keyspace}.{table}: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"{table}\")"
     )]
@@ -148,9 +149,9 @@ pub enum TableRefusal {
         keyspace: String,
         /// The table.
         table: String,
-        /// Its length.
+        /// Its length in characters.
         length: usize,
-        /// The most characters that it may have.
+        /// The maximum number of characters.
         characters_max: usize,
     },
     /// DROP TABLE of a materialized view.

@@ -7,26 +7,26 @@ use super::code::Code;
 /// Why a change of a user-defined type is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UserTypeRefusal {
-    /// A field that counts.
+    /// A counter field.
     #[error("A user type cannot contain counters")]
     Counter,
     /// A field of a user-defined type of many cells.
     #[error("A user type cannot contain non-frozen UDTs")]
     MultiCell,
-    /// A name for types to come.
+    /// A name reserved for future types.
     #[error("Invalid (reserved) user type name {0}")]
     Reserved(String),
     /// A type of this name exists.
     #[error("A user type with name '{0}' already exists")]
     Exists(String),
-    /// It is made of too many types.
+    /// A type with too many parts, those of its fields included.
     #[error("Type {keyspace}.{user_type} is made of more than {parts_max} types, those of its fields spelled out")]
     Parts {
         /// Its keyspace.
         keyspace: String,
         /// The user-defined type.
         user_type: String,
-        /// The most that it may be made of.
+        /// The maximum number of parts.
         parts_max: usize,
     },
     /// A field is declared twice.
@@ -106,14 +106,14 @@ pub enum UserTypeRefusal {
         /// The user-defined type.
         user_type: String,
     },
-    /// DROP of a type that others hold.
+    /// DROP of a type that other objects use.
     #[error("Cannot drop user type '{keyspace}.{user_type}' as it is still used by {kind} {}", .names.join(", "))]
     Used {
         /// Its keyspace.
         keyspace: String,
         /// The user-defined type.
         user_type: String,
-        /// Which kind.
+        /// The kind.
         kind: &'static str,
         /// The names.
         names: Vec<String>,

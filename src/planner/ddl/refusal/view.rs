@@ -7,7 +7,7 @@ use super::code::Code;
 /// Why a change of a materialized view is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ViewRefusal {
-    /// In the profile of Cosmos.
+    /// The profile `cosmos`, in which views are a preview feature.
     #[error(
         "Materialized views are a preview feature of Azure Cosmos DB that has to be enabled for the account (CassandraEnableMaterializedViews). This account does not have it."
     )]
@@ -27,7 +27,7 @@ pub enum ViewRefusal {
     /// A view of a table of counters.
     #[error("Materialized views are not supported on counter tables")]
     OnCounters,
-    /// A base table without seconds of grace.
+    /// A base table with `gc_grace_seconds` of 0.
     #[error(
         "Cannot create materialized view '{view}' for base table '{base}' with gc_grace_seconds of 0, since this value is used to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed."
     )]
@@ -78,14 +78,14 @@ pub enum ViewRefusal {
     /// A column of many cells in the primary key.
     #[error("Invalid non-frozen {kind} type '{class_name}' for PRIMARY KEY column '{column}'")]
     MultiCellInKey {
-        /// Which kind.
+        /// The kind.
         kind: &'static str,
         /// The class.
         class_name: String,
         /// The column.
         column: String,
     },
-    /// The primary key leaves out columns of the base table's.
+    /// The primary key leaves out columns of the base table's primary key.
     #[error("Cannot create materialized view '{view}' without primary key columns {} from base table '{base}'", .columns.join(", "))]
     KeyColumnsMissing {
         /// The view.
@@ -110,7 +110,7 @@ pub enum ViewRefusal {
     /// Columns of the primary key without a relation.
     #[error("Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise", .0.join(", "))]
     KeyNotRestricted(Vec<String>),
-    /// The values of WHERE, as SELECT refuses them.
+    /// The error of the values of WHERE, as in a SELECT.
     #[error("{0}")]
     Where(String),
     /// No materialized view of this name.
@@ -121,7 +121,7 @@ pub enum ViewRefusal {
         /// The view.
         view: String,
     },
-    /// ALTER to no seconds of grace.
+    /// ALTER to `gc_grace_seconds` of 0.
     #[error(
         "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed."
     )]
