@@ -29,7 +29,7 @@ use crate::throughput::RequestUnits;
 /// Longer texts are cut.
 const TEXT_BYTES_MAX: usize = 2048;
 
-/// What was asked for.
+/// The statement of an entry.
 #[derive(Debug)]
 enum LoggedStatement {
     Statement(Arc<Origin>),
@@ -42,7 +42,7 @@ enum LoggedStatement {
 /// A statement. Small, since every statement writes one and throws another out.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Hundredths of a unit; a charge that does not fit stands with what is [`Rare`].
+    /// Hundredths of a unit; a charge that does not fit is stored in [`Rare`].
     charge: u32,
     request_bytes: u32,
     response_bytes: u32,
@@ -68,21 +68,21 @@ const NO_ERROR: u16 = u16::MAX;
 struct Heading {
     client: Option<SocketAddr>,
     user: Option<Arc<str>>,
-    /// By the calendar, µs since 1970-01-01 UTC: when the first of them was looked at.
+    /// Calendar time, µs since 1970-01-01 UTC, at which the first of them was recorded.
     at_micros: i64,
     /// By the monotonic clock.
     began: Duration,
-    /// What they asked for; most turns ask for one thing, which takes no list.
+    /// Their statement. Most turns execute a single one, which allocates no vector.
     asked: Option<LoggedStatement>,
     asked_more: Vec<LoggedStatement>,
     /// In the order of their places.
     rare: Vec<Rare>,
 }
 
-/// Different things asked for below one heading.
+/// Most distinct statements under one heading.
 const ASKED_MAX: usize = 16;
 
-/// How many of those are looked for without looking at the heading: a connection mostly asks for few things.
+/// How many origins are cached outside the heading: a connection mostly executes few statements.
 const ORIGINS_MAX: usize = 4;
 
 /// Statements below one heading.
@@ -93,7 +93,7 @@ const ENTRIES_MAX: usize = 256;
 pub(super) struct Page {
     heading: Heading,
     entries: Vec<Entry>,
-    /// The numbers of the origins at the first places of what was asked for; 0: there is none.
+    /// The origin numbers of the heading's first statements; 0 marks a free place.
     origins: [u64; ORIGINS_MAX],
 }
 
@@ -134,7 +134,7 @@ impl RequestLog {
         self.entries_max > 0
     }
 
-    /// Takes what is on a page, which is empty then.
+    /// Takes the entries of a page, which is empty afterwards.
     pub(super) fn put(&self, page: &mut Page, ended: Duration) {
         if page.entries.is_empty() {
             return;
@@ -208,8 +208,9 @@ impl Page {
         self.entries.reserve_exact(ENTRIES_MAX);
     }
 
-    /// Writes a statement that began with the others, asks for what one of the first of them asked for, as nearly every one of a turn
-    /// does, and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
+    /// Fast path: appends an entry that shares the page's start time and one of its first statements, as nearly every
+    /// entry of a turn does, and has nothing rare. Returns false if it does not apply. The client is the page's: a turn
+    /// has one.
     #[inline(always)]
     pub(super) fn goes_on_with(
         &mut self,
@@ -257,7 +258,7 @@ impl Page {
         self.heading.client.as_ref() != request.terms.client || self.heading.user.as_ref() != request.terms.user
     }
 
-    /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
+    /// Appends an entry of which anything may be rare; `asked` is the place of its statement.
     fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended) {
         let charge = u32::try_from(receipt.charge.in_hundredths());
         if receipt.waited.is_some() || charge.is_err() {
@@ -284,7 +285,7 @@ impl Page {
         self.heading.began = request.began;
     }
 
-    /// The place of what was asked for; `None`: nothing that the log is for.
+    /// The place of the statement. `None` means that the log does not record it.
     fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
         let heading = &mut self.heading;
         if let Executed::Statement(origin) = executed {
@@ -315,7 +316,7 @@ impl Heading {
         }
     }
 
-    /// What is rare about the statement at a place.
+    /// The rare fields of the entry at a place.
     fn rare(&self, place: u64) -> Option<&Rare> {
         let place = usize::try_from(place).ok()?;
         let found = self.rare.binary_search_by_key(&place, |rare| rare.place).ok()?;
@@ -323,7 +324,7 @@ impl Heading {
     }
 }
 
-/// What was asked for; `None`: nothing that the log is for.
+/// The statement to record. `None` means that the log does not record it.
 fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
     match executed {
         Executed::Statement(origin) => {
@@ -449,7 +450,7 @@ impl RequestLog {
     }
 }
 
-/// A uuid of an entry, the same whenever it is asked for.
+/// The uuid of an entry, the same at every read.
 fn activity_id(host: Uuid, number: u64) -> Uuid {
     let mut digest = Md5::new();
     digest.update(host.as_bytes());

@@ -8,11 +8,11 @@ use crate::functions::Context;
 pub(crate) struct PartRead<'a> {
     /// The command.
     pub(crate) read: &'a Read,
-    /// What is read of each row.
+    /// The columns to read of each row.
     pub(crate) layout: &'a Layout,
     /// Time and chance for functions in its filter.
     pub(crate) context: &'a Context,
-    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC.
+    /// The moment against which expiry is checked, seconds since 1970-01-01 UTC.
     pub(crate) now_seconds: i64,
     /// Tombstones at which the read fails; `None`: it does not.
     pub(crate) tombstones_max: Option<u64>,

@@ -33,7 +33,7 @@ pub(crate) struct ReadPart<'p, 'a> {
     pub(crate) cut: Cut<'p>,
     /// Where the page before ended, if it ended inside, or in a part before.
     pub(crate) resume: Option<&'p Position>,
-    /// The read has not come to the physical partition before, in this page or another.
+    /// No page of the read has visited the physical partition yet.
     pub(crate) is_first: bool,
     /// The moment of the store at which it is read: the request's, and the same for all parts in one store.
     pub(crate) at: &'p Moment,
@@ -60,7 +60,7 @@ pub(crate) async fn run_part<'a>(
             Ok(logical) => logical.run(part.resume, &mut reader).await,
             Err(error) => Err(error),
         },
-        // Boxed: most reads look at one logical partition by no index, and every read's future would be as large.
+        // Boxed: most reads visit one logical partition without an index, and every read's future would be as large.
         (Cut::Key(token, key), Some(probes)) => {
             Box::pin(key_by_index(
                 bound,

@@ -1,4 +1,4 @@
-//! Reads rows as they are stored: which are there, which of them pass the filter, and what looking at them is charged.
+//! Reads stored rows: which are live, which of them pass the filter, and what reading them is charged.
 
 use bytes::Bytes;
 
@@ -15,9 +15,9 @@ use crate::partition::{Consistency, Hosted};
 use crate::throughput::{Charges, Mark, PartitionRef};
 use crate::token::Token;
 
-/// What is lent to the parts of a read, one after the other.
+/// Buffers that the parts of a read borrow, one after the other.
 pub(crate) struct Scratch<'c> {
-    /// The row that is looked at.
+    /// The current row.
     buffer: RowBuffer,
     /// The request's sheet of charges.
     charges: &'c mut Charges,
@@ -53,7 +53,7 @@ pub(crate) struct Reader<'a, S> {
     charged_before_micros: u64,
     /// A partition without rows shows its static row.
     shows_static_only: bool,
-    /// The filter lets every row through: most reads', and asking it of each row costs as much as a cell.
+    /// The filter accepts every row, as most reads' does. Evaluating it for each row would cost as much as a cell.
     takes_all: bool,
     /// Rows are looked up by their whole keys.
     looks_up: bool,
@@ -113,8 +113,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// What follows is charged to this physical partition, and to the logical one of this key if it is known. `is_first`: the read has
-    /// not come to the physical partition before, in this page or another.
+    /// Charges what follows to this physical partition, and to the logical one of this key if it is known. `is_first`:
+    /// no page of the read has visited the physical partition yet.
     pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
@@ -128,13 +128,13 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// A row was looked up and is not there.
+    /// A row was looked up and does not exist.
     pub(super) fn no_row(&mut self) {
         self.charge_row(false, 0);
     }
 
-    /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
-    /// with pages it would not be looked at.
+    /// Charges a stored row that the filter has checked. A missing row costs only its lookup by key. A row that a limit
+    /// keeps out is free: with pages it would not be read.
     fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
         if !self.charges.is_on() || self.is_spent {
             return;
@@ -263,7 +263,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         Ok(self.rows.unseen_row())
     }
 
-    /// Notes what the part holds of places to visit.
+    /// Records the bytes that the part holds of places to visit.
     ///
     /// # Errors
     /// When there is no memory for it.

@@ -10,7 +10,7 @@ pub(crate) struct Receipt<'a> {
     pub(crate) ended: Result<Ended, Error>,
     /// Rows that it gave.
     pub(crate) rows: u64,
-    /// What it walked over and has not told ([`super::PartSink::walked`]).
+    /// The tombstones that it walked over and has not reported yet ([`super::PartSink::walked`]).
     pub(crate) walked: Walked,
     /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of charges, which the part
     /// was lent, so that a part that fails is charged for what it did.

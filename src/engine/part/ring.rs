@@ -25,14 +25,14 @@ pub(super) struct Ring<'a> {
     ahead: Ahead,
 }
 
-/// The logical partition being read, and what is deleted in it.
+/// The logical partition being read, and its deletions.
 type Current = Option<(Prefix, Deletions)>;
 
 /// Why a scan paused.
 enum Pause {
     End,
     Stop,
-    /// Go on behind the partition of this prefix.
+    /// Continue after the partition of this prefix.
     NextPartition(Prefix),
     /// Read deletions from this prefix on, then go on at this key.
     NeedDeletions {

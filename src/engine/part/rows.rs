@@ -1,4 +1,4 @@
-//! What crosses from a part to the statement: logical partitions, and of each the rows that its filter lets through.
+//! What passes from a part to the statement: logical partitions, and the rows of each that pass its filter.
 
 use super::receipt::Walked;
 use crate::engine::Error;
@@ -18,9 +18,9 @@ pub(crate) enum Step {
 /// What the statement made of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Whatever it was, its look is charged to this page.
+    /// Any other outcome: the row's read is charged to this page.
     Plain(Step),
-    /// A group took it in. What is charged up to here is this page's.
+    /// The row joined a group. Charges up to here are this page's.
     Grouped(Step),
     /// The next page takes it in: what was charged since the last [`Reply::Grouped`] is charged there.
     Later(Step),
@@ -37,14 +37,14 @@ pub(crate) trait PartSink: Send {
     /// A function fails on its values, or there is no memory for it.
     fn row(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error>;
 
-    /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
-    /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
+    /// Counts the static row of a partition whose rows the statement excludes (`c IN ()`, the last clustering column).
+    /// As in Cassandra it counts toward the page and LIMIT, and is not returned.
     fn unseen_row(&mut self) -> Step;
 
     /// What a part walked over in the logical partition begun last, of those that the command names.
     fn walked(&mut self, walked: Walked);
 
-    /// A part holds so many bytes of places that it has looked up in an index and not visited yet.
+    /// Records the bytes that a part holds of places that it has looked up in an index and not visited yet.
     ///
     /// # Errors
     /// There is no memory for them.

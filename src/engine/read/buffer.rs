@@ -1,4 +1,4 @@
-//! One row's values while it is looked at: an arena that is filled for each row and used again for the next.
+//! The values of the current row: an arena that is filled for each row and used again for the next.
 //!
 //! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow them.
 //!
@@ -28,7 +28,7 @@ const NULL: Slot = Slot {
     end: usize::MAX,
 };
 
-/// What is known of one live cell besides its value.
+/// What a read knows of one live cell besides its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellInfo {
     /// The column's place in `table.columns`.
@@ -41,7 +41,7 @@ pub(crate) struct CellInfo {
     pub(crate) expiry: Option<Expiry>,
 }
 
-/// A row being looked at.
+/// The current row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) struct RowBuffer {
     cells: Vec<CellInfo>,
     mark: usize,
     cells_mark: usize,
-    /// Cells met since they were last asked for that were deleted or have expired.
+    /// Deleted or expired cells since the count was last taken.
     dead_cells: u64,
 }
 
@@ -66,7 +66,7 @@ impl RowBuffer {
         }
     }
 
-    /// Cells met since this was last asked that were deleted or have expired, those of columns that are not needed included.
+    /// Takes the count of deleted or expired cells since the last call, including those of columns that are not needed.
     pub(crate) fn take_dead_cells(&mut self) -> u64 {
         std::mem::take(&mut self.dead_cells)
     }

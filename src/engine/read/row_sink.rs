@@ -8,6 +8,6 @@ pub trait RowSink: Send {
     /// Takes a row: the values of the selection in order, each in its type's wire form; `None` is null. Returns the bytes that it took.
     fn row<'c>(&mut self, cells: impl Iterator<Item = Option<&'c [u8]>>) -> usize;
 
-    /// Bytes of memory that it holds for rows, what is allocated ahead included.
+    /// Bytes of memory that it holds for rows, including what is allocated ahead.
     fn held_bytes(&self) -> usize;
 }

@@ -1,7 +1,7 @@
 //! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's [`RowSink`].
 //!
-//! Parts give rows that their filter let through ([`PartSink`]); the sink says after each whether it wants more ([`Step`]). When a page is
-//! full it notes the [`Position`] behind the last row that it has taken in.
+//! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it wants more
+//! ([`Step`]). When a page is full it records the [`Position`] after the last row that it has accepted.
 
 mod given;
 mod groups;
@@ -58,7 +58,7 @@ pub(crate) struct Page {
     pub(crate) row_count: u32,
     /// Bytes that the front end took for them.
     pub(crate) bytes: usize,
-    /// What is reserved for them.
+    /// The memory reserved for them.
     pub(crate) memory: AnswerMemory,
     /// Where to go on; `None`: there is nothing more.
     pub(crate) position: Option<Position>,
@@ -178,7 +178,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
             || clustering.is_none()
             || self.table.clustering_count == 0;
         if self.is_full() {
-            // As Cassandra's pager: behind the last row that can be there is no page, not even an empty one.
+            // As Cassandra's pager: after the last possible row there is no further page, not even an empty one.
             if !(partition_is_done && self.is_last_key()) {
                 self.note_position(clustering.filter(|_| !partition_is_done).map(<[u8]>::to_vec));
             }
@@ -213,7 +213,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.end_page_at(partition_key, clustering, self.partition_left);
     }
 
-    /// The page ends behind the last row of the group before; `goes_on` where its partition has more groups.
+    /// The page ends after the last row of the previous group; `goes_on` if its partition has more groups.
     fn note_position_of_group(&mut self, goes_on: bool) {
         let clustering = self.last_clustering.take().filter(|_| !self.select.distinct);
         let partition_key = std::mem::take(&mut self.last_partition_key).into();

@@ -1,4 +1,4 @@
-//! What a read has walked over without showing it, and what is said of that.
+//! The tombstones that a read has walked over, and the warning about them.
 //!
 //! Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without
 //! such cells, and two for each deleted range; by partition where partitions are named, else over the page.

@@ -102,7 +102,7 @@ pub(crate) fn run(
     let mut wanted = wanted.as_slice();
     let mut after: Option<&[u8]> = None;
     if let Some(position) = resume {
-        // Where the partition has gone since, the scan goes on behind the place where it was.
+        // If the partition has been removed since, the scan continues after its place.
         let place = wanted.iter().position(|partition| match &select.partitions {
             Partitions::Keys(_) => key_of(partition) == position.partition_key,
             Partitions::Ring { .. } => {

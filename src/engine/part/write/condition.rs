@@ -1,6 +1,8 @@
-//! Conditions, judged where the logical partition lives: its rows are read, compared, and shown where they say no.
+//! Checks conditions where the logical partition lives: reads its rows, compares them, and returns them where a
+//! condition fails.
 //!
-//! What a refused statement answers with follows Cassandra's `CQL3CasRequest` and `ModificationStatement.buildCasResultSet`.
+//! The answer of a refused statement follows Cassandra's `CQL3CasRequest` and
+//! `ModificationStatement.buildCasResultSet`.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,7 +22,7 @@ use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
 
-/// The writes of a conditional request, all of one logical partition, as they are judged.
+/// The writes of a conditional request, all of one logical partition, whose conditions are to be checked.
 pub(crate) struct ConditionPart<'a> {
     /// Where it runs.
     pub(crate) partition: &'a Hosted,
@@ -40,14 +42,15 @@ pub(crate) struct ConditionPart<'a> {
 pub(crate) enum Verdict {
     /// They hold.
     Holds {
-        /// The newest timestamp of what they ask about or write, above which the writes must stand; `None`: there is nothing.
+        /// The newest timestamp of the rows that they check or write; the writes must be dated above it. `None` means
+        /// that there is no such row.
         newest: Option<i64>,
     },
     /// One does not; nothing is to be written.
     Refused(Decision),
 }
 
-/// Judges the conditions of a request, under the stripe of their logical partition.
+/// Checks the conditions of a request, under the stripe of their logical partition.
 ///
 /// # Errors
 /// When the store fails.
@@ -58,8 +61,9 @@ pub(crate) async fn judge(
     charges: &mut Charges,
 ) -> Result<Verdict, Error> {
     let logical = part.partition.logical(part.table.storage_id, part.token, part.key)?;
-    // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither. It ends here, before the
-    // commit waits: a store that is to be opened again waits for its snapshots first, and this one would wait for that.
+    // One snapshot serves the conditions and the newest timestamp, so that a plain write in between affects neither. It
+    // ends here, before the commit waits: a store that is being reopened first waits for its snapshots to end, and this
+    // one would wait for the store.
     let at = logical.now();
     let current = Current::read(part, &logical, (now_seconds, &at), context).await?;
     charges.enter(
@@ -88,12 +92,13 @@ pub enum Decision {
     Refused {
         /// The columns that say why: places in `table.columns`.
         places: Vec<usize>,
-        /// The rows that the conditions looked at, as they are, each with a value for each of the columns; empty: none is there.
+        /// The rows that the conditions read, as they are, each with a value for each of the columns. Empty if none
+        /// exists.
         rows: Vec<Vec<Option<Bytes>>>,
     },
 }
 
-/// The rows that conditions look at, as they are now.
+/// The rows that conditions read, as they are now.
 struct Current<'a> {
     table: &'a Table,
     layout: Layout,
@@ -124,7 +129,7 @@ fn is_static(table: &Table, place: usize) -> bool {
     column.is_some_and(|column| column.kind == ColumnKind::Static)
 }
 
-/// The column that one condition of an IF looks at.
+/// The column that one condition of an IF reads.
 fn column_of(filter: &Predicate) -> Option<usize> {
     match &filter.target {
         FilterTarget::Column(place)
@@ -201,7 +206,7 @@ impl<'a> Current<'a> {
             context,
             unread: unread(table, writes),
         };
-        // What is not read does not show that a row is there.
+        // Columns that are not read cannot show that a row exists.
         let unread = std::mem::take(&mut current.unread);
         current.layout.statics.retain(|wanted| !unread.contains(&wanted.place));
         current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
@@ -225,7 +230,7 @@ impl<'a> Current<'a> {
         Ok(current)
     }
 
-    /// With conditions on static columns alone, a partition with rows is told from one without by its first row.
+    /// With conditions on static columns alone, the first row shows whether the partition has rows.
     async fn read_first_live(&mut self, partition: &LogicalPartition<'_>, at: &Moment) -> Result<(), Error> {
         use std::ops::Bound;
         let mut outcome = Ok(());
@@ -249,7 +254,7 @@ impl<'a> Current<'a> {
         outcome
     }
 
-    /// Charges the rows that were looked at, each as one that is read by its key; at least one is.
+    /// Charges the rows that were read, each as a lookup by key, and at least one.
     fn charge(&self, charges: &mut Charges) {
         let of_static = self.static_row.as_ref().map(Bytes::len);
         let rows = self.rows.iter();
@@ -344,7 +349,8 @@ impl<'a> Current<'a> {
         Ok(Decision::Refused { places, rows })
     }
 
-    /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.
+    /// The columns that a refusal returns: all of them if some statement has IF EXISTS or IF NOT EXISTS. In a batch the
+    /// key comes first.
     fn columns_shown(&self, writes: &[&Write], is_batch: bool) -> Vec<usize> {
         if asks_existence(writes) {
             return (0..self.table.columns.len()).collect();

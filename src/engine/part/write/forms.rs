@@ -1,8 +1,9 @@
-//! Clustering values that are equal but not the same bytes: decimal 1.5 and 1.50, a varint with needless zeros.
+//! Several encodings of equal clustering values: decimal 1.5 and 1.50, a varint with needless zeros.
 //!
-//! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written, so a write to a
-//! table whose clustering columns have such types looks first whether the row is there in another form, and then writes to that.
-//! A range that goes on behind such a value is deleted under each of its forms that is stored:
+//! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written. So a
+//! write to a table whose clustering columns have such types first checks whether the row is stored under another
+//! encoding, and then writes to that. A range that continues after such a value is deleted under each of its stored
+//! encodings:
 //!
 //! ```text
 //! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
@@ -21,13 +22,13 @@ use crate::schema::Table;
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-/// Whether values of this type may be equal in several forms. Not so many as to make each write of a `double` look first: of
-/// those only NaN has several.
+/// Whether values of this type may have several encodings in practice. `double` does not count: only its NaN has
+/// several, and that would not justify a lookup before each write.
 fn has_forms(ty: &CqlType) -> bool {
     !matches!(ty, CqlType::Native(Native::Float | Native::Double)) && ty.has_equal_forms()
 }
 
-/// Whether writes to rows of this table must look first.
+/// Whether writes to rows of this table must look for other encodings first.
 pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
@@ -90,7 +91,8 @@ async fn of_other_forms(
     let mut found = Vec::new();
     let mut start = range.start.clone();
     let is_below = |key: &[u8], end: Option<&Vec<u8>>| end.is_none_or(|end| key < end.as_slice());
-    // From the longest prefix to the shortest: where the range goes on behind all keys of one, the rest of it is under a shorter one.
+    // From the longest prefix to the shortest: where the range continues after all keys of one, its rest is under a
+    // shorter one.
     for values in prefixes(table, &range.start) {
         let prefix = encoded(table, &values);
         let end = behind(&prefix);
@@ -120,7 +122,7 @@ fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
             break;
         };
         values.push(value);
-        // The end of a range may look like the key of a value and be none.
+        // The end of a range may resemble the key of a value without being one.
         if !key.starts_with(&encoded(table, &values)) {
             break;
         }
@@ -232,7 +234,7 @@ async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]
     Ok(found)
 }
 
-/// The least clustering key behind all that begin with this one; `None`: there is none.
+/// The least clustering key after all that begin with this one. `None` means that there is none.
 fn behind(shared: &[u8]) -> Option<Vec<u8>> {
     let kept = shared.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = shared.get(..=kept)?.to_vec();

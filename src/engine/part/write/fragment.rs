@@ -1,4 +1,4 @@
-//! What a modification says about rows, as fragments that a store merges with what is there.
+//! Turns a modification into partial rows, which a store merges with its own.
 
 use crate::engine::refusal::ListRefusal;
 use bytes::Bytes;
@@ -54,19 +54,19 @@ impl Stamp {
 pub(crate) struct FragmentWriter<'a> {
     /// When.
     pub(crate) stamp: Stamp,
-    /// Where keys of list elements come from.
+    /// The source of list elements' keys.
     pub(crate) list_keys: &'a ListKeys,
-    /// What is stored of the row, for operations that read before they write.
+    /// The stored row, for operations that read before they write.
     pub(crate) stored: Option<&'a Row>,
     /// DELETE names columns: a multi-cell one is deleted at the write's own time, not just before it.
     pub(crate) deletes: bool,
 }
 
 impl FragmentWriter<'_> {
-    /// Adds what an operation says about a column.
+    /// Adds an operation on a column to the partial row.
     ///
     /// # Errors
-    /// When a list position is not there.
+    /// When a list position does not exist.
     pub(crate) fn apply(&self, row: &mut Row, column: &Column, operation: &ColumnChange) -> Result<(), Error> {
         match operation {
             ColumnChange::Set(Value::Unset) => {}
@@ -234,7 +234,7 @@ fn path(shape: &Shape, element: &Bytes) -> Bytes {
     }
 }
 
-/// Whether an operation must know what is stored.
+/// Whether an operation must read the stored row.
 pub(crate) fn reads_before(operation: &ColumnChange) -> bool {
     matches!(
         operation,

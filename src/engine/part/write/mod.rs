@@ -1,12 +1,12 @@
-//! The half of a write that runs where its physical partition lives: stored rows are looked at, a condition is judged, and fragments are
-//! added to the batch of the store.
+//! The half of a write that runs where its physical partition lives: it reads stored rows, checks conditions, and adds
+//! partial rows to the batch of the store.
 //!
 //! ```text
 //! statement level  write/ cuts a command ─→ WritePart ──→ run_write_part ──→ Changes ─→ commits, a store each
 //! part level             ConditionPart ─→ judge ─→ Verdict      rows as stored, sizes, charges
 //! ```
-//! The statement level holds the stripes of the logical partitions and is inside the gates of the physical ones while a part runs; it
-//! lends both to the commit. What it never sees is a stored row (`tests/house.rs`).
+//! The statement level holds the stripes of the logical partitions and the gates of the physical ones while a part
+//! runs, and lends both to the commit. It never sees a stored row (`tests/house.rs`).
 
 pub(in crate::engine) mod changes;
 pub(crate) mod condition;
@@ -75,7 +75,7 @@ pub(crate) async fn run_write_part(
     part.stage(writing, changes, charges).await
 }
 
-/// Whether a part of this write looks at stored rows before it stages one.
+/// Whether a part of this write reads stored rows before it stages one.
 pub(crate) fn must_read(ttl_of_rows: bool, write: &Write) -> bool {
     let mut operations = write.operations.iter();
     operations.any(|(_, operation)| reads_before(operation))
@@ -84,7 +84,7 @@ pub(crate) fn must_read(ttl_of_rows: bool, write: &Write) -> bool {
 }
 
 impl Writing<'_> {
-    /// Whether what is stored of a write's rows is written again.
+    /// Whether the write rewrites its rows whole.
     fn rewrites(&self, write: &Write) -> bool {
         self.ttl_of_rows && whole_row::concerns(write)
     }

@@ -80,7 +80,7 @@ impl WritePart<'_> {
         Ok(())
     }
 
-    /// Checks that every column that is written is one of the table: what is written to another would be lost.
+    /// Checks that the table has every written column: a value for any other column would be lost.
     fn check_columns(&self) -> Result<(), Broken> {
         let columns = &self.table().columns;
         let mut places = self.write.operations.iter().map(|(place, _)| *place);
@@ -176,7 +176,7 @@ impl WritePart<'_> {
             row.cells = Vec::with_capacity(self.write.operations.len());
         }
         for (column, operation) in self.operations(of_static) {
-            // A list's element is looked for in what the operations of the same statement before it have left.
+            // A list's element is looked up in the result of the same statement's earlier operations.
             if reads_before(operation) && !row.is_empty() {
                 stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
             }
@@ -219,7 +219,7 @@ impl WritePart<'_> {
         Ok(())
     }
 
-    /// Bytes of a row that is written, with what is stored of it where that may matter.
+    /// Bytes of a written row, together with its stored columns where those may matter.
     async fn bytes_together(&self, key: &RowKey, row: &Row, bytes_max: u64) -> Result<u64, Error> {
         let written = row.encode().len() as u64;
         let stored = self.logical.get(key, &self.logical.now()).await;
@@ -246,7 +246,7 @@ impl WritePart<'_> {
         let at = self.logical.now();
         let found = self.logical.get(key, &at).await;
         let found = found.map_err(|error| storage_read(&error))?;
-        // The look that an increment takes is in its price, as in that of any change.
+        // The price of an increment includes its read, as that of any change does.
         if !self.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
             charges.enter(partition, Some((self.spread(), self.key)));

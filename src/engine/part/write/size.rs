@@ -1,4 +1,4 @@
-//! How large a batch of several partitions is by Cassandra's count, and what is said of it.
+//! The size of a batch of several partitions by Cassandra's count, and the warning about it.
 //!
 //! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in memory, not what
 //! goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`, `BTreeRow#dataSize`.
@@ -48,7 +48,7 @@ pub(crate) struct BatchSize {
     /// Partitions with range deletions.
     ranged: BTreeSet<(u32, Bytes)>,
     ranges_bytes: usize,
-    /// Rows by key, with the bytes of their clustering values and their table's; what is written to one row twice is merged.
+    /// Rows by key, with the bytes of their clustering values and of their table's. Writes to the same row are merged.
     rows: HashMap<RowKey, (Row, usize)>,
     /// Bytes besides those of cells' values and paths; the cells are measured last.
     cells_bytes: usize,
@@ -65,7 +65,7 @@ impl BatchSize {
         self.ranges_bytes += DELETION_BYTES + clustering_bytes(table, &range.start) + clustering_bytes(table, end);
     }
 
-    /// Adds what is written to a row; `clustering` is `None` for the static one.
+    /// Adds a write to a row; `clustering` is `None` for the static one.
     pub(super) fn row(&mut self, table: &Table, key: &RowKey, clustering: Option<&[u8]>, row: &Row) {
         // The bytes of a static row stand among those of its partition.
         let own = clustering.map_or(0, |clustering| ROW_BYTES + clustering_bytes(table, clustering));
@@ -120,7 +120,7 @@ fn clustering_bytes(table: &Table, mut encoded: &[u8]) -> usize {
         if encoded.is_empty() {
             break;
         }
-        // The end of a range is the least key behind it, which may be no key itself.
+        // The end of a range is the least key after it, which may be no key itself.
         let Ok(value) = column.ty.decode_key(&mut encoded, column.descending) else {
             break;
         };

@@ -20,7 +20,7 @@ pub(super) fn concerns(modification: &Write) -> bool {
         && !table.options.cell_level.time_to_live
 }
 
-/// Adds to what is written of a row what is stored of it besides.
+/// Adds the stored columns that the write leaves out to the written row.
 pub(super) fn carry(row: &mut Row, stored: &Row, stamp: &Stamp) {
     let expiry = stamp.expiry();
     if row.marker.is_none()

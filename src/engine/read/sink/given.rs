@@ -32,7 +32,7 @@ pub(super) struct Given<'a, R> {
     /// Bytes that the front end took for them.
     pub(super) bytes: usize,
     sorted: Vec<Sortable>,
-    /// The rows nearest to a vector, where those are asked for.
+    /// The rows nearest to a vector. `None` means that the statement is no ANN search.
     pub(super) nearest: Option<NearestRows<'a>>,
     /// Bytes of rows in `sorted` or `nearest`.
     aside_bytes: usize,
@@ -147,7 +147,7 @@ impl<R: RowSink> Sink<'_, R> {
 
     // Memory.
 
-    /// Asks for what is held now.
+    /// Reserves memory for what is held now.
     ///
     /// # Errors
     /// When there is no memory for it.

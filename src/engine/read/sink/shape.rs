@@ -1,4 +1,4 @@
-//! What is known of a read before its first row: its shape and its limits.
+//! What a read knows before its first row: its shape and its limits.
 
 use super::super::layout::Layout;
 use crate::command::{Expression, Read};
@@ -7,7 +7,7 @@ use crate::guardrails::Threshold;
 /// A SELECT as far as it does not depend on values: made once for a plan.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// What is read of each row.
+    /// The columns to read of each row.
     pub(crate) layout: Layout,
     /// The places of the columns, when the result is nothing but columns.
     pub(super) plain: Option<Vec<usize>>,
