@@ -6,10 +6,11 @@
 //! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store ─► what batches say ─► the schema
 //! ```
 //! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static rows; deletions;
-//! definitions with all options; the bounds of physical partitions. **What is not**: index entries, which are built anew; in which store a
-//! physical partition lies, since a restored table lies in the main store; system keyspaces, but for an altered replication.
+//! definitions with all options; the bounds of physical partitions. **What is not**: index entries, which are built
+//! anew; the store of each physical partition, since a restored table lies in the main store; system keyspaces, but for
+//! an altered replication.
 //!
-//! A restored table is a new one: it never mixes with a table that is there.
+//! A restored table is a new one: it never mixes with an existing table.
 
 mod plan;
 mod restore;

@@ -7,9 +7,10 @@
 //! Where the sum would exceed the limit though little of it is certain, the partition is counted again before a write
 //! is refused, so that repeated writes of the same rows are not refused.
 //!
-//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they would pass the limit;
-//! its commit makes them certain. Deletions are never refused. After one, or after a while, the next write that would be refused has the
-//! partition swept and counted first: what was deleted or has expired makes room.
+//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they
+//! would exceed the limit; its commit makes them certain. Deletions are never refused. After a deletion, or after a
+//! while, the next write that would be refused has the partition purged and counted first: deleted and expired data
+//! makes room.
 //!
 //! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half of a hundredth
 //! of the limit. So a partition is known from the start to within that, and counted anew when it is first written.
@@ -21,11 +22,11 @@
 //! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition key, and for one of
 //! two keys of one token that are watched together; versions that do not know it count such a partition anew.
 //!
-//! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is counted at a time
-//! behind the writers.
+//! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is
+//! counted at a time in the background.
 //!
-//! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start nothing is known of
-//! those below an eighth of the limit.
+//! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start,
+//! partitions below an eighth of the limit are unknown.
 
 mod count;
 mod record;
@@ -129,7 +130,7 @@ struct OnItsWay {
     /// Those of rows among them.
     row_bytes: u64,
     counts_begun: u64,
-    /// Bytes of its rows before the commit and after it, as far as the store has told.
+    /// Bytes of its rows before the commit and after it, as far as the store has reported.
     before_bytes: u64,
     after_bytes: u64,
 }
@@ -176,7 +177,8 @@ impl Drop for Admitted {
     }
 }
 
-/// What is logged of a partition as it is stored: Cassandra's guardrails `partition_size` and `partition_tombstones`.
+/// The stored size and tombstones of a partition, for the log: Cassandra's guardrails `partition_size` and
+/// `partition_tombstones`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guarded {
     /// Bytes.

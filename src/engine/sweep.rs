@@ -1,8 +1,9 @@
-//! Sweeps in the background: what expired or was deleted long enough ago leaves the stores, partition by partition.
+//! Purges in the background: expired cells and old tombstones are removed from the stores, partition by partition.
 //!
-//! A sweep goes by the partition map in force: it visits in each store the ranges that the map gives it, and nothing else. For every
-//! stride it goes through the gate of the physical partition, as a writer does, so that a move waits for what it has begun. A partition
-//! that is being moved is left out: what a sweep removes is not noted for the copy. It never waits for a mover.
+//! A purge uses the partition map in force: it visits in each store the ranges that the map assigns to it, and nothing
+//! else. For every stride it enters the gate of the physical partition, as a writer does, so that a move waits for
+//! strides in progress. A partition that is being moved is left out: purged keys are not recorded for the copy. It
+//! never waits for a move.
 
 pub(super) mod partition;
 
@@ -79,7 +80,7 @@ impl Sweeper<'_> {
         let mut outcome = Ok(());
         let mut next = Some(KeyBound::LOWEST);
         while let Some(start) = next.filter(|_| self.clock.may_purge()) {
-            // Looked up each time: a task that keeps a list keeps the rows where its partitions were.
+            // Looked up each time: a task that keeps a partition map keeps the rows where its partitions were.
             let Some((partition, grace_seconds)) = self.place_to_sweep(table, &start) else {
                 break;
             };
@@ -100,7 +101,8 @@ impl Sweeper<'_> {
         outcome
     }
 
-    /// The physical partition in which a place lies, and the table's `gc_grace_seconds` now; `None`: the table is gone.
+    /// The physical partition of a place, and the table's `gc_grace_seconds` now. `None` means that the table was
+    /// dropped.
     fn place_to_sweep(self, table: &Table, start: &KeyBound) -> Option<(Arc<Hosted>, i64)> {
         let snapshot = self.snapshot();
         let keyspace = snapshot.schema.keyspaces.get(&table.keyspace)?;

@@ -145,7 +145,7 @@ impl Plan {
         })
     }
 
-    /// The schema with what is restored, whose numbers begin with the first of these.
+    /// The schema with the restored tables, whose numbers begin with the first of these.
     pub(super) fn next(
         &self,
         before: &Schema,

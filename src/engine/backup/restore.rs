@@ -64,10 +64,12 @@ pub(crate) struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    /// Restores tables of a backup as new ones. What is not complete is never seen, and a kill leaves nothing of it.
+    /// Restores tables of a backup as new ones. An incomplete restore is never visible, and a kill leaves nothing of
+    /// it.
     ///
     /// # Errors
-    /// The backup does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is restored then.
+    /// The backup lacks a requested table; a keyspace or table of the name exists; a store fails. Nothing is restored
+    /// then.
     pub(crate) async fn restore(self, reader: &Reader, what: &What) -> Result<Restored, BackupError> {
         let manifest = reader.manifest();
         check_profile(manifest, self.profile)?;
@@ -75,7 +77,7 @@ impl Restorer<'_> {
         // Whatever would be refused at the end is refused here.
         let schema = Arc::clone(&self.catalog.load().schema);
         plan.next(&schema, &(0..plan.numbers), &mut uuid::Uuid::nil)?;
-        // What is written from now on must stand above what the other server wrote.
+        // Writes from now on must be dated above those of the other server.
         self.clock.found_ballot(manifest.timestamp_max_micros);
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
         let outcome = self.restore_as(reader, &plan, &numbers).await;
@@ -127,7 +129,7 @@ impl Restorer<'_> {
             let Some(payload) = block else { break };
             let batch = changes(&payload, id, &mut counts);
             let batch = batch.ok_or_else(|| damaged(table, "an entry cannot be read"))?;
-            // What is merged must meet what it is merged with.
+            // A merged row must find the rows that it is merged with.
             let in_work_max = if counts.late > 0 { 0 } else { COMMITS_MAX - 1 };
             while commits.len() > in_work_max {
                 commits.next().await.transpose().map_err(failed)?;

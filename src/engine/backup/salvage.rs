@@ -4,10 +4,12 @@
 //! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself ─► rows and deletions by the maps
 //!     ─► a backup whose manifest names under "lost" what is missing, and why
 //! ```
-//! The damaged directory is only read. What comes out is restored as any backup is, so rows keep timestamps, times to live and tombstones.
+//! The damaged directory is only read. The result is restored as any backup is, so rows keep timestamps, times to live
+//! and tombstones.
 //!
-//! **What may be wrong in it**, and is told: rows are missing; rows are older than they were, where the newer file is damaged; rows that were
-//! deleted are there, where the record of the deletion is missing. Nothing is in it that was never written.
+//! **What may be wrong in it**, and is reported: rows are missing; rows are older than they were, where the newer file
+//! is damaged; deleted rows are back, where the record of the deletion is missing. It contains nothing that was never
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,7 +36,7 @@ const NAMED_MAX: usize = 20;
 /// What was salvaged.
 #[derive(Debug)]
 pub struct Salvaged {
-    /// What the backup holds, and what is missing.
+    /// The contents of the backup, and its losses.
     pub manifest: Manifest,
     /// Tables of which something may be missing or old, as `KEYSPACE.TABLE`.
     pub incomplete: BTreeSet<String>,
@@ -117,7 +119,7 @@ impl Found {
         found
     }
 
-    /// The tables and views of users. Definitions that cannot be used are left out and told.
+    /// The tables and views of users. Definitions that cannot be used are left out and reported.
     fn load(&mut self, lost: &mut Vec<Loss>) -> Vec<Arc<Table>> {
         for (file, why) in &self.gaps {
             lost.push(Loss {
@@ -243,7 +245,8 @@ impl Work {
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
         if list.placement() == Placement::Key {
-            // Its stored keys carry no token of their partition key: a restore would put the rows where no read looks for them.
+            // Its stored keys carry no token of their partition key: a restore would put the rows where no read
+            // searches.
             self.lose(table, ORDERED.to_owned());
             return without_rows(table, writer).await;
         }
@@ -358,7 +361,7 @@ impl Work {
         }
     }
 
-    /// Tells files that are gone, with the tables that had rows in the same store.
+    /// Reports missing files, with the tables that had rows in the same store.
     fn tell_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);
@@ -375,7 +378,7 @@ impl Work {
         }
     }
 
-    /// Tells tables that have rows and no definition, where definitions may be missing.
+    /// Reports tables that have rows and no definition, where definitions may be missing.
     async fn tell_strangers(&mut self, places: &[Placed]) {
         if !self.is_catalog_damaged() {
             return;

@@ -54,11 +54,11 @@ impl Backups<'_> {
         super::restore::check_profile(backup.manifest(), profile)
     }
 
-    /// Restores tables of a backup as new ones. They are seen when all of them are complete.
+    /// Restores tables of a backup as new ones. They become visible when all of them are complete.
     ///
     /// # Errors
-    /// The backup is damaged or does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is
-    /// restored then.
+    /// The backup is damaged or lacks a requested table; a keyspace or table of the name exists; a store fails. Nothing
+    /// is restored then.
     pub async fn restore(self, from: &Path, what: &What) -> Result<Restored, BackupError> {
         let reader = verify(from).await?;
         self.restore_verified(&reader, what).await

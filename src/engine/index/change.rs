@@ -1,4 +1,5 @@
-//! What a change of the schema means for indexes: which come, which go, which tables' rows have other entries.
+//! What a change of the schema means for indexes: which are added, which are removed, and which tables' rows have other
+//! entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Compares two schemas; what they share is not looked at.
+    /// Compares two schemas, and skips what they share.
     pub(crate) fn between(before: &Schema, after: &Schema) -> Self {
         let mut difference = Self::default();
         let nothing = imbl::OrdMap::new();
@@ -68,7 +69,7 @@ impl Difference {
         before.filter(|index| !after.contains_key(index)).collect()
     }
 
-    /// What is to be registered while both schemas may be in use, and what when only the second one is.
+    /// The derivations to register while both schemas may be in use, and those for when only the second one is.
     pub(crate) fn derivations(&self, now: &Derivations) -> (Derivations, Derivations) {
         let (mut meanwhile, mut then) = (now.clone(), now.clone());
         for id in self.before.keys().filter(|id| !self.after.contains_key(id)) {

@@ -1,4 +1,4 @@
-//! Whether a read goes by an index, without reading any row.
+//! Decides whether a read uses an index, without reading any row.
 
 use super::Indexes;
 use super::walk::{Probes, Walk};
@@ -78,7 +78,7 @@ fn of_token(partition: &Hosted, token: Token) -> Option<KeySpan> {
     KeySpan::of_tokens(token.value(), token.value()).and_then(|span| span.and(&partition.span))
 }
 
-/// Whether an index may be asked within partitions.
+/// Whether an index may be read within partitions.
 pub(crate) fn may_seek_in_keys(select: &Read) -> bool {
     !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }

@@ -24,7 +24,7 @@ const FRAME_BYTES: usize = 64;
 /// As Cassandra has it: values of so many bytes are refused already.
 const VALUE_BYTES_MAX: usize = 65_535;
 
-/// Refuses what is written to a row if an index of its table cannot keep a value of it.
+/// Refuses a write to a row if an index of its table cannot store one of the values.
 ///
 /// # Errors
 /// [`Error::Refused`] in Cassandra's words.

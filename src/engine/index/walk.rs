@@ -170,7 +170,7 @@ impl<'a> Probes<'a> {
                 size.rows.max(size.bytes / ROW_BYTES)
             };
             let at_once = wanted.unwrap_or(PASS_PLACES).min(PASS_PLACES);
-            // A scan looks at rows·wanted/found rows, passes look at as many entries as are found, each time.
+            // A scan reads rows·wanted/found rows; passes read as many entries as are found, each time.
             let even = rows.saturating_mul(u64::try_from(at_once).unwrap_or(1)).isqrt();
             walk.pass_entries_max = usize::try_from(even).unwrap_or(usize::MAX).max(PASS_PLACES);
             if walk.is_too_much().await? {
@@ -364,7 +364,7 @@ impl<'a> Walk<'a> {
                     return Ok(step);
                 }
             }
-            // What is wanted no more of a logical partition need not be sought either.
+            // If no more rows of a logical partition are wanted, do not seek the rest.
             if let Some(current) = current.as_ref().filter(|current| rest && current.is_done) {
                 self.places.skip(current.partition.prefix());
             }

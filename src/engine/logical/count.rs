@@ -85,7 +85,7 @@ fn tombstones(row: &RowView<'_>) -> u64 {
     cells
 }
 
-/// Bytes of the index entries that what is written to a row can derive.
+/// Bytes of the index entries that a write to a row can derive.
 pub(crate) fn entries_of(table: &Arc<Table>, key: &RowKey, row: &Row) -> u64 {
     let Some(indexed) = IndexedRows::of(table) else {
         return 0;

@@ -53,7 +53,8 @@ pub(super) fn encode(bytes: u64, key: &[u8]) -> Bytes {
     [&[RECORD_VERSION], bytes.to_be_bytes().as_slice(), key].concat().into()
 }
 
-/// Reads a record; `place` is what follows [`RECORD`] in its key. `None` when it is none: then the partition is not known.
+/// Decodes a record; `place` follows [`RECORD`] in its key. `None` means that it is no record: then the partition is
+/// not watched.
 pub(in crate::engine) fn decode(place: &[u8], value: &[u8]) -> Option<Recorded> {
     let (table, rest) = place.split_first_chunk::<4>()?;
     let (spread, of_key) = rest.split_first_chunk::<8>()?;

@@ -7,7 +7,7 @@ use super::Weight;
 /// Percent of the limit from which each write is warned.
 const WARNED_PERCENT: u64 = 70;
 
-/// What is up to this size is counted while the writer waits, what is larger behind it.
+/// Partitions up to this size are counted while the writer waits, larger ones in the background.
 const QUICK_BYTES: u64 = 1 << 20;
 
 /// The same under a limit no larger than this, where waiting for it is worth being exact.
@@ -39,10 +39,10 @@ pub(super) struct Size {
     pub(super) logged_percent: u64,
 }
 
-/// What is to be done with a write.
+/// How to treat a write.
 pub(super) enum Verdict {
     Written {
-        /// Percent of the limit that are told.
+        /// The percentage of the limit to warn of.
         warns: Option<u64>,
         /// What its record is to say.
         record: Option<u64>,
@@ -65,9 +65,9 @@ impl Size {
         if sweeps { self.swept_counts } else { self.counts }
     }
 
-    /// Judges a write and, unless it is refused or must wait, adds it.
+    /// Checks a write against the limit and, unless it is refused or must wait, adds it.
     pub(super) fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
-        // So much may be uncertain: a hundredth, or what is counted in no time.
+        // The uncertainty allowed: a hundredth, or a size that is counted in no time.
         let slack = (cap / 100).max(64 << 10).min(cap);
         let next = self.bytes().saturating_add(weight.bytes());
         if weight.deletes {

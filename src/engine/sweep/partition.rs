@@ -11,7 +11,7 @@ pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sw
     while let Some(pass) = partition.gate.enter_to_sweep() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {
             Ok(stride) => stride.is_break(),
-            // What was judged before need not be so any more; the next sweep begins anew.
+            // The rows may have changed since they were checked; the next purge begins anew.
             Err(store::Error::OpenedAgain) => true,
             Err(error) => return Err(error),
         };

@@ -29,7 +29,7 @@ struct TouchedPartition {
 
 #[derive(Default)]
 struct TouchedRow {
-    /// What is written of it.
+    /// The columns of the row that are written.
     said: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
@@ -65,7 +65,7 @@ impl ViewRow {
 }
 
 impl Touched {
-    /// Adds what is said of a base table with views.
+    /// Adds a partial row of a base table with views.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, said: Said) {
         match said {
             Said::Row { place, row: said } if snapshot.followed(place.table).is_some() => {

@@ -25,7 +25,7 @@ pub(crate) struct Followed {
 #[derive(Debug)]
 pub(crate) struct Following {
     pub(super) view: Arc<Table>,
-    /// Where the values of the view's key come from, partition key first.
+    /// The sources of the values of the view's key, partition key first.
     pub(super) key: Vec<Source>,
     /// The column of the view's key that is none of the base's key.
     pub(super) key_cell: Option<Taken>,
@@ -36,7 +36,7 @@ pub(crate) struct Following {
     pub(super) tests: Vec<Predicate>,
 }
 
-/// Where a value of a view's key comes from.
+/// The source of a value of a view's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A component of the base's key, partition key first.
@@ -52,7 +52,8 @@ pub(super) struct Taken {
     pub(super) base: ColumnId,
     /// Its number in the view.
     pub(super) view: ColumnId,
-    /// Under this number it was before it was dropped and added again: what is newer than that, µs, counts where the new one has nothing.
+    /// The column's number before it was dropped and added again. Values newer than this time (µs) count where the new
+    /// number has none.
     pub(super) old: Option<(ColumnId, i64)>,
 }
 
@@ -126,7 +127,7 @@ impl Following {
     }
 }
 
-/// A stored test as a predicate on the base table; `None` where a column is gone, which no ALTER permits.
+/// A stored test as a predicate on the base table. `None` means that a column is missing, which no ALTER permits.
 fn predicate(base: &Table, test: &ViewTest) -> Option<Predicate> {
     let places = test
         .columns

@@ -47,7 +47,7 @@ pub(super) fn key_of(table: &Table, values: &[Bytes]) -> Key {
 }
 
 impl Followed {
-    /// Whether the WHERE of a view lets a base row of this key through.
+    /// Whether a base row of this key satisfies the WHERE of a view.
     pub(super) fn passes(&self, following: &Following, base: &Key) -> Result<bool, Error> {
         if following.tests.is_empty() {
             return Ok(true);

@@ -53,7 +53,7 @@ impl WriteRoom {
             None
         };
         let (mut passes, mut lists) = self.pass(modifications, request.consistency).await?;
-        // The locks come before the gates.
+        // Locks are taken before gates.
         if passes.are_followed() && held.is_none() {
             drop(passes);
             held = Some(Box::pin(self.lock(modifications)).await);
@@ -107,11 +107,11 @@ impl WriteRoom {
         Ok(outcome)
     }
 
-    /// Goes through the gates of all partitions that are written to. Where one has been moved since the request began: the lists to go
-    /// by, one for each modification.
+    /// Enters the gates of all partitions that are written to. If one has been moved since the request began, returns
+    /// the partition maps to use instead, one for each modification.
     ///
     /// # Errors
-    /// When a table is gone meanwhile, or the place of its rows is in doubt.
+    /// When a table has been dropped meanwhile, or the place of its rows is in doubt.
     pub(crate) async fn pass(
         &self,
         modifications: &[Routed<'_>],

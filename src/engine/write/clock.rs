@@ -1,4 +1,5 @@
-//! Timestamps of writes, of schema changes, and keys of list elements: all by one clock, and all rise strictly, across restarts too
+//! Timestamps of writes and schema changes, and keys of list elements: all from one clock, and all rise strictly,
+//! across restarts too
 //! ([`Timestamps`]).
 
 use crate::engine::refusal::ConditionRefusal;
@@ -10,8 +11,9 @@ use crate::clock::{TimeMark, Timestamps};
 use crate::engine::Error;
 use crate::mutant::{self, Mutant};
 
-/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait: what is written next, also by
-/// drivers with timestamps of their own, is then above it. Further ahead, the wall clock was set back.
+/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait. After the wait,
+/// later writes are above it, also those of drivers with timestamps of their own. Further ahead, the wall clock was set
+/// back.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Gives µs timestamps that never repeat and never go back. Clones are the same.
@@ -31,12 +33,13 @@ impl WriteClock {
         self.0.next_micros()
     }
 
-    /// The timestamp of a conditional write: the next one, or just above the newest timestamp of what it reads and writes. A condition
-    /// that was met decides about what is stored, so what it writes must be the newest there (as Cassandra's ballots are). What a client
-    /// dated ahead does not raise the clock: it dates this write, and no other.
+    /// The timestamp of a conditional write: the next one, or just above the newest timestamp that it reads and writes.
+    /// A condition that was met is a decision about the stored rows, so its writes must be the newest there (as
+    /// Cassandra's ballots are). A client's timestamp in the future does not raise the clock: it dates this write, and
+    /// no other.
     ///
     /// # Errors
-    /// When something there has the last timestamp of all.
+    /// When a stored cell has the greatest timestamp possible.
     pub(crate) fn above(&self, newest: Option<i64>) -> Result<i64, Error> {
         let next = self.next_micros();
         let is_below = mutant::is_on(Mutant::ConditionBelowRead);
@@ -95,16 +98,16 @@ impl WriteClock {
     }
 }
 
-/// The record in which versions without time marks kept how far conditional writes had come: µs as i64, big-endian. It is read, and
-/// not written any more.
+/// The record in which versions without time marks kept the newest timestamp of conditional writes: µs as i64,
+/// big-endian. It is read, and not written any more.
 pub(crate) const LAST_BALLOT: &[u8] = b"!last_ballot";
 
-/// Gives the keys under which elements of lists are kept, in the order in which they shall stand.
+/// Generates the keys under which elements of lists are stored, in the order of the list.
 ///
 /// ```text
 /// key  µs i64, sign flipped · number in the operation u32 · node u32         big-endian, 16 bytes
 /// ```
-/// Elements put before a list get a time mirrored at `MIRROR`, so that what comes later stands further to the front.
+/// Elements prepended to a list get a time mirrored at `MIRROR`, so that later ones sort further to the front.
 #[derive(Debug)]
 pub(crate) struct ListKeys {
     clock: WriteClock,
@@ -120,7 +123,7 @@ impl ListKeys {
         Self { clock, node }
     }
 
-    /// Keys behind every one given before.
+    /// Keys after every earlier one.
     pub(crate) fn append(&self, count: usize) -> impl Iterator<Item = Bytes> {
         let micros = if count == 0 { 0 } else { self.clock.next_micros() };
         self.keys(micros, count)

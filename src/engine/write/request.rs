@@ -1,4 +1,4 @@
-//! A modification on its way: what it asks for and where its table's rows are.
+//! A modification in progress: its statement and the partition map of its table.
 
 use crate::command::Write;
 use crate::consistency::WriteKind;

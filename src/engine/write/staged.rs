@@ -1,4 +1,4 @@
-//! Changes on their way to their stores: one batch for each, with what is to be known of them once they are durable.
+//! Staged writes: one batch for each store, with the sizes and charges to record once they are durable.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::throughput::Charges;
 pub(crate) enum Outcome {
     /// Durable; what the client is to be warned of.
     Written(Vec<String>),
-    /// Nothing was done: what they follow from may not be so any more ([`Judged`]).
+    /// Nothing was written: the rows that the changes derive from may have changed ([`Judged`]).
     JudgeAgain,
 }
 
-/// How often changes are judged again before they are given up: each time the store failed and came back meanwhile.
+/// How often changes are derived again before the write fails: each time the store failed and was reopened meanwhile.
 pub(crate) const JUDGEMENTS_MAX: usize = 8;
 
-/// Changes were judged [`JUDGEMENTS_MAX`] times, and each time the store was opened again before they were written.
+/// Changes were derived [`JUDGEMENTS_MAX`] times, and each time the store was reopened before they were written.
 pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
@@ -72,16 +72,17 @@ pub(crate) struct Staged {
     pub(super) passes: Passes,
     /// Keys of the rows of views that follow from the rest.
     pub(super) view_rows: Vec<Vec<u8>>,
-    /// What the stores are to allow a row; `None`: any length, or it is judged already.
+    /// The longest row that the stores are to allow. `None` means no limit, or that it has been checked already.
     pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
-    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
-    /// reads under them next must see what it has done. By reference: to move what was staged costs a copy of several hundred bytes.
+    /// Commits the staged writes; durable when it returns. A commit continues when its request is dropped, and keeps
+    /// its locks: the next reader under them must see its result. By reference: moving the staged writes costs a copy
+    /// of several hundred bytes.
     ///
     /// # Errors
-    /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
+    /// When a limit would be exceeded, and nothing was written then; when a store refuses or fails.
     pub(crate) async fn commit(
         &mut self,
         room: &WriteRoom,
@@ -106,11 +107,12 @@ impl Staged {
             .merged_row_bytes_max
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         match row_bytes_max {
-            // Once its record is written all of it has to come, so no store may refuse its part.
+            // Once its record is written all of the batch must be applied, so no store may refuse its part.
             Some(max) if is_logged => self.refuse_long_rows(max).await?,
             max => self.row_bytes_max = max,
         }
-        // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
+        // Keys written during a copy are recorded after the commit, so that has to finish, too, when the request is
+        // dropped.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
@@ -219,7 +221,7 @@ impl Staged {
             batch_log::spawn_forget(catalog, logged.0);
             return Err(failed(error));
         }
-        // The main store's part comes last, and with it the record goes.
+        // The main store's part is last, and removes the record.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
@@ -243,8 +245,8 @@ impl Staged {
         committed
     }
 
-    /// Whether it was done; if not, nothing was, and it has to be judged again. `logged`: the main store's part, which is the last,
-    /// removes a record of the batch log, so that the others are durable before it.
+    /// Whether the changes were committed; if not, nothing was, and they have to be derived again. `logged`: the main
+    /// store's part, which is the last, removes a record of the batch log, so that the others are durable before it.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,

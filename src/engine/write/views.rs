@@ -15,16 +15,17 @@ use crate::partition::rows::said;
 pub(super) enum Views {
     /// They were, or there are none.
     Staged,
-    /// A view's partition is being moved, so nothing may be committed. Let go of everything, wait at the gate if there is one, and begin again.
+    /// A view's partition is being moved, so nothing may be committed. Release everything, wait at the gate if there is
+    /// one, and begin again.
     Again(Option<Arc<WriteGate>>),
 }
 
 impl Views {
-    /// Waits for what is in the way. The caller holds no lock and is inside no gate.
+    /// Waits for the move in the way. The caller holds no lock and is inside no gate.
     pub(super) async fn wait(gate: Option<Arc<WriteGate>>) {
         match gate {
             Some(gate) => gate.wait().await,
-            // The list in force is put there before the gates of the one before are superseded.
+            // The partition map in force is published before the gates of the previous one are superseded.
             None => tokio::task::yield_now().await,
         }
     }
