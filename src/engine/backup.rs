@@ -5,10 +5,10 @@
 //!            what logged batches on their way say ─► the manifest
 //! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store ─► what batches say ─► the schema
 //! ```
-//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static rows; deletions;
-//! definitions with all options; the bounds of physical partitions. **What is not**: index entries, which are built
-//! anew; the store of each physical partition, since a restored table lies in the main store; system keyspaces, but for
-//! an altered replication.
+//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static
+//! rows; deletions; definitions with all options; the bounds of physical partitions. **What is not**: index entries,
+//! which are built anew; the store of each physical partition, since a restored table lies in the main store; system
+//! keyspaces, but for an altered replication.
 //!
 //! A restored table is a new one: it never mixes with an existing table.
 
@@ -134,7 +134,8 @@ pub(super) struct Backup<'a> {
 }
 
 impl Backup<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait while the snapshots are taken only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait while the snapshots
+    /// are taken only.
     ///
     /// # Errors
     /// There is no such keyspace or table; the stores or the directory fail. Then there is no manifest.
@@ -280,8 +281,8 @@ async fn catalog_records(
     Ok(found.map_err(|error| storage_read(&error))?)
 }
 
-/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out: a table that is
-/// restored has its rows all the same, in fewer partitions.
+/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out:
+/// a table that is restored has its rows all the same, in fewer partitions.
 fn splits<'s>(spans: impl Iterator<Item = &'s KeySpan>) -> Vec<i64> {
     let starts = spans.skip(1).map(KeySpan::start);
     let between = starts.filter(|start| start.is_between_tokens());

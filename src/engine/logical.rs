@@ -12,15 +12,17 @@
 //! while, the next write that would be refused has the partition purged and counted first: deleted and expired data
 //! makes room.
 //!
-//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half of a hundredth
-//! of the limit. So a partition is known from the start to within that, and counted anew when it is first written.
+//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half
+//! of a hundredth of the limit. So a partition is known from the start to within that, and counted anew when it is
+//! first written.
 //!
 //! ```text
 //! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key     (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
-//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition key, and for one of
-//! two keys of one token that are watched together; versions that do not know it count such a partition anew.
+//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
+//! key, and for one of two keys of one token that are watched together; versions that do not know it count such a
+//! partition anew.
 //!
 //! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is
 //! counted at a time in the background.
@@ -514,7 +516,8 @@ impl LogicalPartitions {
         });
     }
 
-    /// Recounts a watched partition, after a sweep if `sweep_at` (s) is given; not if others have recounted it since `counts`.
+    /// Recounts a watched partition, after a sweep if `sweep_at` (s) is given; not if others have recounted it since
+    /// `counts`.
     async fn count_watched(
         &self,
         weight: &Weight,

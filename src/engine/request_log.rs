@@ -3,10 +3,11 @@
 //! ```text
 //! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
 //! ```
-//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand below one heading,
-//! which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones.
-//! Values are not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are not kept.
-//! Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could not be planned.
+//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand
+//! below one heading, which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones. Values are
+//! not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are
+//! not kept. Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could
+//! not be planned.
 //!
 //! Source: Azure Monitor's table reference, CDBCassandraRequests.
 
@@ -189,7 +190,8 @@ impl Kept {
             .map(|((turn, number), entry)| (turn, number, entry))
     }
 
-    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
+    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the
+    /// last alone.
     fn forget(&mut self, entries_max: usize) -> Option<LoggedPoll> {
         let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);
@@ -335,7 +337,8 @@ fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
             if text.len() <= TEXT_BYTES_MAX {
                 return Some(LoggedStatement::Statement(Arc::clone(origin)));
             }
-            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in bytes.
+            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in
+            // bytes.
             let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
             let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
             let table = origin.table.as_slice();

@@ -29,9 +29,10 @@ impl Sweeper<'_> {
         Arc::clone(&self.catalog.load())
     }
 
-    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped
-    /// meanwhile is left to its own removal, a physical partition that is being moved to the next sweep.
+    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than
+    /// their table's `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may
+    /// stop anywhere. A table dropped meanwhile is left to its own removal, a physical partition that is being moved to
+    /// the next sweep.
     ///
     /// # Errors
     /// The first failure of a store; everything else was swept nevertheless.

@@ -314,7 +314,8 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// What stores beside the main one have of a table whose partition map may be missing: merged with what the main one has.
+    /// What stores beside the main one have of a table whose partition map may be missing: merged with what the main
+    /// one has.
     async fn of_other_stores(&mut self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         if self.found.maps.contains_key(&table.storage_id) || !self.is_catalog_damaged() {
             return Ok((0, writer));

@@ -26,7 +26,8 @@ impl std::fmt::Debug for Backups<'_> {
 }
 
 impl Backups<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes wait while the snapshots are taken only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes wait while the snapshots are taken
+    /// only.
     ///
     /// # Errors
     /// There is no such keyspace or table; a store or the directory fails. Then the directory is no backup.

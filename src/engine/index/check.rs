@@ -42,7 +42,8 @@ impl IndexCheck {
     }
 }
 
-/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of
+/// each store.
 ///
 /// # Errors
 /// When the medium fails or is damaged.

@@ -1,13 +1,15 @@
 //! Values that are too long for an index: refused with the write, as by Cassandra, before anything is stored.
 //!
-//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be has no place in the
-//! index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes and more in a legacy index
-//! (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes of the other kinds leave out terms that are too
-//! long, in Cassandra too, and so does the build of any index over rows that were there before.
+//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be
+//! has no place in the index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes
+//! and more in a legacy index (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes
+//! of the other kinds leave out terms that are too long, in Cassandra too, and so does the build of any index over rows
+//! that were there before.
 //!
 //! Differs: the key of the row counts here, so that the limit is lower where keys are long.
 //!
-//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most doubles them.
+//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most
+//! doubles them.
 
 use std::sync::Arc;
 

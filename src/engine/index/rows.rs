@@ -1,8 +1,9 @@
 //! Which entries a stored row has in the indexes of its table.
 //!
-//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and what a deletion
-//! from outside hides keeps its entries until then. Indexes on columns of the key have entries of every row that has a marker or a
-//! value; those on columns of the partition key of the static row too, since a partition may show that alone.
+//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and
+//! what a deletion from outside hides keeps its entries until then. Indexes on columns of the key have entries of every
+//! row that has a marker or a value; those on columns of the partition key of the static row too, since a partition may
+//! show that alone.
 
 use std::sync::Arc;
 

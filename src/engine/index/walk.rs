@@ -1,12 +1,14 @@
-//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought as a scan would.
+//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought
+//! as a scan would.
 //!
 //! ```text
 //! one value        entries lie in the order of the ring:  seek · some entries · their rows · seek · …
 //! several, ranges  entries lie in the order of values:    pass over all · keep the least places · their rows · pass again · …
 //! ```
-//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer. An index of regular or clustering columns leads to rows; one
-//! of static columns or of the partition key leads to partitions, which are then read whole. An index that would cost more than the
-//! scan that it spares, or that is not complete, is not used: the caller scans and filters, with the same answer.
+//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer.
+//! An index of regular or clustering columns leads to rows; one of static columns or of the partition key leads to
+//! partitions, which are then read whole. An index that would cost more than the scan that it spares, or that is not
+//! complete, is not used: the caller scans and filters, with the same answer.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -198,7 +200,8 @@ impl<'a> Walk<'a> {
         self.ordered.is_some()
     }
 
-    /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical partition.
+    /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical
+    /// partition.
     pub(crate) fn seeks_rows(&self) -> bool {
         !self.by_partition && self.is_ordered()
     }

@@ -151,7 +151,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         self.bound.layout.needs_static || self.shows_static_only || self.bound.read.counts_static
     }
 
-    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
+    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER
+    /// PARTITION LIMIT left.
     ///
     /// # Errors
     /// When the key has not the form of the table's.

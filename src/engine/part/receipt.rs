@@ -12,8 +12,8 @@ pub(crate) struct Receipt<'a> {
     pub(crate) rows: u64,
     /// The tombstones that it walked over and has not reported yet ([`super::PartSink::walked`]).
     pub(crate) walked: Walked,
-    /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of charges, which the part
-    /// was lent, so that a part that fails is charged for what it did.
+    /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of
+    /// charges, which the part was lent, so that a part that fails is charged for what it did.
     pub(crate) charged_micros: u64,
     /// The index that led to its rows; `None`: it scanned.
     pub(crate) index: Option<&'a str>,
@@ -30,8 +30,8 @@ pub(crate) enum Ended {
 
 /// What a read has walked over without showing it.
 ///
-/// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without such
-/// cells, and two for each deleted range.
+/// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole
+/// rows without such cells, and two for each deleted range.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
     /// Rows that are there, whether filters let them through or not.

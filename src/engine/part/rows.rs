@@ -28,7 +28,8 @@ pub(crate) enum Reply {
 
 /// Takes the rows of a read's parts, one after the other.
 pub(crate) trait PartSink: Send {
-    /// A logical partition begins. `left`: how many of its rows, or groups, PER PARTITION LIMIT still allows; `None`: any number.
+    /// A logical partition begins. `left`: how many of its rows, or groups, PER PARTITION LIMIT still allows; `None`:
+    /// any number.
     fn begin_partition(&mut self, partition_key: &[u8], left: Option<u32>);
 
     /// Takes a row that the filter let through; `clustering` is `None` for a static row that stands for its partition.

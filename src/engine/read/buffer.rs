@@ -1,6 +1,7 @@
 //! The values of the current row: an arena that is filled for each row and used again for the next.
 //!
-//! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow them.
+//! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow
+//! them.
 //!
 //! ```text
 //! bytes  │ partition key components · static values │ clustering values · regular values │

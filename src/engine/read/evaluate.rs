@@ -406,7 +406,8 @@ fn operands(filter: &Predicate) -> impl Iterator<Item = &Bytes> {
     })
 }
 
-/// Texts as an index sees them: equal when they have the same terms; LIKE when each of the pattern's terms is like one of them.
+/// Texts as an index sees them: equal when they have the same terms; LIKE when each of the pattern's terms is like one
+/// of them.
 fn compare_analysed(
     ty: &CqlType,
     analysis: Analysis,
@@ -449,8 +450,8 @@ fn compare_analysed(
     })
 }
 
-/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is not frozen,
-/// are compared as their type does, and the values of a frozen one are the very same or not.
+/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is
+/// not frozen, are compared as their type does, and the values of a frozen one are the very same or not.
 fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool) -> Result<bool, Error> {
     let failed = |error: crate::types::Invalid| damaged(&error);
     let is_strict = !among_keys && matches!(ty, CqlType::Frozen(_));

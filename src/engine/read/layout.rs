@@ -43,7 +43,8 @@ pub(crate) struct Wanted {
     pub(crate) place: usize,
     /// `None`: its value is not needed, but it may show that the row is there.
     pub(crate) shape: Option<Shape>,
-    /// The column was dropped and added again: under this, its old number, only what was written after the drop counts (µs).
+    /// The column was dropped and added again: under this, its old number, only what was written after the drop counts
+    /// (µs).
     pub(crate) newer_than_micros: Option<i64>,
     /// The value replaces what is stored under the old number.
     pub(crate) replaces: bool,

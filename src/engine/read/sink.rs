@@ -1,4 +1,5 @@
-//! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's [`RowSink`].
+//! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's
+//! [`RowSink`].
 //!
 //! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it wants more
 //! ([`Step`]). When a page is full it records the [`Position`] after the last row that it has accepted.

@@ -1,4 +1,5 @@
-//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants their rows.
+//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants
+//! their rows.
 
 use std::collections::BTreeSet;
 
@@ -224,8 +225,8 @@ impl<'a> Visits<'a> {
     }
 }
 
-/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A place in none of
-/// them, as a page of another read leaves it, leaves nothing.
+/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A
+/// place in none of them, as a page of another read leaves it, leaves nothing.
 fn keys_left<'k, 'p>(keys: &'k [Bytes], resume: Option<&'p Position>) -> (&'k [Bytes], Option<&'p Position>) {
     let Some(position) = resume else {
         return (keys, None);

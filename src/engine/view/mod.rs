@@ -14,9 +14,9 @@
 //! **The build** ([`build`]) visits the existing rows in the order of their keys, each under its lock, in steps with a
 //! record: a kill loses at most a step.
 //!
-//! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the base's key has rows that
-//! live as long as that cell: the row's marker has the cell's timestamp and expiry, and no other cell of it expires later.
-//! Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
+//! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the
+//! base's key has rows that live as long as that cell: the row's marker has the cell's timestamp and expiry, and no
+//! other cell of it expires later. Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
 //!
 //! **Removed rows** are deletions, not absent keys, since no key is removed while its partition is copied
 //! (`partition::gate`); sweeps drop them after the view's `gc_grace_seconds`.

@@ -136,8 +136,8 @@ impl Following {
         (!row.is_empty()).then(|| row.canonical())
     }
 
-    /// The marker of a row of a view that does not have all columns: it lives as long as the base's marker or a cell that it does not
-    /// have (Cassandra's `computeLivenessInfoForEntry`).
+    /// The marker of a row of a view that does not have all columns: it lives as long as the base's marker or a cell
+    /// that it does not have (Cassandra's `computeLivenessInfoForEntry`).
     fn marker_of_others(&self, base: &Row, now_seconds: i64) -> Option<Marker> {
         let is_taken = |cell: &Cell| {
             let mut all = self.cells.iter().chain(&self.key_cell);

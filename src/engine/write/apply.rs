@@ -1,4 +1,5 @@
-//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage, commit.
+//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage,
+//! commit.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::partition::{Consistency, Held, TablePartitions};
 use crate::throughput::Charges;
 
 impl WriteRoom {
-    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how large they
-    /// may be together; `None`: any size. Gives a warning when they are large.
+    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how
+    /// large they may be together; `None`: any size. Gives a warning when they are large.
     ///
     /// # Errors
     /// When replicas are missing, an operation cannot be applied, a store refuses, or they are too large.

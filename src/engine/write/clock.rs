@@ -64,8 +64,8 @@ impl WriteClock {
         });
     }
 
-    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not, timestamps go
-    /// on above the last one.
+    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not,
+    /// timestamps go on above the last one.
     pub(crate) async fn catch_up(&self) {
         let ahead = self.0.ahead();
         if ahead.is_zero() {

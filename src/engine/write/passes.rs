@@ -93,7 +93,8 @@ impl Passes {
         }
     }
 
-    /// Goes through the gates of partitions of lists in force, waiting where it must. `gates` gives them by the newest lists.
+    /// Goes through the gates of partitions of lists in force, waiting where it must. `gates` gives them by the newest
+    /// lists.
     ///
     /// # Errors
     /// What `gates` gives.

@@ -34,8 +34,8 @@ pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
 
-/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before that
-/// failed may have been done nevertheless, which the stores show only when they are opened again.
+/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before
+/// that failed may have been done nevertheless, which the stores show only when they are opened again.
 #[derive(Default)]
 pub(crate) struct Judged(Vec<(StoreId, Opening)>);
 
@@ -192,7 +192,8 @@ impl Staged {
         self.changes.stores.get_mut(place).expect("the store is there")
     }
 
-    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
+    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record,
+    /// which is pending.
     async fn commit_logged(
         &mut self,
         nodes: &Nodes,

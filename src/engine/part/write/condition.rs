@@ -140,8 +140,9 @@ fn column_of(filter: &Predicate) -> Option<usize> {
     }
 }
 
-/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
-/// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
+/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static
+/// row's, also where the statement names another, which then is not read at all (Cassandra's
+/// `ColumnConditions.addConditionsTo`).
 pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
     let row = condition_row(modification);
     let (own, of_static) = match &modification.condition {
@@ -159,8 +160,8 @@ pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[
     own.then_some(row).into_iter().chain(of_static.then_some(None))
 }
 
-/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition unless a
-/// static row is written, regular ones in no condition unless a row is.
+/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition
+/// unless a static row is written, regular ones in no condition unless a row is.
 fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
     let writes_static = writes
         .iter()
@@ -269,7 +270,8 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.
+    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is
+    /// there.
     fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
         let mut buffer = RowBuffer::new(&self.layout);
         buffer.begin_partition(self.table, &self.layout, self.partition_key)?;

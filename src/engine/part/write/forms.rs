@@ -33,8 +33,8 @@ pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// A write of one logical partition with each clustering key in the form in which its row is stored: another partition may hold the row
-/// in another form. `None`: nothing changes.
+/// A write of one logical partition with each clustering key in the form in which its row is stored: another partition
+/// may hold the row in another form. `None`: nothing changes.
 ///
 /// # Errors
 /// When the store fails.
@@ -161,7 +161,8 @@ async fn stored_forms(
             let mut next = prefix;
             column.ty.encode_key_order(value, column.descending, &mut next);
             let end = behind(&next);
-            // From form to form, however many rows are under each. This one's own is among them if only for the columns that follow.
+            // From form to form, however many rows are under each. This one's own is among them if only for the columns
+            // that follow.
             loop {
                 let mut form = None;
                 let bounds = (

@@ -73,7 +73,8 @@ impl FragmentWriter<'_> {
             ColumnChange::Set(Value::Null) => self.kill(row, column, None),
             ColumnChange::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
             ColumnChange::Replace(elements) => {
-                // Just before the write, so that what it puts in is not deleted with the rest (Cassandra's deletion for overwrite).
+                // Just before the write, so that what it puts in is not deleted with the rest (Cassandra's deletion for
+                // overwrite).
                 let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
                 let deletion = Deletion {
                     timestamp,
@@ -195,11 +196,11 @@ impl FragmentWriter<'_> {
         Ok(())
     }
 
-    /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives every
-    /// increment.
+    /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives
+    /// every increment.
     ///
-    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may go on from what was
-    /// deleted, which it calls undefined.
+    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may go on from
+    /// what was deleted, which it calls undefined.
     fn increment(&self, row: &mut Row, column: &Column, by: i64) {
         let cell = self
             .stored

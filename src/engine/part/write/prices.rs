@@ -8,7 +8,8 @@ use crate::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, RowWrite};
 
-/// Charges what a modification of one partition would cost if its rows were not there yet: the bytes that it says, for the row.
+/// Charges what a modification of one partition would cost if its rows were not there yet: the bytes that it says, for
+/// the row.
 pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mut Charges) {
     let table = modification.table.as_ref();
     let value_bytes = |operation: &ColumnChange| match operation {
@@ -86,8 +87,8 @@ pub(super) fn how(modification: &Write) -> RowWrite {
     }
 }
 
-/// Indexed columns that a write of a row touches; a new or deleted row touches what indexes keep of its key as well. `is_written` says of a
-/// regular or static column whether the write names it.
+/// Indexed columns that a write of a row touches; a new or deleted row touches what indexes keep of its key as well.
+/// `is_written` says of a regular or static column whether the write names it.
 pub(super) fn indexed(table: &Table, how: RowWrite, of_static: bool, is_written: impl Fn(&Column) -> bool) -> usize {
     if table.indexes.is_empty() {
         return 0;

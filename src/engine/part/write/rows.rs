@@ -235,7 +235,8 @@ impl WritePart<'_> {
         })
     }
 
-    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
+    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said
+    /// about it.
     async fn read(
         &self,
         key: &RowKey,

@@ -1,7 +1,8 @@
 //! The size of a batch of several partitions by Cassandra's count, and the warning about it.
 //!
-//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in memory, not what
-//! goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`, `BTreeRow#dataSize`.
+//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in
+//! memory, not what goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`,
+//! `BTreeRow#dataSize`.
 
 use crate::engine::refusal::LimitRefusal;
 use std::collections::{BTreeSet, HashMap};
