@@ -63,7 +63,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads what comes after the colon of a URL.
+    /// Parses the part of a URL after the colon.
     ///
     /// # Errors
     /// It is not of the cloud's form. The error does not repeat the text, which may hold a key.

@@ -1,8 +1,8 @@
-//! Whether a bucket keeps what the engine relies on: conditional puts of which one wins, lists that show what was put, reads of parts, and
-//! objects that can be removed.
+//! Whether a bucket keeps what the engine relies on: conditional puts of which one wins, lists that show what was put,
+//! reads of parts, and objects that can be removed.
 //!
-//! SlateDB fences writers and orders manifests by conditional puts. A store that takes two of them at once loses acknowledged writes, and says
-//! nothing; so each race is run many times.
+//! SlateDB fences writers and orders manifests by conditional puts. A store that takes two of them at once loses
+//! acknowledged writes, and says nothing; so each race is run many times.
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, future};
@@ -187,7 +187,7 @@ impl Check<'_> {
         Ok(None)
     }
 
-    /// Whether one racer won, and what is there is its body.
+    /// Whether exactly one racer won and the object has its body.
     async fn judge(&self, at: &Path, bodies: &[String], raced: Vec<StoreResult<PutResult>>) -> Wrong {
         let mut winners = Vec::new();
         for (body, put) in bodies.iter().zip(raced) {

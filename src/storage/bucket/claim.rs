@@ -101,7 +101,7 @@ pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refus
     }
 }
 
-/// Notes that there is a database.
+/// Records that there is a database.
 ///
 /// # Errors
 /// The bucket is not reached.

@@ -33,9 +33,9 @@ const RETRYING_MAX: Duration = Duration::from_secs(5);
 /// A bucket with its client.
 #[derive(Debug)]
 pub(in crate::storage) struct Reached {
-    /// What is below the prefix.
+    /// The objects below the prefix.
     pub(in crate::storage) objects: Arc<dyn ObjectStore>,
-    /// Whom to ask for the bucket's rules; `None`: they are not in the protocol.
+    /// The client for the bucket's rules. `None` means that the protocol does not offer them.
     pub(super) rules: Option<Rules>,
 }
 
@@ -170,7 +170,7 @@ fn s3(address: &Address, reach: &Reach, options: ClientOptions) -> Result<(Clien
     let endpoint = endpoint
         .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
         .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
-    // An address that says http: is asked for by name.
+    // A custom endpoint with `http:` opts in to plain HTTP.
     let is_plain = endpoint
         .as_ref()
         .is_some_and(|endpoint| endpoint.starts_with("http://"));

@@ -1,4 +1,4 @@
-//! Counts what is asked of a bucket, by what the objects' names say.
+//! Counts the requests to a bucket, by the kind of object.
 
 use std::fmt;
 use std::sync::Arc;

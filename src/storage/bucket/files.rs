@@ -1,7 +1,8 @@
-//! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is AWS_PROFILE, or `default`.
+//! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is
+//! AWS_PROFILE, or `default`.
 //!
-//! Read anew whenever the file has changed, so that renewed credentials need no restart. What `credential_process` and SSO say there
-//! is not followed.
+//! Read anew whenever the file has changed, so that renewed credentials need no restart. What `credential_process` and
+//! SSO say there is not followed.
 
 use std::fmt;
 use std::fs;
@@ -66,7 +67,7 @@ impl CredentialProvider for Section {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> StoreResult<Arc<AwsCredential>> {
-        // A file that is being written may lack its end for a moment: the client asks again.
+        // A file that is being written may lack its end for a moment: the client retries.
         self.read().ok_or_else(|| StoreError::Generic {
             store: "S3",
             source: "no credentials in the file".into(),

@@ -1,7 +1,7 @@
 //! What an error of an object store means.
 //!
-//! `object_store` keeps status and body of an answer in a private type, so they are read from its text: `status code: 403 Forbidden: <body>`, and
-//! `<Code>` of the body, which is the same element in S3, Azure and Google's XML.
+//! `object_store` keeps status and body of an answer in a private type, so they are read from its text: `status code:
+//! 403 Forbidden: <body>`, and `<Code>` of the body, which is the same element in S3, Azure and Google's XML.
 
 use std::error::Error as StdError;
 
@@ -57,7 +57,8 @@ const MEANINGS: &[(&[&str], Refusal)] = &[
     (&["RequestTimeTooSkewed"], Refusal::WrongTime),
 ];
 
-/// Addresses at which machines of the clouds give credentials; asked last, so a failure there means that there are none.
+/// Addresses at which machines of the clouds provide credentials. They are tried last, so a failure there means that
+/// there are none.
 const METADATA: [&str; 4] = [
     "169.254.169.254",
     "169.254.170.2",

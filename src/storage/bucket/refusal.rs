@@ -1,4 +1,5 @@
-//! Why a bucket cannot be used: one sentence each. No text of a store is repeated, which may hold parts of what was sent.
+//! Why a bucket cannot be used: one sentence each. No text of a store is repeated, which may hold parts of what was
+//! sent.
 
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

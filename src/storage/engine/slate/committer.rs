@@ -1,5 +1,5 @@
-//! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the database again
-//! after a failure.
+//! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the
+//! database again after a failure.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -32,7 +32,8 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 /// Time between tries to open a database again whose bucket was out of reach.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts each period by itself.
+/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts
+/// each period by itself.
 const LATE_PERIODS: u32 = 2;
 
 /// Keys that one step of a range deletion removes.
@@ -50,7 +51,7 @@ pub(super) enum Command {
     Close(oneshot::Sender<Result<()>>),
 }
 
-/// Fragments from this length on have the committer look at their row, so that it stays within its limit.
+/// From this length on a partial row makes the committer read its row, so that the row stays within its limit.
 const LOOKED_AT_BYTES_MIN: usize = 64 * 1024;
 
 pub(super) struct Committer {
@@ -65,7 +66,8 @@ pub(super) struct Committer {
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     pub(super) seq: CommitSeq,
-    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it was made.
+    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it
+    /// was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
     /// What the last group recorded of time; `None`: nothing.
     pub(super) time: Option<TimeMark>,
@@ -86,7 +88,7 @@ enum Next {
     /// A put of the log has ended.
     PutEnded(Result<()>),
     Command(Command),
-    /// Every handle of the store is gone.
+    /// Every handle of the store has been dropped.
     Over,
 }
 
@@ -130,7 +132,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Works until it is closed or every handle of the store is gone.
+    /// Runs until it is closed or every handle of the store has been dropped.
     pub(super) async fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
@@ -167,7 +169,7 @@ impl Committer {
         }
     }
 
-    /// Takes a command and what has queued behind it; gives whom to answer if it is to be closed.
+    /// Takes a command and those queued after it. Returns the channel to answer if the store is to be closed.
     async fn take(&mut self, first: Command) -> Option<oneshot::Sender<Result<()>>> {
         let mut requests = Vec::new();
         let (mut bytes, mut flush, mut clone, mut closing) = (0_usize, None, None, None);
@@ -198,7 +200,7 @@ impl Committer {
         closing
     }
 
-    /// What is to be done next. A database whose bucket was out of reach is opened again meanwhile, without a request.
+    /// The next task. Meanwhile it reopens a database whose bucket was out of reach, without a request.
     async fn next(&mut self) -> Next {
         while self.failed && self.ended.is_none() && self.home.is_remote() {
             if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
@@ -264,8 +266,9 @@ impl Committer {
         answer_batches(batches, &done);
     }
 
-    /// Reads the values that changes of the group depend on: of clean-up, of rows from which something follows, and of rows that have
-    /// a limit and get a large fragment, which costs more than the look. Other writes read nothing.
+    /// Reads the values that changes of the group depend on: of purges, of rows from which index entries or views
+    /// derive, and of rows that have a limit and get a large partial row, which costs more than the read. Other writes
+    /// read nothing.
     async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
@@ -416,8 +419,8 @@ impl Committer {
         Ok(())
     }
 
-    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays within a few
-    /// periods, however slow the medium is.
+    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays
+    /// within a few periods, however slow the medium is.
     async fn keep_up(&mut self) -> Result<()> {
         let (Durability::Periodic(every), Some((seq, since))) = (self.options.durability, self.not_put) else {
             return Ok(());
@@ -436,9 +439,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first, and the manifest has to say
-    /// that the log has nothing more: it names the log's last object as of when the tables were cut off, and tables are cut off only where
-    /// something is in memory. So a change of no effect comes first, then the log, then the tables.
+    /// Clones a range of keys. The clone does not share this database's log, so memory is flushed first, and the
+    /// manifest must say that the log has nothing more. It names the log's last object as of when the tables were cut
+    /// off, and tables are cut off only if memory holds something. So a change without effect is written first, then
+    /// the log, then the tables.
     async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
         self.recover().await?;
         self.land().await?;
@@ -476,12 +480,12 @@ impl Committer {
 impl Request {
     fn answer(self, answer: Result<CommitSeq>) {
         drop(self.room);
-        // The caller may have gone away; the batch took effect nevertheless.
+        // The caller may have been dropped; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
 }
 
-/// Answers those that were judged by what an opening before this one showed; the others.
+/// Refuses the requests whose conditions were checked under an earlier opening, and returns the others.
 fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Request> {
     let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
     answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));

@@ -1,4 +1,5 @@
-//! What a failure of the medium means, and how it reaches the committer and readers through SlateDB, which keeps only a chain of causes.
+//! Classifies failures of the medium, and passes them to the committer and readers through SlateDB, which keeps only a
+//! chain of causes.
 //!
 //! | what the system says | means |
 //! |---|---|

@@ -4,12 +4,13 @@
 //! write ─► add ─► [is_due] begin ─► the log is put ─► landed ─► cache, publish, answer
 //!                     └─ a put takes all groups that were written before it; one put is under way at a time
 //! ```
-//! **Who sees what.** Readers see what is published, so only what is durable. The committer reads the newest view ([`Flight::newest`]), and takes
-//! nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
+//! **Visibility.** Readers see what is published, so only durable groups. The committer reads the newest view
+//! ([`Flight::newest`]), and takes nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
 //!
-//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered come back within milliseconds, and
-//! would miss a put that began at once. So a put waits until as many batches are there as its forerunner had answered and left waiting, or
-//! [`GATHERING_MAX`] has passed. One client alone never waits: its batch is as many as there were. A directory does not wait.
+//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered send again
+//! within milliseconds, and would miss a put that began at once. So a put waits until it has as many batches as its
+//! predecessor had answered and left waiting, or [`GATHERING_MAX`] has passed. A single client never waits: its batch
+//! is as many as there were. A directory does not wait.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

@@ -110,8 +110,8 @@ fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result
     Ok(())
 }
 
-/// Refuses a fragment that makes a row longer than it may be, by what is known of the row here: what was read of it, and what the
-/// group does to it.
+/// Refuses a partial row that makes its row longer than the limit, as far as the row is known here: what was read of
+/// it, and what the group does to it.
 fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes, bytes_max: usize) -> Result<()> {
     let folded = folded.map(|(_, fold)| fold);
     let in_group = match folded {
@@ -132,7 +132,7 @@ fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes,
     judge_row(before.as_ref().map(Bytes::len), fragment, after, bytes_max)
 }
 
-/// Whether something follows from what is stored at this key.
+/// Whether index entries or view rows derive from the value at this key.
 pub(super) fn is_derived(space: Space, key: &[u8], derivations: &Derivations) -> bool {
     space == Space::Rows && derivation::of_row(derivations, key).is_some()
 }

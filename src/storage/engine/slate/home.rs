@@ -1,4 +1,5 @@
-//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases that are not open.
+//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases
+//! that are not open.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ pub(super) struct Bucket {
     /// Whether there was a database when it was reached.
     is_used: AtomicBool,
     blocks: Option<Arc<dyn DbCache>>,
-    /// Tells the openings of its databases apart in the cache.
+    /// Distinguishes the openings of its databases in the cache.
     openings: AtomicU64,
 }
 
@@ -145,7 +146,8 @@ impl Home {
         })
     }
 
-    /// Whether what is read here is the newest: in a bucket, while this process owns it. Asked after a snapshot was taken.
+    /// Whether reads here return the newest data: in a bucket, while this process owns it. To be checked after a
+    /// snapshot was taken.
     pub(super) fn is_owner(&self) -> bool {
         self.bucket.as_ref().is_none_or(|bucket| bucket.owner.is_owner())
     }
@@ -181,7 +183,7 @@ impl Home {
         Some((blocks, bucket.openings.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Refuses a main database that is gone: one that was used has a manifest.
+    /// Refuses a main database that is missing: one that was used has a manifest.
     pub(super) fn may_begin(&self, options: &Options) -> Result<()> {
         match &self.bucket {
             Some(bucket)

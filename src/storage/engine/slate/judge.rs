@@ -1,15 +1,17 @@
-//! Judges a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and names the object that is
-//! damaged or gone.
+//! Verifies a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and
+//! names the object that is damaged or missing.
 //!
 //! ```text
 //! newest manifest ─► newest list of compactions ─► boundaries ─► the log that the manifest leaves to be read, object by object
 //!     ─► ends of the tables that the manifest names ─► what an opening reads of them: catalog, deletions, the store's own records
 //! ```
-//! Held against the record of what was put (note.rs): no number there may be greater than the newest object's, and no log object that was
-//! put with bytes may be without. The numbers of the log have no gaps after the manifest's: SlateDB puts one object after the other, and looks
-//! for the end of the log by trying numbers, so that it would stop before a gap and lose what comes after it.
+//! Checked against the record of puts (note.rs): no number there may be greater than the newest object's, and no log
+//! object that was put with bytes may be empty. The numbers of the log have no gaps after the manifest's: SlateDB puts
+//! one object after the other, and finds the end of the log by trying numbers, so that it would stop before a gap and
+//! lose the objects after it.
 //!
-//! SlateDB may panic on what is damaged. Each object is read by itself, and a panic there is damage of that object.
+//! SlateDB may panic on damaged objects. Each object is read by itself, and a panic there means that this object is
+//! damaged.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -58,7 +60,7 @@ struct Judge<'h> {
     found: Found,
 }
 
-/// Judges a database of this path, of which this was noted; `None`: there is none.
+/// Verifies the database at this path against the record of its puts. `None` means that there is no database.
 pub(super) async fn judge(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
     let ends = noted.clone().unwrap_or_default();
     let mut judge = Judge {
@@ -113,7 +115,7 @@ impl Judge<'_> {
         Ok(numbered)
     }
 
-    /// The greatest number in a folder, which must be as great as what was noted.
+    /// The greatest number in a folder, which must be at least the recorded one.
     async fn newest(&mut self, folder: Folder) -> Result<Option<u64>> {
         let newest = self.listed(folder).await?.last().map(|(id, _)| *id);
         self.must_reach(folder, newest.unwrap_or(0))?;
@@ -186,7 +188,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges the objects of the log after a number.
+    /// Verifies the objects of the log after a number.
     async fn log(&mut self, after: u64) -> Result<()> {
         let listed = self.listed(Folder::Log).await?;
         let newest = listed.last().map_or(after, |(id, _)| after.max(*id));
@@ -213,7 +215,7 @@ impl Judge<'_> {
         }
         self.found.ends.forget_marks(after);
         if self.noted.is_none() {
-            // Which of them were marks, nothing tells.
+            // Nothing says which of them were marks.
             self.found.ends.marks.clear();
             self.found.ends.since = newest + 1;
         }
@@ -260,7 +262,7 @@ impl Judge<'_> {
             .await
     }
 
-    /// Reads what is read of the tables before anything is served: a start that fails there would have written by then.
+    /// Reads the parts of the tables that an opening reads: a start that failed there would already have written.
     async fn what_an_opening_reads(&self, manifest: &VersionedManifest) -> Result<()> {
         if manifest.all_sst_views().next().is_none() {
             return Ok(());

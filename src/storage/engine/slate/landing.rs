@@ -10,7 +10,8 @@ use super::group::{Group, Request};
 use crate::storage::options::Durability;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: those that come meanwhile are read, too.
+/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: objects put
+/// meanwhile are read, too.
 pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 
 impl Committer {
@@ -97,7 +98,8 @@ impl Committer {
         }
     }
 
-    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on meanwhile.
+    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on
+    /// meanwhile.
     fn bound_log(&mut self) {
         self.log_objects += 1;
         let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());

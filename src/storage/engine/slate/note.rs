@@ -1,4 +1,5 @@
-//! What was last put of a database, beside it: so that a log, a manifest or a whole folder that is of an earlier moment is noticed at a start.
+//! A record of a database's last puts, beside it: a start notices by it a log, a manifest or a whole folder of an
+//! earlier time.
 //!
 //! ```text
 //! DIR/acknowledged               of the database "engine"
@@ -8,13 +9,14 @@
 //! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 · mark u64 × marks · CRC-32 of all
 //!        before it                                                                                   all big-endian
 //! ```
-//! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the greater turn. A log object
-//! without a byte is a mark of a writer that took over, which is put at each opening, or what is left of one that held data: marks from
-//! number `since` on are listed, the newest [`MARKS_MAX`].
+//! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
+//! greater turn. A log object without a byte is a mark of a writer that took over, which is put at each opening, or
+//! what is left of one that held data: marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
-//! Written after an object is put and before its commit is answered; a thread syncs it within [`SYNC_WITHIN`](super::super::acknowledged). So
-//! after a kill it is as new as the last answer, after a loss of power a second older, never newer than the objects. A database without it
-//! was last written by an older program, or its record was removed: what is there is taken for all.
+//! Written after an object is put and before its commit is answered; a thread syncs it within
+//! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer, after a loss of power
+//! a second older, never newer than the objects. A database without it was last written by an older program, or its
+//! record was removed: what is there is taken for all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -30,7 +32,8 @@ use crate::storage::{Error, Result};
 const NAME: &str = "acknowledged";
 const VERSION: u8 = 1;
 const SLOT_STRIDE_BYTES: usize = 512;
-/// Marks that are told from log objects that were cut to nothing: of as many openings without a table written in between.
+/// Marks that are distinguished from log objects that were cut to nothing: of as many openings without a table written
+/// in between.
 const MARKS_MAX: usize = 48;
 
 /// The greatest numbers put in a database.
@@ -178,7 +181,7 @@ impl Note {
         })
     }
 
-    /// Notes an object that was put.
+    /// Records an object that was put.
     pub(super) fn add(&self, folder: Folder, id: u64, is_empty: bool) -> Result<(), (PathBuf, io::Error)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ends.add(folder, id, is_empty);

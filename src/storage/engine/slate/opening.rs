@@ -1,5 +1,5 @@
-//! What is done before SlateDB opens a database for writing: it is judged (judge.rs), what may not be on the disk is written anew, and the
-//! record of what is put is begun.
+//! Preparations before SlateDB opens a database for writing: it is verified (judge.rs), objects that may not be on the
+//! disk are written again, and the record of puts is begun.
 
 use std::fs;
 use std::io;
@@ -71,9 +71,9 @@ fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Judges a database, writes anew what may not be on the disk, begins the record of what is put, and raises the clock to the highest time
-/// that it has. `is_start`: the databases beside the main one are judged with it, those that were opened wholly once: what is refused for
-/// one of them leaves the main one as it is, too.
+/// Verifies a database, writes objects again that may not be on the disk, begins the record of puts, and raises the
+/// clock to the highest time in it. `is_start`: the databases beside the main one that were once opened completely are
+/// verified with it, so that damage in one of them leaves the main one unchanged, too.
 pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
     let Some(directory) = &home.directory else {
         match judge(home, &home.database, None).await? {
@@ -122,7 +122,7 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     Ok(())
 }
 
-/// Judges the databases beside the main one, and holds all of them against what they have noted of each other.
+/// Verifies the databases beside the main one, and checks all of them against their records of each other.
 async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
     let moment = |home: &Home, found: &Found| {
         let moment = home.moment()?;
@@ -147,7 +147,7 @@ async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>
     moments::check(&moments, options.create)
 }
 
-/// What was noted of a database. A record that is there and cannot be read is made anew where the settings say so.
+/// The record of a database's puts. A record that exists and cannot be read is made anew where the settings say so.
 fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<note::Ends>> {
     let path = note::path_of(directory.path(), database);
     match note::read(&path) {
@@ -160,7 +160,7 @@ fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Opt
     }
 }
 
-/// Calls SlateDB and turns a panic of its into an error; the database was judged, so nothing says which object it is about.
+/// Calls SlateDB and turns its panics into errors. The database was verified before, so the error names no object.
 pub(super) async fn guard<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(answer) => answer.map_err(|error| failure(&home.location, &error)),

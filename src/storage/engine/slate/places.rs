@@ -1,4 +1,4 @@
-//! Where SlateDB puts its objects, as far as this engine looks at them.
+//! The paths of SlateDB's objects, as far as this engine reads them.
 //!
 //! ```text
 //! DATABASE/wal/<id, 20 digits>.sst                 the log; one without a byte marks where a writer took over

@@ -1,4 +1,5 @@
-//! What an opening reads of a database, before it writes and after: which tables have deletions, and the store's own records.
+//! What an opening reads of a database, before it writes and after: which tables have deletions, and the store's own
+//! records.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;

@@ -11,11 +11,13 @@ use crate::storage::engine::directory::io_error;
 use crate::storage::options::FaultPoint;
 use crate::storage::{Error, Result};
 
-/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
+/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not
+/// put.
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
-    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
+    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as
+    /// failed.
     pub(super) async fn close_database(&mut self) {
         if let Some(tables) = self.tables.take() {
             tables.abort();
@@ -74,7 +76,8 @@ impl Committer {
         }
     }
 
-    /// Whether a failure is a bucket's that is out of reach; all others of a bucket are judged when it is opened again.
+    /// Whether a failure is a bucket's that is out of reach. All other failures of a bucket are classified when it is
+    /// opened again.
     fn is_passing(&self, error: &Error) -> bool {
         self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }

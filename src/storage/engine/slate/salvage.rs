@@ -1,11 +1,12 @@
-//! The objects of a database of `slate+file:`, read one by one, whatever is damaged around them; see `../salvage/mod.rs`.
+//! The objects of a database of `slate+file:`, read one by one, whatever is damaged around them; see
+//! `../salvage/mod.rs`.
 //!
 //! ```text
 //! the newest manifest that can be read ─► its tables, block by block ─┐
 //!                         └─► the log after it, object by object ─────┴─► versions of keys
 //! ```
-//! Where no manifest can be read, all tables of the folder and all of the log are. A clone's tables may lie in the folder of the database
-//! that it was cloned of; of those only rows are read, since the clone was of rows.
+//! Where no manifest can be read, all tables of the folder and all of the log are. A clone's tables may lie in the
+//! folder of the database that it was cloned of; of those only rows are read, since the clone was of rows.
 
 use std::future::Future;
 use std::ops::Bound;

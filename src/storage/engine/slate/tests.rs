@@ -166,7 +166,7 @@ async fn get(store: &Store, key: &str) -> Result<bool> {
     Ok(published.get(Space::Catalog, key.as_bytes()).await?.is_some())
 }
 
-/// The first failure is told by its object, nothing is tried again or written after it, and it is no other writer's doing.
+/// The first failure names its object, nothing is retried or written after it, and no other writer is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_io_error_of_a_put_ends_the_store_by_name() {
     for fault in [Fault::Put(5), Fault::Sync(5), Fault::Put(30)] {

@@ -1,4 +1,4 @@
-//! What SlateDB is told, and how long it may take, by where the objects are.
+//! SlateDB's settings and time limits, by where the objects are.
 //!
 //! | | directory, memory | bucket |
 //! |---|---|---|
@@ -24,16 +24,17 @@ const LOG_INTERVAL: Duration = Duration::from_millis(100);
 /// The same where a put that nothing waits for would only delay one that something waits for.
 const LOG_SELDOM: Duration = Duration::from_secs(10);
 
-/// Tables that may wait for the compactor: it looks seldom, and tables are written often (landing.rs).
+/// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs).
 const TABLES_WAITING_MAX: usize = 64;
 
 /// Retries of one operation on a directory before it counts as failed.
 const RETRIES_MAX: u32 = 3;
 
-/// Time between looks of a writer at the manifest. It learns there what its own compactor did; another writer it meets at its next put.
+/// Time between a writer's polls of the manifest. A poll shows what its own compactor did; another writer is detected
+/// at the next put.
 const MANIFEST_POLL: Duration = Duration::from_secs(30);
 
-/// Time between looks of the compactor.
+/// Time between the compactor's polls.
 const COMPACTOR_POLL: Duration = Duration::from_secs(30);
 
 /// Time between clean-ups of a kind of object.
