@@ -171,7 +171,7 @@ impl Snapshot {
 /// The catalog of one server.
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
-    /// Called under `changing`, so that no other change comes between a commit and its announcement.
+    /// Called under `changing`, so that no other change intervenes between a commit and its announcement.
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,

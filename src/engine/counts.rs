@@ -98,7 +98,7 @@ fn part(counted: u64, of: u128, whole: u128) -> u64 {
 }
 
 impl Place {
-    /// Whether this is what a partition holds at these commits.
+    /// Whether this count covers the partition at these commits.
     fn is(&self, partition: &Hosted, seqs: &Seqs) -> bool {
         let is_place = self.store == partition.store_id && self.span == partition.span;
         is_place && seqs.0.contains(&(self.store, self.seq))
@@ -127,7 +127,7 @@ impl Counted {
         self.places.iter().map(|place| place.bytes).collect()
     }
 
-    /// Whether this is what the partitions of a list hold now.
+    /// Whether this count covers the partitions of a map as they are now.
     fn is_of(&self, list: &TablePartitions) -> bool {
         let seqs = Seqs::now(list);
         let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
@@ -166,7 +166,7 @@ impl Counted {
     }
 }
 
-/// Walks a table's rows and counts what is in each partition.
+/// Walks a table's rows and counts those of each partition.
 ///
 /// # Errors
 /// When the medium fails.
@@ -365,7 +365,7 @@ mod tests {
             }
         }
 
-        /// Rows of each partition, and whether they are exact, as they are shown to who asks now.
+        /// Rows of each partition, and whether they are exact, as a reader is shown them now.
         async fn rows(&self) -> (Vec<u64>, bool) {
             self.database.upkeep().count_partitions().await;
             let all = self.database.figures().partitions().into_iter();

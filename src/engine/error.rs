@@ -1,4 +1,5 @@
-//! What can go wrong with a command, by kind. Front ends have codes for it: `cql::Error` has those of the native protocol.
+//! What can go wrong with a command, by kind. Front ends have codes for it: `cql::Error` has those of the native
+//! protocol.
 
 use super::failure::{FailureCause, StorageFailure};
 use super::refusal::{
@@ -36,13 +37,13 @@ pub enum Error {
         /// The most.
         bytes_max: u64,
     },
-    /// Fewer replicas are alive than the consistency level asks for.
+    /// Fewer replicas are alive than the consistency level requires.
     #[error(transparent)]
     Unavailable(#[from] Shortage),
     /// The write was not acknowledged; it may have happened.
     #[error("Operation timed out - received only {received} responses.")]
     WriteTimeout {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Acknowledgements that came.
         received: u32,
@@ -54,19 +55,19 @@ pub enum Error {
     /// The read was not answered by enough replicas in time.
     #[error("Operation timed out - received only {received} responses.")]
     ReadTimeout {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Answers that came.
         received: u32,
         /// Answers that were needed.
         required: u32,
-        /// Whether the replica asked for the data itself, not only for its digest, was among them.
+        /// Whether the replica that was to send the data itself, not only its digest, was among them.
         data_present: bool,
     },
     /// A write failed; it may have happened.
     #[error("{cause}")]
     WriteFailure {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// The kind of write.
         write_kind: WriteKind,
@@ -76,7 +77,7 @@ pub enum Error {
     /// A read failed.
     #[error("{cause}")]
     ReadFailure {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Why.
         cause: FailureCause,
@@ -89,7 +90,7 @@ pub enum Error {
         "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from localhost/127.0.0.1:7000"
     )]
     TooManyTombstones {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
     },
     /// The request units of this second are spent; the text is Azure Cosmos DB's.
@@ -100,7 +101,8 @@ pub enum Error {
         /// When a budget has request units again.
         retry_after: std::time::Duration,
     },
-    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients never see it.
+    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients
+    /// never see it.
     #[error("there is no memory for an answer of {bytes} bytes now")]
     NoRoom {
         /// How many.
@@ -136,8 +138,8 @@ impl<R> From<Error> for NotChanged<R> {
 }
 
 impl Error {
-    /// Whether a change of a table's partition map is refused because another change came first: the table was dropped, or split,
-    /// merged or moved there.
+    /// Whether a change of a table's partition map is refused because another change came first: the table was dropped,
+    /// or split, merged or moved there.
     pub(super) const fn is_overtaken(&self) -> bool {
         match self {
             Self::TableGone => true,

@@ -5,8 +5,8 @@
 //!                                                                                      ─→ refuse     Refused: it can never be written
 //!                                                                                      ─→ our fault  Fault
 //! ```
-//! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A request logs
-//! the failure in full when it is converted.
+//! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A
+//! request logs the failure in full when it is converted.
 
 use super::refusal::LimitRefusal;
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum Access {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct StorageFailure {
-    /// What was asked.
+    /// The kind of access that failed.
     pub access: Access,
     /// What the store said.
     pub error: Box<StoreError>,
@@ -171,8 +171,8 @@ fn outward(error: &StoreError) -> Outward {
 }
 
 impl Error {
-    /// The error of a request as its client sees it: failures of stores with the request's level and kind of write, without the names of
-    /// directories. Other errors stay as they are.
+    /// The error of a request as its client sees it: failures of stores with the request's level and kind of write,
+    /// without the names of directories. Other errors stay as they are.
     #[cold]
     pub(crate) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
         let failure = match self {

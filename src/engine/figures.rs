@@ -72,7 +72,7 @@ pub struct PartitionFigures {
     pub rows: u64,
     /// Whether bytes and rows are exact.
     pub is_exact: bool,
-    /// Request units a second, lately; looked at now and then.
+    /// Recent request units a second, sampled now and then.
     pub per_second: RequestUnits,
     /// What it may spend; `None`: anything.
     pub budget: Option<AccountShown>,
@@ -117,8 +117,8 @@ impl<'a> Figures<'a> {
         sum
     }
 
-    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
-    /// as it was counted (small tables when they are shown).
+    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they
+    /// hold is as good as it was counted (small tables when they are shown).
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();

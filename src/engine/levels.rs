@@ -1,15 +1,15 @@
-//! Consistency levels in the profile `cosmos`: what a request's level is taken for.
+//! Consistency levels in the profile `cosmos`: how a request's level is interpreted.
 //!
 //! ```text
-//! writes           any level                        the account's: three of four replicas, whatever was asked for
+//! writes           any level                        the account's: three of four replicas, whatever was requested
 //! reads            ONE, LOCAL_ONE                   one replica
 //!                  others                           two replicas
 //! reads, strict    TWO, THREE, QUORUM, LOCAL_QUORUM, ALL, SERIAL, LOCAL_SERIAL    two replicas of a strong account, else refused
 //!                  ANY, EACH_QUORUM                 refused
 //! ```
-//! The strict rows are a table of one page of the documentation; other paragraphs of the same page advise the levels that it forbids, and
-//! the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal are ours, the code is Cassandra's for a level
-//! that cannot be (0x2200). System tables are read at any level.
+//! The strict rows are a table of one page of the documentation. Other paragraphs of the same page advise the levels
+//! that it forbids, and the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal are
+//! ours, the code is Cassandra's for an invalid level (0x2200). System tables are read at any level.
 //!
 //! Source: Azure Cosmos DB's documentation, consistency mapping and consistency levels.
 

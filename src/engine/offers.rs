@@ -1,8 +1,9 @@
 //! Which tables have budgets: from options of tables and keyspaces to the accounts of physical partitions.
 //!
-//! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what the server gives by
-//! default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical partitions ([`TablePartitions::budget`]), so
-//! that a table without throughput costs nothing. They change where lists do: under the catalog's lock, once the change is durable.
+//! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what
+//! the server gives by default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical
+//! partitions ([`TablePartitions::budget`]), so that a table without throughput costs nothing. They change where lists
+//! do: under the catalog's lock, once the change is durable.
 
 use super::refusal::ThroughputRefusal;
 use std::collections::HashMap;
@@ -30,12 +31,14 @@ pub struct ThroughputRules {
     pub metadata_per_second: Option<u32>,
     /// Whether statements are charged at all; without, nothing may have throughput.
     pub is_metered: bool,
-    /// How long after a change of throughput the physical partitions that it asks for are made; zero: with the change.
+    /// Delay between a change of throughput and the split into the physical partitions that it requires. Zero splits
+    /// with the change.
     pub split_delay: Duration,
 }
 
 impl ThroughputRules {
-    /// Cosmos's: 400 RU/s for a table without an option, 240 RU/s for metadata. Bursts and server-side retry are to be asked for, as there.
+    /// Cosmos's: 400 RU/s for a table without an option, 240 RU/s for metadata. Bursts and server-side retry are
+    /// opt-in, as there.
     #[must_use]
     pub const fn cosmos() -> Self {
         Self {
@@ -66,7 +69,7 @@ impl Default for ThroughputRules {
     }
 }
 
-/// What there is to spend, and for whom.
+/// The throughput of keyspaces and tables, and the budgets that enforce it.
 #[derive(Debug)]
 pub(crate) struct Offers {
     rules: ThroughputRules,
@@ -150,7 +153,7 @@ impl Offers {
         }
     }
 
-    /// The list with the accounts that its table is to have; `None`: it has them.
+    /// The partition map with the accounts that its table needs. `None` means that it has them.
     pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, list: &TablePartitions) -> Option<TablePartitions> {
         let grant = self.grant(keyspace, table);
         let now = self.clock.monotonic();
@@ -171,7 +174,8 @@ impl Offers {
         Some(next)
     }
 
-    /// Gives the lists of what differs from `before` the accounts that they are to have; all of a keyspace whose throughput differs.
+    /// Gives the lists of what differs from `before` the accounts that they are to have; all of a keyspace whose
+    /// throughput differs.
     pub(crate) fn fit_all<'a>(
         &self,
         before: Option<&'a Schema>,
@@ -200,7 +204,7 @@ impl Offers {
         fitted
     }
 
-    /// Refuses throughput where nothing is charged. What `before` has was looked at then.
+    /// Refuses throughput where nothing is charged. Throughput in `before` was checked then.
     ///
     /// # Errors
     /// Names what has throughput.
@@ -226,7 +230,8 @@ impl Offers {
         Ok(())
     }
 
-    /// Refuses throughput below what a table's or keyspace's past and content ask for. `bytes` tells what tables hold.
+    /// Refuses throughput below the minimum that a table's or keyspace's past and content require. `bytes` returns the
+    /// size of a table.
     ///
     /// # Errors
     /// Cosmos's text.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by then may have taken
-/// their time before it and hide parts of it. Longer than any request waits for its commit.
+/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by
+/// then may have taken their time before it and hide parts of it. Longer than any request waits for its commit.
 const IN_FLIGHT_SECONDS: i64 = 60;
 
 /// What the keys of batch records begin with, in the catalog space.
@@ -42,7 +42,7 @@ impl Pending {
         self.all().insert(key.to_vec(), None);
     }
 
-    /// Removes a batch whose record is gone.
+    /// Removes a batch whose record has been removed.
     pub(crate) fn end(&self, key: &[u8]) {
         self.all().remove(key);
     }

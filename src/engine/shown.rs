@@ -1,6 +1,6 @@
 //! Plain figures that services of the engine hand out: values at one moment, made when a view asks for them.
 //!
-//! What a view calls them and how it prints them stands in [`crate::views`].
+//! Their names and formats are in [`crate::views`].
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -89,11 +89,12 @@ pub struct LargePartition {
     pub key: String,
     /// Its token.
     pub token: i64,
-    /// Bytes of keys and values, index entries included: as last counted, plus what has been written since. At most so many.
+    /// Bytes of keys and values, index entries included: as last counted, plus what has been written since. At most so
+    /// many.
     pub bytes: u64,
     /// Most bytes that it may hold; `None`: no limit.
     pub bytes_max: Option<u64>,
-    /// Whether its size is kept with each write; otherwise it is what was counted last.
+    /// Whether each write updates its size; otherwise it is the last count.
     pub is_watched: bool,
 }
 
@@ -111,11 +112,11 @@ impl LargePartition {
 pub struct AccountShown {
     /// The physical partition's number; 0 for a keyspace.
     pub id: u64,
-    /// What comes in a second.
+    /// Request units added per second.
     pub per_second_hundredths: u64,
     /// What may be spent now; negative is debt.
     pub balance_hundredths: i64,
-    /// What is banked for bursts.
+    /// Request units banked for bursts.
     pub bank_hundredths: i64,
     /// The highest use in a second of the last minute, 0 to 100.
     pub normalized_percent: u8,
@@ -140,7 +141,7 @@ pub struct ThroughputShown {
     pub max: u32,
     /// What it is now.
     pub current: u32,
-    /// The highest that it was in this hour: what is billed.
+    /// The highest of this hour, which is billed.
     pub highest_in_hour: u32,
     /// The least that it can be set to.
     pub minimum: u32,
@@ -196,7 +197,7 @@ pub struct LoggedRequest {
     pub request_bytes: u64,
     /// Bytes of the rows answered.
     pub response_bytes: u64,
-    /// Who is logged in.
+    /// The user of the connection.
     pub user: Option<String>,
     /// When it began, milliseconds since 1970-01-01 UTC.
     pub at_millis: i64,

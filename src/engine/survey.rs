@@ -1,7 +1,8 @@
-//! A survey of what is stored: every row of a table once, in order, and what its logical and physical partitions hold.
+//! An inventory of the stored data: reads every row of a table once, in order, and sums up its logical and physical
+//! partitions.
 //!
-//! For occasional inspection: it reads everything. What it keeps is bounded: the partition it is in, and the
-//! largest and the busiest of those it has passed.
+//! For occasional inspection: it reads everything. Its memory is bounded: the current partition, and the largest and
+//! the busiest of the earlier ones.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -177,7 +178,8 @@ impl Walk<'_> {
     }
 }
 
-/// Reads every row of every table of users, at one moment of each store, and tells what their partitions hold.
+/// Reads every row of every table of users, under one snapshot of each store, and returns the inventory of their
+/// partitions.
 ///
 /// # Errors
 /// When the medium fails or is damaged.

@@ -106,7 +106,7 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
+    /// Makes the physical partitions whose delay after a change of throughput has passed. Returns the number of tables.
     ///
     /// # Errors
     /// When the medium fails; those tables wait again.
@@ -132,13 +132,15 @@ impl<'a> Upkeep<'a> {
         Some(format!("store {}: {error}", id.0))
     }
 
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
-    /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
+    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many.
+    /// Leaves out a store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by
+    /// dropping the future.
     pub async fn probe(self, probe: &mut Probe) {
         self.prober.probe(self.stores, self.clock, probe).await;
     }
 
-    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one
+    /// moment of each store.
     ///
     /// # Errors
     /// When the medium fails or is damaged.

@@ -3,7 +3,8 @@
 //! ```text
 //! numbers taken, each with its !garbage record, durable ─► rows written under them ─► one commit: the schema, and the records go
 //! ```
-//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves nothing.
+//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves
+//! nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
-    /// Reserves numbers in the stores for future tables and indexes. The next start removes what is written under them,
-    /// unless [`Catalog::adopt`] assigns them to tables.
+    /// Reserves numbers in the stores for future tables and indexes. The next start removes the rows written under
+    /// them, unless [`Catalog::adopt`] assigns them to tables.
     ///
     /// # Errors
     /// A store fails.

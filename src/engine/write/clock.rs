@@ -1,6 +1,5 @@
 //! Timestamps of writes and schema changes, and keys of list elements: all from one clock, and all rise strictly,
-//! across restarts too
-//! ([`Timestamps`]).
+//! across restarts too ([`Timestamps`]).
 
 use crate::engine::refusal::ConditionRefusal;
 use std::time::Duration;
