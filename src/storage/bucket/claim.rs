@@ -17,7 +17,7 @@ const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
 const FORMAT: &str = "helenus fleet 1, slatedb 0.18";
 
-/// Whether the prefix is ours, from an answer of the store. So it says, too, whether the store is reached, and may be.
+/// Whether the prefix is ours, from an answer of the store. So it also shows whether the store can be reached and used.
 ///
 /// # Errors
 /// It is not reached, or the prefix is another version's.

@@ -1,4 +1,4 @@
-//! What an error of an object store means.
+//! Classifies errors of an object store.
 //!
 //! `object_store` keeps status and body of an answer in a private type, so they are read from its text: `status code:
 //! 403 Forbidden: <body>`, and `<Code>` of the body, which is the same element in S3, Azure and Google's XML.
@@ -10,7 +10,7 @@ use slatedb::object_store::client::{HttpError, HttpErrorKind};
 
 use super::Refusal;
 
-/// Error codes of stores, by what they mean.
+/// Error codes of stores, by their meaning.
 const MEANINGS: &[(&[&str], Refusal)] = &[
     (
         &[
@@ -66,7 +66,7 @@ const METADATA: [&str; 4] = [
     "/latest/api/token",
 ];
 
-/// What an error means.
+/// Classifies an error.
 pub(in crate::storage) fn refusal(error: &StoreError) -> Refusal {
     let mut text = error.to_string();
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
@@ -93,7 +93,7 @@ fn classify(text: &str, failed: Option<HttpErrorKind>) -> Refusal {
             .iter()
             .any(|name| code == Some(name) || (code.is_none() && text.contains(name)))
     };
-    // Azure says so of a signature whose time is over, under the code of a wrong one.
+    // Azure reports an expired signature this way, under the code of a wrong one.
     if text.contains("not valid in the specified time frame") {
         return Refusal::Expired;
     }

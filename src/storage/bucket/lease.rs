@@ -20,7 +20,7 @@ const SHOWN_CHARS_MAX: usize = 120;
 /// How long a lease lasts when nothing is set. A start after a crash waits for it.
 pub(super) const LEASE: Duration = Duration::from_millis(2500);
 
-/// What a lease says.
+/// The content of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     /// Of the acquisition.
@@ -87,12 +87,12 @@ impl Lease {
     }
 }
 
-/// What a message may show of what a store holds.
+/// The part of a store's text that a message may show.
 fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
-/// What a server that wants the prefix knows of the one that has it.
+/// What a server that wants the prefix knows of its holder.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// The tag seen last, and when it was seen first.

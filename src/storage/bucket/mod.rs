@@ -65,17 +65,17 @@ use super::{Error, Result, Url};
 /// How a bucket is reached and checked, besides its address and credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own; `None`: the cloud's.
+    /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own. `None` means the cloud's.
     pub endpoint: Option<String>,
-    /// The bucket's region; `None`: of the environment.
+    /// The bucket's region. `None` means the environment's.
     pub region: Option<String>,
     /// Whether the bucket is part of the host's name; otherwise of the path.
     pub is_virtual_hosted: bool,
     /// How S3 encrypts objects.
     pub encryption: Encryption,
-    /// PEM file of certificates that are trusted besides the system's.
+    /// PEM file of certificates that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// How long this server's lease lasts; `None`: 2.5 s.
+    /// How long this server's lease lasts. `None` means 2.5 s.
     pub lease: Option<Duration>,
     /// This server, as a server that wants the same prefix names it.
     pub name: String,
@@ -93,7 +93,7 @@ pub enum Encryption {
     Bucket,
     /// By S3's own keys (SSE-S3).
     Sse,
-    /// By a key of KMS; `None`: the account's own.
+    /// By a key of KMS. `None` means the account's own.
     Kms(Option<String>),
 }
 
@@ -113,10 +113,10 @@ impl FromStr for Encryption {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// What was tried, in order; with what went wrong, or `None`.
+    /// The trials, in order; each with what went wrong, or `None` if nothing did.
     pub trials: Vec<(&'static str, Option<String>)>,
     /// Rules that could not be checked, a sentence each.
     pub notes: Vec<String>,
@@ -158,7 +158,7 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 
-/// What stands in for it in a build without buckets.
+/// The check in a build without buckets.
 ///
 /// # Errors
 /// Always.

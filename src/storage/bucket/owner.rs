@@ -63,7 +63,7 @@ struct Held {
     tag: UpdateVersion,
 }
 
-/// What became of a renewal.
+/// The outcome of a renewal.
 enum Renewed {
     Done,
     /// Nothing is known of it, or it must be sent again.
@@ -190,7 +190,7 @@ impl State {
             .store(sent_micros.saturating_add(length), Ordering::Release);
     }
 
-    /// `None`: there is none.
+    /// `None` means that there is no lease.
     async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
         let got = match self.objects.get(&Path::from(OWNER)).await {
             Err(StoreError::NotFound { .. }) => return Ok(None),

@@ -21,11 +21,11 @@ pub(super) struct Rules {
     client: HttpClient,
 }
 
-/// What there is of one kind of rule.
+/// The store's answer about one kind of rule.
 enum Answer {
     None,
     Rules(String),
-    /// The store does not say.
+    /// The store does not answer that.
     Unknown,
 }
 

@@ -101,12 +101,12 @@ struct Shared {
     /// `None` while the database is opened again, and after closing.
     published: ArcSwapOption<Published>,
     cache: RowCache,
-    /// What the next groups derive.
+    /// The derivations for the next groups.
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
-    /// Where it lies; `None` after closing.
+    /// Its place. `None` after closing.
     home: ArcSwapOption<Home>,
-    /// How often the database was opened, raised before what it found is published.
+    /// How often the database was opened; raised before the state of an opening is published.
     openings: AtomicU64,
     /// Why nothing can be read or written any more until the server starts again; the medium may say so, too.
     lost: ArcSwapOption<Error>,
@@ -119,7 +119,7 @@ impl Shared {
     }
 }
 
-/// What the committer published last.
+/// The state that the committer published last.
 pub(in crate::storage) struct Published {
     database: Db,
     view: Arc<DbSnapshot>,
@@ -136,7 +136,7 @@ impl std::fmt::Debug for Published {
     }
 }
 
-/// Merges fragments of rows and deletions when they are read and compacted.
+/// Merges partial rows and deletions in reads and compactions.
 struct Merger;
 
 impl MergeOperator for Merger {
@@ -274,7 +274,7 @@ impl Store {
         self.0.shared.opening()
     }
 
-    /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
+    /// Why nothing can be read or written any more. `None` means that it can be read, or will be again.
     pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
         let shared = &self.0.shared;
         shared.lost.load_full().or_else(|| shared.medium.lost())
@@ -367,7 +367,7 @@ impl Published {
         self.answer(get).await
     }
 
-    /// What SlateDB answers to a read, in the time that the medium has for it.
+    /// SlateDB's answer to a read, within the medium's time limit.
     async fn answer<T>(&self, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
         if !self.home.is_remote() {
             return read.await.map_err(|error| self.home.failure(&error));

@@ -165,7 +165,7 @@ async fn put(store: &Store, key: &str) -> Result<CommitSeq> {
     store.commit(batch).await
 }
 
-/// Whether a key is there; `None`: the store answers nothing.
+/// Whether a key exists. `None` means that the store does not answer.
 async fn has(store: &Store, key: &str) -> Option<bool> {
     let published = store.snapshot()?;
     let found = published.get(Space::Catalog, key.as_bytes()).await;
@@ -281,7 +281,7 @@ async fn groups_are_in_flight_together_and_shown_when_they_are_durable() {
     let before = network.log_puts.load(Ordering::SeqCst);
     network.set(Link::Held);
     let under_way = sent(&store, &["b", "c", "d"]).await;
-    // One without changes waits for those before it, as sweeps rely on.
+    // A batch without changes waits for those before it, as purges rely on.
     let nothing = store.clone();
     let nothing = tokio::spawn(async move { nothing.commit(Batch::new()).await });
     tokio::time::sleep(Duration::from_millis(30)).await;

@@ -1,5 +1,5 @@
-//! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the
-//! database again after a failure.
+//! The task that writes: takes the queue as one write batch, has it put, publishes, answers; and reopens the database
+//! after a failure.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const RANGE_STEP_KEYS: usize = 4096;
 pub(super) enum Command {
     Commit(Request),
     Flush(oneshot::Sender<Result<()>>),
-    /// Makes a database that shows a range of this one's keys as they are in the committer's turn.
+    /// Makes a database that shows a range of this one's keys as of the committer's turn.
     Clone {
         path: String,
         range: (Bound<Bytes>, Bound<Bytes>),
@@ -69,7 +69,7 @@ pub(super) struct Committer {
     /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it
     /// was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
-    /// What the last group recorded of time; `None`: nothing.
+    /// The time that the last group recorded. `None` means that it recorded none.
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
@@ -77,11 +77,11 @@ pub(super) struct Committer {
     pub(super) flight: Flight,
     /// Objects that were put in the log since tables were written last.
     pub(super) log_objects: u32,
-    /// The task that writes tables; `None`: there was none.
+    /// The task that writes tables. `None` means that there was none.
     pub(super) tables: Option<JoinHandle<()>>,
 }
 
-/// What the committer does next.
+/// The committer's next task.
 enum Next {
     /// Have the log put.
     Put,
@@ -118,7 +118,7 @@ impl Committer {
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
-        // What was read of the log stays in it until tables are written.
+        // Log objects that the opening read stay in the log until tables are written.
         self.log_objects = LOG_OBJECTS_MAX;
         self.not_put = None;
         self.home.mark_used().await?;
@@ -190,7 +190,7 @@ impl Committer {
         }
         self.commit_group(requests).await;
         if let Some(answer) = flush {
-            // What failed to land was answered as failed.
+            // Groups that failed to land were answered as failed.
             drop(self.land().await);
             drop(answer.send(self.put(FlushType::MemTable).await));
         }
@@ -463,7 +463,7 @@ impl Committer {
         self.home.within(longest, put(&self.home, database, flush_type)).await
     }
 
-    /// What the database shows now.
+    /// The current view of the database.
     fn view(&self) -> Result<Published> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let view = database.snapshot().map_err(|error| self.home.failure(&error))?;
@@ -492,7 +492,7 @@ fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Req
     requests
 }
 
-/// Has SlateDB put what it has in memory.
+/// Has SlateDB put its memory.
 pub(super) async fn put(home: &Home, database: &Db, flush_type: FlushType) -> Result<()> {
     let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
     flushed.map_err(|error| home.failure(&error))

@@ -25,7 +25,7 @@ const LOST: [i32; 6] = [5, 6, 19, 30, 116, 117];
 /// ENFILE, EMFILE.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// What a failure of the medium means.
+/// The class of a failure of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Lost,
@@ -82,14 +82,14 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (
     std::iter::successors(Some(error), |error| {
         let error: &'e (dyn StdError + 'static) = *error;
         match error.downcast_ref::<io::Error>() {
-            // Its own `source` leaves out what it wraps.
+            // Its own `source` skips the wrapped error.
             Some(system) => system.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
             None => error.source(),
         }
     })
 }
 
-/// What an error of SlateDB's means.
+/// Classifies an error of SlateDB.
 pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     if let Some(AtObject(cause)) = causes(error).find_map(|cause| cause.downcast_ref()) {
         return cause.clone();

@@ -36,7 +36,7 @@ const GROUPS_MAX: usize = 256;
 pub(super) struct Written {
     /// It, for the row cache.
     group: Group,
-    /// What it makes of the database.
+    /// The database after it.
     pub(super) view: Arc<Published>,
     /// Its batches, with the refusals of those that have no part in it.
     pub(super) batches: Vec<(Request, Option<Error>)>,
@@ -67,7 +67,8 @@ struct Gathering {
     batches: usize,
     /// Batches that are waited for.
     expected: usize,
-    /// When the first of them came, or the put before ended, in the clock's monotonic time; `None`: there is none.
+    /// When the first of them was queued, or the put before ended, in the clock's monotonic time. `None` means that
+    /// none is queued.
     since: Option<Duration>,
 }
 
@@ -77,7 +78,7 @@ impl Gathering {
         self.since.get_or_insert(now);
     }
 
-    /// How long to wait; `None`: there is nothing to put.
+    /// How long to wait. `None` means that there is nothing to put.
     fn wait(&self, longest: Duration, now: Duration) -> Option<Duration> {
         let since = self.since?;
         if self.batches >= self.expected {
@@ -140,7 +141,7 @@ impl Flight {
         self.groups.len() < GROUPS_MAX
     }
 
-    /// What the newest group makes of the database; `None`: nothing is in flight.
+    /// The database after the newest group. `None` means that nothing is in flight.
     pub(super) fn newest(&self) -> Option<&Arc<Published>> {
         self.groups.back().map(|written| &written.view)
     }
@@ -160,7 +161,7 @@ impl Flight {
         self.put.is_some()
     }
 
-    /// How long until a put has to begin; `None`: nothing has to be put, or a put is under way.
+    /// The time until a put has to begin. `None` means that nothing has to be put, or a put is under way.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let longest = if self.is_remote { GATHERING_MAX } else { Duration::ZERO };
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())

@@ -1,4 +1,4 @@
-//! What one group of batches does, key by key: changes folded into one, and the index entries that follow from them.
+//! The changes of one group of batches, key by key: folded into one, with the index entries that derive from them.
 
 use std::collections::HashMap;
 
@@ -25,14 +25,14 @@ pub(super) struct Request {
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// What a group does to one key, its changes folded into one.
+/// The changes of a group to one key, folded into one.
 pub(super) enum Fold {
     Put(Bytes),
     Delete,
     Merge(Bytes),
 }
 
-/// What a group does.
+/// The changes of a group.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) folds: HashMap<Vec<u8>, (Space, Fold), RandomState>,
@@ -86,7 +86,7 @@ fn stage_batch(group: &mut Group, request: &Request, current: &Current) -> Resul
     Ok(())
 }
 
-/// Stages a change of a sweep, whose value is known ([`super::committer::Committer`] reads it for such changes).
+/// Stages a change of a purge, whose value is known ([`super::committer::Committer`] reads it for such changes).
 fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result<()> {
     let Some((space, key)) = change.place() else {
         return Ok(());
@@ -187,7 +187,7 @@ pub(super) fn derive(
     }
 }
 
-/// What a row is after a fold, as the merge operator will have it.
+/// The row after a fold, as the merge operator will compute it.
 fn after_fold(before: Option<&Bytes>, fold: &Fold) -> Option<Bytes> {
     match (fold, before) {
         (Fold::Put(value), _) | (Fold::Merge(value), None) => Some(value.clone()),

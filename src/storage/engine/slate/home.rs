@@ -25,7 +25,7 @@ use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
 
-/// What the format file of such a store says.
+/// The content of such a store's format file.
 pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
 /// Where the database is, so that it can be opened again.
@@ -237,7 +237,7 @@ impl Home {
         }
     }
 
-    /// What a call gives within this time.
+    /// The result of a call within this time.
     pub(super) async fn within<T>(&self, longest: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout(longest, call).await {
             Ok(answer) => answer,
@@ -295,7 +295,7 @@ impl Home {
             .build()
     }
 
-    /// What an error of SlateDB's means. Once the medium is lost, all of them mean that.
+    /// Classifies an error of SlateDB. Once the medium is lost, every error means that.
     pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
         self.medium
             .lost()

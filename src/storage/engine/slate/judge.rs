@@ -45,11 +45,11 @@ const READ_TOGETHER: usize = 4;
 /// The same in a bucket, where each takes its time and costs this machine little.
 const READ_TOGETHER_REMOTE: usize = 64;
 
-/// What was found of a database that may be opened.
+/// The verified state of a database that may be opened.
 pub(super) struct Found {
     /// The highest time that it has, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
-    /// What was put there.
+    /// The last puts there.
     pub(super) ends: Ends,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of a group that is written: it is put with the log, published, answered.
+//! The path of a group after it is written: it is put with the log, published, answered.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Committer {
         let now = self.home.ticks.monotonic();
         let published = self.shared.published.load_full();
         let is_new = published.is_none_or(|published| written.view.seq > published.seq);
-        // One of no change waits for what was written before it.
+        // A group without changes waits for the groups written before it.
         if is_awaited && (is_new || !self.flight.is_empty()) {
             self.flight.add(written, now);
         } else {

@@ -47,7 +47,7 @@ const SMALL_REQUEST_BYTES_MAX: usize = 1 << 20;
 /// The object store of a bucket, for all its databases.
 pub(super) struct Medium {
     inner: Arc<dyn ObjectStore>,
-    /// What its failures ended; shared with what reads and writes for it.
+    /// Its state, including the failure that ended it; shared with all of its readers and writers.
     state: Arc<State>,
     /// Of open databases, by their path.
     notes: ArcSwap<HashMap<String, Arc<Note>>>,
@@ -55,7 +55,7 @@ pub(super) struct Medium {
 
 /// The state of the medium.
 struct State {
-    /// The directory that it is; `None`: it is memory, or a bucket.
+    /// Its directory. `None` means memory or a bucket.
     root: Option<PathBuf>,
     /// The bucket that it is.
     url: Option<Arc<str>>,
@@ -87,7 +87,7 @@ impl Medium {
         }
     }
 
-    /// The failure that ended it; `None`: it is there.
+    /// The failure that ended it. `None` means that it works.
     pub(super) fn lost(&self) -> Option<Arc<Error>> {
         self.state.lost.load_full()
     }
@@ -216,7 +216,7 @@ fn is_answer(error: &StoreError) -> bool {
     )
 }
 
-/// A failure of a bucket, which is never lost for good: what it holds others keep alive.
+/// A failure of a bucket, which is never lost for good: its service keeps the objects.
 fn of_bucket(url: &str, error: &StoreError) -> StoreError {
     let refusal = crate::storage::bucket::refusal(error);
     let may_pass = refusal.may_pass();

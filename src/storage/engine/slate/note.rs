@@ -110,7 +110,7 @@ pub(super) fn beside(directory: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reads a record; `None`: it is missing, empty, short, or zeros.
+/// Reads a record. `None` means that it is missing, empty, short, or zeros.
 pub(super) fn read(path: &Path) -> Result<Option<Ends>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -169,7 +169,7 @@ impl Note {
         durable.raise(ends.log);
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut state = State { file, ends, turn: 0 };
-        // Both, so that neither has a turn of before.
+        // Both, so that neither slot keeps an earlier turn.
         state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
         let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
@@ -195,7 +195,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // At most a second of it is not synced, and it says nothing that is not so.
+        // At most its last second is not synced, and an older record is still true.
         if let Err(error) = state.file.sync_data() {
             tracing::warn!(%error, path = %self.path.display(), "what was acknowledged could not be noted durably");
         }

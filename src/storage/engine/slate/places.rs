@@ -54,7 +54,7 @@ impl Folder {
         Path::from(format!("{database}/{}/{id:0DIGITS$}{}", self.name(), self.suffix()))
     }
 
-    /// The number of one of its objects by its file name; `None`: it is none.
+    /// The number of one of its objects by its file name. `None` means that it is none of them.
     pub(super) fn id(self, name: &str) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix())?;
         let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -62,7 +62,7 @@ impl Folder {
     }
 }
 
-/// A numbered object: its database, folder and number; `None`: it is another.
+/// A numbered object: its database, folder and number. `None` means any other object.
 pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
     let (database, folder) = folder.rsplit_once('/')?;

@@ -1,4 +1,4 @@
-//! What a failed write ends, and how the database is opened again.
+//! The effects of a failed write, and how the database is reopened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use crate::storage::{Error, Result};
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
-    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as
-    /// failed.
+    /// Closes the database without writing its memory: those changes were either written before, or answered as failed.
     pub(super) async fn close_database(&mut self) {
         if let Some(tables) = self.tables.take() {
             tables.abort();
@@ -82,7 +81,7 @@ impl Committer {
         self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }
 
-    /// Whether a failure is a full disk: it says so itself, or a probe does.
+    /// Whether a failure is a full disk: by its own code, or by a probe.
     fn is_full(&self, error: &Error) -> bool {
         let probed = || {
             self.home

@@ -33,7 +33,7 @@ use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, 
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};
 
-/// Reads what there is of the database of a number in a bucket's directory.
+/// Reads the recoverable files of the database of a number in a bucket's directory.
 ///
 /// # Errors
 /// The medium fails otherwise than by damage.
@@ -224,7 +224,7 @@ impl Reading {
     }
 }
 
-/// What SlateDB reads, or why it cannot; a panic is a reason, too.
+/// Calls SlateDB to read. Returns why it cannot; a panic is a reason, too.
 async fn caught<T>(location: &str, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T, String> {
     match AssertUnwindSafe(read).catch_unwind().await {
         Ok(Ok(read)) => Ok(read),

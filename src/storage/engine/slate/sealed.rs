@@ -26,7 +26,7 @@ pub(super) fn seal(body: &PutPayload) -> PutPayload {
     body.iter().cloned().chain([seal.freeze()]).collect()
 }
 
-/// The body of a sealed object, and of one without a seal all of it; `None`: the seal is of other bytes.
+/// The body of a sealed object, or all of an object without a seal. `None` means that the seal does not match the body.
 pub(super) fn unseal(object: &Bytes) -> Option<Bytes> {
     let Some((rest, MAGIC)) = object.split_last_chunk() else {
         return Some(object.clone());

@@ -23,7 +23,7 @@ use super::*;
 use crate::storage::engine::directory::Directory;
 use crate::storage::options::Durability;
 
-/// What fails, and how.
+/// The operation that fails, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// A put that does nothing.
@@ -193,7 +193,7 @@ async fn an_io_error_of_a_put_ends_the_store_by_name() {
     }
 }
 
-/// A kill takes what was acknowledged in the last few periods, not what a slow medium has not put for seconds.
+/// A kill loses the acknowledged writes of the last few periods, and none that a slow medium has not put for seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_late_holds_writes() {
     let directory = tempfile::tempdir().unwrap();

@@ -125,7 +125,7 @@ fn clean_up() -> GarbageCollectorOptions {
     }
 }
 
-/// The cache of blocks, indexes and filters for all databases of a bucket; `None`: none.
+/// The cache of blocks, indexes and filters for all databases of a bucket. `None` means no cache.
 pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     let bytes_max = u64::try_from(options.block_cache_bytes_max).unwrap_or(u64::MAX);
     if bytes_max == 0 {
