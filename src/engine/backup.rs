@@ -112,7 +112,7 @@ pub enum BackupError {
 /// A backup that was made.
 #[derive(Debug)]
 pub struct BackedUp {
-    /// What it holds.
+    /// Its contents.
     pub manifest: Manifest,
     /// How long writes waited.
     pub held: Duration,
@@ -134,13 +134,13 @@ pub(super) struct Backup<'a> {
 }
 
 impl Backup<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait while the snapshots
-    /// are taken only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait only while the
+    /// snapshots are taken.
     ///
     /// # Errors
     /// There is no such keyspace or table; the stores or the directory fail. Then there is no manifest.
     pub(super) async fn write(self, to: &Path, scope: &Scope) -> Result<BackedUp, BackupError> {
-        // What cannot be is refused before anything is made or waits.
+        // Invalid requests are refused before anything is made or waits.
         tables(&Arc::clone(&self.catalog.load()), scope)?;
         let directory = to.to_owned();
         let mut writer = blocking(move || Writer::create(&directory)).await?;
@@ -262,7 +262,7 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
     Ok(records)
 }
 
-/// What the logged batches say that were on their way.
+/// The changes of the logged batches that were unfinished.
 async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
     let mut said = Vec::new();
     for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
@@ -316,7 +316,7 @@ impl Copy<'_> {
         Ok((entry, writer))
     }
 
-    /// Copies what the partition map gives each store of the table. How many entries there were.
+    /// Copies the entries that the partition map assigns to each store of the table. Returns how many there were.
     async fn entries(&self, kind: Kind, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let list = self.frozen.catalog.partitions(self.table)?;
         let (mut count, mut block) = (0_u64, Block::default());
@@ -334,7 +334,7 @@ impl Copy<'_> {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// Adds what logged batches on their way say about the table.
+    /// Adds the changes of unfinished logged batches to the table.
     async fn late(&self, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
         let said = self.batches.iter();

@@ -79,7 +79,7 @@ const GAUGE_BYTES: u64 = 1 << 20;
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
 const RECOUNT_TIMES: u32 = 20;
 
-/// What a write adds to a logical partition.
+/// The bytes that a write adds to a logical partition.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
     /// The table.
@@ -127,7 +127,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 struct OnItsWay {
     watched: Arc<Watched>,
     place: Place,
-    /// What was added for it.
+    /// The bytes added for it.
     bytes: u64,
     /// Those of rows among them.
     row_bytes: u64,
@@ -231,7 +231,7 @@ impl Guarded {
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
-    /// What keeps deletions from being dropped.
+    /// Unfinished batches, which keep deletions from being dropped.
     pending: Arc<Pending>,
     cap: Option<u64>,
     guarded: Guarded,
@@ -239,7 +239,7 @@ pub(crate) struct LogicalPartitions {
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
     /// Bytes of those counted and not watched.
     seen: Mutex<BTreeMap<Place, u64>>,
-    /// A task counts: the one that has the [`Turn`].
+    /// A task is counting: the one that has the [`Turn`].
     is_counting: Arc<AtomicBool>,
     clock: Clock,
     timestamps: WriteClock,
@@ -482,7 +482,7 @@ impl LogicalPartitions {
             all.insert(place.clone(), Arc::clone(&watched));
             all
         });
-        // What was written while it was counted first was not added: from now on it is.
+        // Writes during the first count were not added; from now on they are.
         if let Err(error) = self.count_watched(weight, &watched, None, None).await {
             tracing::warn!(%error, "could not count a logical partition");
         }
@@ -516,8 +516,8 @@ impl LogicalPartitions {
         });
     }
 
-    /// Recounts a watched partition, after a sweep if `sweep_at` (s) is given; not if others have recounted it since
-    /// `counts`.
+    /// Recounts a watched partition, after a purge if `sweep_at` (s) is given; not if another task has recounted it
+    /// since `counts`.
     async fn count_watched(
         &self,
         weight: &Weight,

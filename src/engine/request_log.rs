@@ -1,4 +1,4 @@
-//! The request log: what the last statements of users were charged, under the names of Cosmos's `CDBCassandraRequests`.
+//! The request log: the charges of users' latest statements, under the names of Cosmos's `CDBCassandraRequests`.
 //!
 //! ```text
 //! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
@@ -53,7 +53,7 @@ struct Entry {
     asked: u8,
 }
 
-/// What few statements have.
+/// Fields that few statements have.
 #[derive(Debug)]
 struct Rare {
     /// The statement's place on its page.
@@ -64,7 +64,7 @@ struct Rare {
 /// In place of an error's code: no error has this one.
 const NO_ERROR: u16 = u16::MAX;
 
-/// What the statements of a turn have in common: they came together, and so began together.
+/// The fields that the statements of a turn share: they arrived together, and so began together.
 #[derive(Debug, Default)]
 struct Heading {
     client: Option<SocketAddr>,
@@ -89,7 +89,7 @@ const ORIGINS_MAX: usize = 4;
 /// Statements below one heading.
 const ENTRIES_MAX: usize = 256;
 
-/// What a turn adds to the log.
+/// The entries that a turn adds to the log.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     heading: Heading,
@@ -190,8 +190,8 @@ impl Kept {
             .map(|((turn, number), entry)| (turn, number, entry))
     }
 
-    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the
-    /// last alone.
+    /// Drops entries beyond this number, the oldest first. Returns the headings that have none left, and of several
+    /// only the last.
     fn forget(&mut self, entries_max: usize) -> Option<LoggedPoll> {
         let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);

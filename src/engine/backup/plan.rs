@@ -1,4 +1,4 @@
-//! What of a backup is restored, and under which names: pure, by the schema of the backup and the schema that is there.
+//! The selection of what to restore, and under which names: pure, by the backup's schema and the current one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::types::{CqlType, UserType};
 /// A record of the schema.
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
-/// What of a backup is restored.
+/// The part of a backup to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// All of it.
@@ -67,7 +67,7 @@ impl What {
     }
 }
 
-/// What a restore does.
+/// The tables, indexes and names of a restore.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     what: What,
@@ -80,7 +80,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads the schema of a backup and gives its tables and indexes numbers from 0.
+    /// Reads the schema of a backup and numbers its tables and indexes from 0.
     pub(super) fn new(manifest: &Manifest, what: &What) -> Result<Self, BackupError> {
         what.check_names()?;
         let mut records = Vec::new();
@@ -239,7 +239,7 @@ impl Plan {
         Ok(next)
     }
 
-    /// What the numbers of the tables are, once these are taken.
+    /// The splits of the tables, once their numbers are taken.
     pub(super) fn splits(&self, manifest: &Manifest, first: StorageId) -> Vec<(StorageId, Vec<i64>)> {
         let tables = self.tables.iter();
         let tables = tables.filter_map(|(place, id)| Some((first + id, manifest.tables.get(*place)?.splits.clone())));
@@ -248,7 +248,7 @@ impl Plan {
 }
 
 impl What {
-    /// A record under its new name; `None`: it is not restored.
+    /// A record under its new name. `None` means that it is not restored.
     fn record(&self, key: &[u8], value: Vec<u8>) -> Result<Option<KeyAndValue>, BackupError> {
         let Some((kind, of, name)) = rename::place(key) else {
             return Ok(Some((key.to_vec(), value)));

@@ -21,16 +21,16 @@ use crate::schema::StorageId;
 /// Commits of a restore that are under way at once; each is about a block.
 const COMMITS_MAX: usize = 4;
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Tables and materialized views.
     pub tables: usize,
     /// Rows, static ones too.
     pub rows: u64,
-    /// The moment that they show, µs since 1970-01-01 UTC.
+    /// The time of the backup, µs since 1970-01-01 UTC.
     pub moment_micros: i64,
-    /// Things that a salvage could not read, which are missing.
+    /// Parts that a salvage could not read, which are missing.
     pub lost: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A backup of what can be read of a damaged database.
+//! A backup of the readable part of a damaged database.
 //!
 //! ```text
 //! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself ─► rows and deletions by the maps
@@ -33,7 +33,7 @@ const ORDERED: &str = "its rows are ordered by partition key, which a backup doe
 /// Tables that are named where a file is lost; of more, their number.
 const NAMED_MAX: usize = 20;
 
-/// What was salvaged.
+/// The result of a salvage.
 #[derive(Debug)]
 pub struct Salvaged {
     /// The contents of the backup, and its losses.
@@ -91,7 +91,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
     })
 }
 
-/// What the catalog holds, as far as it can be read.
+/// The contents of the catalog, as far as it can be read.
 #[derive(Default)]
 struct Found {
     /// Of the schema.
@@ -301,7 +301,7 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// What logged batches on their way say about the table.
+    /// The changes of unfinished logged batches to the table.
     async fn late(&self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
         let said = self.found.batches.iter();
@@ -314,8 +314,8 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// What stores beside the main one have of a table whose partition map may be missing: merged with what the main
-    /// one has.
+    /// The rows, in stores beside the main one, of a table whose partition map may be missing: merged with those of the
+    /// main one.
     async fn of_other_stores(&mut self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         if self.found.maps.contains_key(&table.storage_id) || !self.is_catalog_damaged() {
             return Ok((0, writer));

@@ -14,7 +14,7 @@ use crate::profile::Profile;
 #[derive(Clone, Copy)]
 pub struct Backups<'a> {
     pub(in crate::engine) catalog: &'a Arc<Catalog>,
-    /// Gives writes their timestamps.
+    /// The source of writes' timestamps.
     pub(in crate::engine) timestamps: &'a WriteClock,
     pub(in crate::engine) profile: Profile,
 }
@@ -26,8 +26,8 @@ impl std::fmt::Debug for Backups<'_> {
 }
 
 impl Backups<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes wait while the snapshots are taken
-    /// only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes wait only while the snapshots are
+    /// taken.
     ///
     /// # Errors
     /// There is no such keyspace or table; a store or the directory fails. Then the directory is no backup.

@@ -109,8 +109,8 @@ fn targets(table: &Table) -> impl Iterator<Item = IndexTarget> {
     table.indexes.values().filter_map(|index| index.target(table))
 }
 
-/// The schema with new numbers for those indexes whose encoding is another than before, though they have the same
-/// number: those must be built anew. A type that got another field makes such. `None`: there is none.
+/// The schema with new numbers for indexes whose encoding has changed under the same number: those must be built again.
+/// Adding a field to a type causes this. `None` means that there is none.
 pub(crate) fn renumbered(before: &Schema, after: &Schema, next_id: &mut StorageId) -> Option<Schema> {
     let difference = Difference::between(before, after);
     let mut changed: Option<Schema> = None;

@@ -18,7 +18,7 @@ const STRIDE_ROWS: usize = 1024;
 /// Differences that are listed one by one; more are counted.
 const DIFFERENCES_MAX: usize = 20;
 
-/// What [`crate::engine::Upkeep::check_indexes`] found.
+/// The result of [`crate::engine::Upkeep::check_indexes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexCheck {
     /// Complete indexes that were checked.
@@ -42,8 +42,8 @@ impl IndexCheck {
     }
 }
 
-/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of
-/// each store.
+/// Compares the entries of every complete index with those that the rows of its table derive, byte for byte, under one
+/// snapshot of each store.
 ///
 /// # Errors
 /// When the medium fails or is damaged.

@@ -73,7 +73,7 @@ pub(crate) async fn in_token<'a>(
     }
 }
 
-/// What lies under a token in its physical partition.
+/// The span of a token in its physical partition.
 fn of_token(partition: &Hosted, token: Token) -> Option<KeySpan> {
     KeySpan::of_tokens(token.value(), token.value()).and_then(|span| span.and(&partition.span))
 }

@@ -20,7 +20,7 @@ use crate::partition::RowKey;
 use crate::partition::store::{CellState, Row};
 use crate::schema::{IndexFamily, Table};
 
-/// What an entry has besides encoded bytes of values and the row's key: ends of components, and the index's number.
+/// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
 const FRAME_BYTES: usize = 64;
 
 /// As Cassandra has it: values of so many bytes are refused already.
@@ -73,7 +73,7 @@ fn judge(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             column: column.unwrap_or_default(),
-            // What Cassandra would take too is refused with what fits beside this key.
+            // The limit reported for a value that Cassandra would accept is the bytes that fit beside this key.
             bytes_max: if of.value_bytes >= VALUE_BYTES_MAX {
                 VALUE_BYTES_MAX
             } else {

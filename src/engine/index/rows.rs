@@ -1,4 +1,4 @@
-//! Which entries a stored row has in the indexes of its table.
+//! The entries of a stored row in the indexes of its table.
 //!
 //! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and
 //! what a deletion from outside hides keeps its entries until then. Indexes on columns of the key have entries of every
@@ -31,7 +31,7 @@ pub(crate) struct IndexedRows {
 #[derive(Debug)]
 struct OfCells {
     id: ColumnId,
-    /// The column was dropped and added again: under its old number what was written after the drop counts (µs).
+    /// The column was dropped and added again: under its old number, only values written after the drop count (µs).
     old: Option<(ColumnId, i64)>,
     kind: RowKind,
     shape: Shape,
@@ -48,7 +48,7 @@ impl OfCells {
 }
 
 impl IndexedRows {
-    /// What follows from a table's rows; `None` where it has no index that keeps anything.
+    /// What derives from a table's rows. `None` means that it has no index that keeps anything.
     pub(crate) fn of(table: &Arc<Table>) -> Option<Self> {
         let mut rows = Self {
             table: Arc::clone(table),

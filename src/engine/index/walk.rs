@@ -40,7 +40,7 @@ const SAME_PARTITION_ENTRIES: usize = 64;
 /// Bytes of places after which a seek takes no more.
 const SEEK_BYTES: usize = 256 * 1024;
 
-/// Memory of a place besides its bytes.
+/// Memory of a place, excluding its bytes.
 const PLACE_BYTES: usize = 48;
 
 /// Entries of each probe that are counted to choose among several.
@@ -78,7 +78,7 @@ struct Current<'a> {
     is_done: bool,
 }
 
-/// The usable probes of a SELECT, at every moment that is taken from now on.
+/// The usable probes of a SELECT, under every snapshot that is taken from now on.
 pub(crate) struct Probes<'a> {
     indexes: &'a Indexes,
     select: &'a Read,
@@ -86,8 +86,8 @@ pub(crate) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    /// Probes for one request. Made before a moment is taken: the index is complete before, so that a snapshot has its
-    /// last entries.
+    /// Probes for one request. Made before a snapshot is taken: the index is complete before, so that a snapshot has
+    /// its last entries.
     pub(crate) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
         let complete = select
             .probes
@@ -105,7 +105,7 @@ impl<'a> Probes<'a> {
         self.complete.is_empty()
     }
 
-    /// Chooses among the probes for part of a physical partition; `None` when none is of use.
+    /// Chooses among the probes for part of a physical partition. `None` means that none is worth using.
     pub(crate) async fn walk(
         &self,
         partition: &'a Hosted,
@@ -125,7 +125,7 @@ impl<'a> Probes<'a> {
         wanted: Option<usize>,
     ) -> Result<Result<Walk<'a>, Spared>, Error> {
         let (select, table) = (self.select, self.select.table.as_ref());
-        // Complete after, so that it was still kept up when the moment was taken.
+        // Complete after, too, so that it was still maintained when the snapshot was taken.
         let mut usable = self.complete.clone();
         usable.retain(|probe| self.indexes.is_complete(probe.storage_id));
         let Some(probe) = best(partition, &at, &usable).await? else {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::schema::StorageId;
 
-/// What the records of watched partitions begin with, in the catalog space.
+/// Prefix of the records of watched partitions, in the catalog space.
 pub(in crate::engine) const RECORD: &[u8] = b"!logical";
 
 const RECORD_VERSION: u8 = 1;

@@ -1,4 +1,4 @@
-//! The size of one watched partition, and what it means for a write: pure.
+//! The size of one watched partition, and whether it allows a write: pure.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const QUICK_BYTES_EXACT: u64 = 8 << 20;
 pub(super) struct Size {
     /// As last counted.
     pub(super) counted: u64,
-    /// Written since, and what was being written then.
+    /// Bytes written since, including writes in progress then.
     pub(super) added: u64,
     /// Being written now.
     pub(super) in_flight: u64,
@@ -29,7 +29,7 @@ pub(super) struct Size {
     pub(super) is_freed: bool,
     /// How often it was counted.
     pub(super) counts: u64,
-    /// How often after a sweep.
+    /// How many of them followed a purge.
     pub(super) swept_counts: u64,
     /// How often that was begun.
     pub(super) counts_begun: u64,
@@ -44,7 +44,7 @@ pub(super) enum Verdict {
     Written {
         /// The percentage of the limit to warn of.
         warns: Option<u64>,
-        /// What its record is to say.
+        /// The size to record.
         record: Option<u64>,
         counts_later: bool,
     },
@@ -60,7 +60,7 @@ impl Size {
         self.counted.saturating_add(self.added)
     }
 
-    /// How often it was counted: of counts after a sweep only those, since a count without one finds no room.
+    /// How often it was counted. With `sweeps`, only counts after a purge, since a count without one frees no room.
     pub(super) const fn counts_so_far(&self, sweeps: bool) -> u64 {
         if sweeps { self.swept_counts } else { self.counts }
     }

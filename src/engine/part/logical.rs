@@ -200,7 +200,7 @@ pub(crate) fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> 
     }
 }
 
-/// Brings a partition's static row to a reader.
+/// Passes a partition's static row to a reader.
 pub(crate) async fn bring_static(
     partition: &LogicalPartition<'_>,
     at: &Moment,

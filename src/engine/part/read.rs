@@ -16,12 +16,12 @@ use crate::partition::entries::PlaceRange;
 use crate::partition::{Hosted, KeySpan, Moment};
 use crate::token::Token;
 
-/// What of its physical partition a part reads.
+/// The section of its physical partition that a part reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Cut<'a> {
     /// One logical partition.
     Key(Token, &'a Bytes),
-    /// What lies in a span of the ring.
+    /// A span of the ring.
     Span(&'a KeySpan),
 }
 
@@ -29,23 +29,23 @@ pub(crate) enum Cut<'a> {
 pub(crate) struct ReadPart<'p, 'a> {
     /// Where it runs.
     pub(crate) partition: &'a Hosted,
-    /// What of it is read.
+    /// The section to read.
     pub(crate) cut: Cut<'p>,
     /// Where the page before ended, if it ended inside, or in a part before.
     pub(crate) resume: Option<&'p Position>,
     /// No page of the read has visited the physical partition yet.
     pub(crate) is_first: bool,
-    /// The moment of the store at which it is read: the request's, and the same for all parts in one store.
+    /// The snapshot of the store that it reads: the request's, the same for all parts in one store.
     pub(crate) at: &'p Moment,
-    /// The indexes that were complete before that moment; `None`: it scans.
+    /// The indexes that were complete before that snapshot. `None` means that it scans.
     pub(crate) probes: Option<&'p Probes<'a>>,
-    /// Rows that the page may still take; `None`: any number, or it is not known, as with groups.
+    /// Rows that the page may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) rows_wanted: Option<usize>,
     /// Tombstones that parts before have walked over, where they count together.
     pub(crate) tombstones_before: u64,
 }
 
-/// Runs a part of a read where its partition lives, and gives its rows to a sink.
+/// Runs a part of a read where its partition lives, and passes its rows to a sink.
 pub(crate) async fn run_part<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,

@@ -21,7 +21,7 @@ pub(crate) struct Scratch<'c> {
     buffer: RowBuffer,
     /// The request's sheet of charges.
     charges: &'c mut Charges,
-    /// Of groups: what was charged up to the last row that one took in. What came after it is the next page's.
+    /// With groups: the charges up to the last row that joined one. Later charges are the next page's.
     taken: Option<Mark>,
 }
 
@@ -35,7 +35,7 @@ impl<'c> Scratch<'c> {
         }
     }
 
-    /// Leaves to the next page what was charged after the last row that a group took in.
+    /// Leaves the charges after the last row that joined a group to the next page.
     pub(crate) fn take_back(&mut self) {
         if let Some(mark) = self.taken {
             self.charges.restore(mark);
@@ -99,7 +99,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// What became of the part.
+    /// The outcome of the part.
     pub(super) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
         Receipt {
             ended: ended.map(|step| match step {
@@ -282,7 +282,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
+    /// Passes on the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         let read = self.bound.read;
         self.had_row = true;

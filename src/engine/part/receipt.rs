@@ -1,9 +1,9 @@
-//! What a part answers with: how it ended, what it was charged, what it walked over.
+//! The result of a part: how it ended, its charges, the tombstones that it walked over.
 
 use crate::engine::Error;
 use crate::partition::store::RowView;
 
-/// What became of a part.
+/// The outcome of a part.
 #[derive(Debug)]
 pub(crate) struct Receipt<'a> {
     /// Whether there may be more in it; an error where it failed, after whatever rows it had given.
@@ -12,10 +12,10 @@ pub(crate) struct Receipt<'a> {
     pub(crate) rows: u64,
     /// The tombstones that it walked over and has not reported yet ([`super::PartSink::walked`]).
     pub(crate) walked: Walked,
-    /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of
-    /// charges, which the part was lent, so that a part that fails is charged for what it did.
+    /// Its charge, in millionths of a request unit. The details are on the request's sheet of charges, which the part
+    /// borrows, so that a part that fails is charged for its work, too.
     pub(crate) charged_micros: u64,
-    /// The index that led to its rows; `None`: it scanned.
+    /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Ended {
     Stopped,
 }
 
-/// What a read has walked over without showing it.
+/// The tombstones that a read has walked over.
 ///
 /// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole
 /// rows without such cells, and two for each deleted range.

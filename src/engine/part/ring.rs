@@ -43,7 +43,7 @@ enum Pause {
 }
 
 impl<'a> Ring<'a> {
-    /// `None`: nothing of the span lies in the partition.
+    /// `None` means that no part of the span lies in the partition.
     pub(super) fn new(partition: &'a Hosted, at: Moment, select: &'a Read, span: &KeySpan) -> Option<Self> {
         let table = select.table.storage_id;
         Some(Self {

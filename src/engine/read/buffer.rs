@@ -38,7 +38,7 @@ pub(crate) struct CellInfo {
     path: Slot,
     /// Write time, µs.
     pub(crate) timestamp_micros: i64,
-    /// `None`: it stays.
+    /// `None` means that it does not expire.
     pub(crate) expiry: Option<Expiry>,
 }
 
@@ -346,7 +346,7 @@ impl RowBuffer {
         }
     }
 
-    /// Ends a multi-cell value: says how many elements it has, or fills up a user-defined type's fields.
+    /// Ends a multi-cell value: writes its number of elements, or fills up a user-defined type's fields.
     fn close(&mut self, open: Option<(&Wanted, usize, u32)>) {
         let Some((wanted, start, count)) = open else { return };
         if let Some(Shape::User(fields)) = wanted.shape {

@@ -17,7 +17,7 @@ use crate::types::{encode_list, encode_map, encode_tuple, list_elements, map_ent
 use super::buffer::RowBuffer;
 use super::layout::Shape;
 
-/// What an expression sees.
+/// The data that an expression can refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The table.
@@ -28,7 +28,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) aggregates: &'a [Option<Bytes>],
     /// The moment against which expiry is checked.
     pub(crate) now_seconds: i64,
-    /// What functions may see of the request.
+    /// The data of the request that functions can read.
     pub(crate) context: &'a Context,
 }
 
@@ -406,8 +406,8 @@ fn operands(filter: &Predicate) -> impl Iterator<Item = &Bytes> {
     })
 }
 
-/// Texts as an index sees them: equal when they have the same terms; LIKE when each of the pattern's terms is like one
-/// of them.
+/// Compares texts by the terms of an index: equal when they have the same terms; LIKE when each of the pattern's terms
+/// is like one of them.
 fn compare_analysed(
     ty: &CqlType,
     analysis: Analysis,

@@ -41,9 +41,9 @@ pub(crate) struct Wanted {
     pub(crate) id: ColumnId,
     /// Its place in `table.columns`.
     pub(crate) place: usize,
-    /// `None`: its value is not needed, but it may show that the row is there.
+    /// `None` means that its value is not needed, but that it may show that the row exists.
     pub(crate) shape: Option<Shape>,
-    /// The column was dropped and added again: under this, its old number, only what was written after the drop counts
+    /// The column was dropped and added again. Under this, its old number, only values written after the drop count
     /// (µs).
     pub(crate) newer_than_micros: Option<i64>,
     /// The value replaces what is stored under the old number.

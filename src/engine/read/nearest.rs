@@ -79,7 +79,8 @@ impl<'a> NearestRows<'a> {
         self.wanted.column
     }
 
-    /// How near a row is; `None`: it has no vector, or none that could be in an index, or others are nearer.
+    /// How near a row is. `None` means that it has no vector, or none that could be in an index, or that others are
+    /// nearer.
     pub(crate) fn score(&self, vector: Option<&[u8]>) -> Option<f32> {
         let vector = floats(vector?);
         let score = self.wanted.similarity.score(&vector, &self.wanted.vector)?;
@@ -88,7 +89,7 @@ impl<'a> NearestRows<'a> {
         farthest.is_none_or(|farthest| score > farthest).then_some(score)
     }
 
-    /// Keeps a row that was found near enough. Gives the one that it pushes out.
+    /// Keeps a row that was found near enough. Returns the row that it displaces.
     pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) -> Option<Vec<u8>> {
         self.kept += 1;
         self.heap.push(Entry {

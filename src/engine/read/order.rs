@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::schema::Table;
 
-/// What a row is sorted by, and the row, encoded.
+/// The sort key of a row, and the encoded row.
 pub(super) type Sortable = (Vec<Option<Bytes>>, Vec<u8>);
 
 /// Sorts rows by these columns, given as places in `table.columns` and whether each descends.

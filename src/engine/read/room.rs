@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::budget::{Reservation, SMALL_ANSWER_BYTES, Share};
 use crate::engine::Error;
 
-/// What an answer may take.
+/// The memory that an answer may take.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     /// `None` means that the read is no connection's, and nothing is bounded.

@@ -28,7 +28,7 @@ use self::groups::Group;
 pub(crate) use self::shape::Limits;
 pub use self::shape::Shape;
 
-/// Takes rows in, gives a page out.
+/// Takes rows in, and makes a page of them.
 pub(crate) struct Sink<'a, R> {
     table: &'a Table,
     select: &'a Read,
@@ -47,13 +47,13 @@ pub(crate) struct Sink<'a, R> {
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
-    /// What it may hold.
+    /// The memory that it may hold.
     room: Room<'a>,
     /// Bytes of places that a part has looked up in an index and not visited yet.
     places_bytes: usize,
 }
 
-/// What a sink has gathered.
+/// The page that a sink has gathered.
 pub(crate) struct Page {
     /// How many rows were given.
     pub(crate) row_count: u32,
@@ -61,11 +61,11 @@ pub(crate) struct Page {
     pub(crate) bytes: usize,
     /// The memory reserved for them.
     pub(crate) memory: AnswerMemory,
-    /// Where to go on; `None`: there is nothing more.
+    /// Where to continue. `None` means that there are no more rows.
     pub(crate) position: Option<Position>,
-    /// What the client should be warned of.
+    /// Warnings to the client.
     pub(crate) warnings: Vec<String>,
-    /// What was charged since the last row that a group took in is the next page's.
+    /// Charges since the last row that joined a group belong to the next page.
     pub(crate) leaves_rest: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.limits.rows == Some(0)
     }
 
-    /// How many rows the page may still take; `None`: any number, or it is not known, as with groups.
+    /// How many rows the page may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
         self.limits.rows_wanted(self.select)
     }
@@ -138,7 +138,8 @@ impl<'a, R: RowSink> Sink<'a, R> {
                 // Of a partition whose static row alone has been given there is no more.
                 let is_done = self.partition_left == Some(0) || self.last_clustering.is_none();
                 if self.select.group_by.is_some() && self.is_full() && !(is_done && self.is_last_key()) {
-                    // Whether there is another group the full page does not know: the next one, of no rows, says so.
+                    // The full page does not know whether another group follows: the next page, which has no rows,
+                    // shows it.
                     self.note_position_of_group(false);
                 }
                 leaves_rest = self.select.group_by.is_some() && (self.position.is_some() || self.is_exhausted());

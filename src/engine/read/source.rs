@@ -60,7 +60,7 @@ fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: O
 pub(crate) struct Way<'a> {
     /// Parts of the ring in different physical partitions that were read.
     pub(crate) visited: usize,
-    /// The index that led to its rows; `None`: it scanned.
+    /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Spread<'a> {
     pub(crate) indexes: &'a Indexes,
     /// Where the page before ended.
     pub(crate) resume: Option<&'a Position>,
-    /// Tombstones at which it fails; `None`: it does not.
+    /// Tombstones at which it fails. `None` means no limit.
     pub(crate) tombstones_max: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Spread<'a> {
         if sink.is_exhausted() {
             return Ok(way);
         }
-        // Before any moment is taken: an index that is complete now is so in all of them.
+        // Before any snapshot is taken: an index that is complete now is complete in all of them.
         let scans = self.read.probes.is_empty()
             || (matches!(self.read.partitions, Partitions::Keys(_)) && !may_seek_in_keys(self.read));
         let probes = (!scans).then(|| Probes::now(self.indexes, self.read));

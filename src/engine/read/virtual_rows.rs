@@ -48,7 +48,7 @@ fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
     key
 }
 
-/// Gives rows that a view made, in token order, to a sink, as one part that lies in no physical partition.
+/// Passes rows that a view made, in token order, to a sink, as one part that lies in no physical partition.
 ///
 /// # Errors
 /// As the sink.

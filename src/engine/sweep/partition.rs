@@ -1,12 +1,12 @@
-//! The sweep of one physical partition, through its gate.
+//! The purge of one physical partition, through its gate.
 
 use crate::partition::Hosted;
 use crate::partition::store::{self, Sweep, Swept};
 
-/// Sweeps a range of a physical partition, as far as it is not moved meanwhile.
+/// Purges a range of a physical partition, unless it is moved meanwhile.
 ///
 /// # Errors
-/// When its store fails; what was swept before stays so.
+/// When its store fails; earlier removals remain.
 pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sweep) -> store::Result<Swept> {
     while let Some(pass) = partition.gate.enter_to_sweep() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {

@@ -95,7 +95,7 @@ impl Touched {
         Some(partition.rows.entry(clustering).or_default())
     }
 
-    /// Adds a base row whose rows in views are to be made anew.
+    /// Adds a base row whose rows in views are to be computed again.
     ///
     /// # Errors
     /// When the key is damaged.
@@ -107,7 +107,7 @@ impl Touched {
         Ok(())
     }
 
-    /// Adds the key of a view's row that is to be made anew.
+    /// Adds the key of a view's row that is to be computed again.
     ///
     /// # Errors
     /// When the key is damaged.

@@ -1,4 +1,4 @@
-//! What of a base table's row goes where in its views. Made once for each schema.
+//! Maps a base table's columns to the columns of its views. Made once for each schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub(crate) struct Followed {
     /// The base table.
     pub(crate) base: Arc<Table>,
     pub(super) views: Vec<Following>,
-    /// What tests may see of a request: they have no functions any more.
+    /// The context in which tests are evaluated: they have no functions any more.
     pub(super) context: Context,
 }
 
-/// A materialized view, by what it takes of its base table.
+/// A materialized view, by the columns that it takes from its base table.
 #[derive(Debug)]
 pub(crate) struct Following {
     pub(super) view: Arc<Table>,
@@ -85,7 +85,7 @@ impl Followed {
 }
 
 impl Following {
-    /// `None`: the view has a column that the base table does not have.
+    /// `None` means that the view has a column that the base table does not have.
     fn new(base: &Table, view: &View) -> Option<Self> {
         let keys = base.partition_key_count + base.clustering_count;
         let table = &view.table;
@@ -121,7 +121,7 @@ impl Following {
         Some(following)
     }
 
-    /// The place among the view's key at which a component of the base's key stands.
+    /// The place in the view's key of a component of the base's key.
     pub(super) fn place_of(&self, component: usize) -> Option<usize> {
         self.key.iter().position(|source| *source == Source::Key(component))
     }

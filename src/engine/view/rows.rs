@@ -98,7 +98,7 @@ impl Following {
         Some(key_of(&self.view, &values))
     }
 
-    /// What the view has of this base row; `None`: nothing.
+    /// The view's row of this base row. `None` means that it has none.
     pub(super) fn row(&self, base: &Row, now_seconds: i64) -> Option<Row> {
         let live = |cell: &&Cell| cell.is_live(now_seconds);
         let marker = match &self.key_cell {
@@ -194,7 +194,7 @@ impl Taken {
     }
 }
 
-/// The value of a cell and when it expires; `None`: it has none.
+/// The value of a cell and its expiry. `None` means that it has no value.
 fn value_of(cell: &Cell) -> Option<(&Bytes, Option<Expiry>)> {
     match &cell.state {
         CellState::Live { value, expiry } => Some((value, *expiry)),

@@ -18,8 +18,8 @@ use crate::partition::{Consistency, Held, TablePartitions};
 use crate::throughput::Charges;
 
 impl WriteRoom {
-    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how
-    /// large they may be together; `None`: any size. Gives a warning when they are large.
+    /// Executes modifications without conditions, all at one timestamp unless they bring their own. `size` is the
+    /// threshold of their total size; `None` means no limit. Returns a warning when they are large.
     ///
     /// # Errors
     /// When replicas are missing, an operation cannot be applied, a store refuses, or they are too large.
@@ -147,7 +147,7 @@ impl WriteRoom {
             .await
     }
 
-    /// What the parts of a request have in common.
+    /// The settings that the parts of a request share.
     pub(super) fn writing<'a>(&'a self, request: &'a WriteRequest) -> Writing<'a> {
         Writing {
             list_keys: &self.list_keys,

@@ -15,7 +15,7 @@ use crate::mutant::{self, Mutant};
 /// back.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Gives µs timestamps that never repeat and never go back. Clones are the same.
+/// Generates µs timestamps that never repeat and never go back. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteClock(Timestamps);
 

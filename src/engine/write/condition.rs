@@ -23,10 +23,10 @@ use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::throughput::Charges;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// What its conditions came to; `None`: it had none.
+    /// The result of its conditions. `None` means that it had none.
     pub decision: Option<Decision>,
     /// Warnings for the client.
     pub warnings: Vec<String>,

@@ -93,11 +93,11 @@ impl Passes {
         }
     }
 
-    /// Goes through the gates of partitions of lists in force, waiting where it must. `gates` gives them by the newest
-    /// lists.
+    /// Enters the gates of partitions of the partition maps in force, waiting where it must. `gates` returns them by
+    /// the newest maps.
     ///
     /// # Errors
-    /// What `gates` gives.
+    /// Those of `gates`.
     pub(crate) async fn wait<T>(
         mut gates: impl FnMut() -> Result<(T, Vec<Arc<WriteGate>>), Error>,
     ) -> Result<(T, Self), Error> {

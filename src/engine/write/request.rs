@@ -5,10 +5,10 @@ use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
 
-/// What of a request matters to its writes.
+/// The parts of a request that its writes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteRequest {
-    /// µs; `None`: the node's.
+    /// µs. `None` means that the node assigns it.
     pub(crate) timestamp_micros: Option<i64>,
     pub(crate) now_seconds: i64,
     pub(crate) consistency: Consistency,

@@ -1,4 +1,4 @@
-//! What all writes of a server share.
+//! State that all writes of a server share.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Ro
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
 
-/// What came of staged changes.
+/// The outcome of staged changes.
 pub(crate) enum Outcome {
     /// Durable; what the client is to be warned of.
     Written(Vec<String>),
@@ -34,8 +34,8 @@ pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
 
-/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before
-/// that failed may have been done nevertheless, which the stores show only when they are opened again.
+/// The openings of the stores under which a request read, if its writes depend on those reads. An earlier commit that
+/// failed may have taken effect nevertheless, which the stores show only when they are opened again.
 #[derive(Default)]
 pub(crate) struct Judged(Vec<(StoreId, Opening)>);
 
@@ -176,7 +176,7 @@ impl Staged {
         Ok(())
     }
 
-    /// What goes to the store that has the catalog.
+    /// The writes to the store that has the catalog.
     fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
         let place = self.changes.stores.iter().position(|staged| staged.id == StoreId::MAIN);
         let place = place.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Adding the rows of materialized views that follow from what was staged (`engine::view`).
+//! Adding the rows of materialized views that derive from staged writes (`engine::view`).
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Views {
 }
 
 impl WriteRoom {
-    /// Adds the rows of views. The caller holds the stripes of what was staged.
+    /// Adds the rows of views. The caller holds the stripes of the staged rows.
     ///
     /// # Errors
     /// When a store fails, or it is in doubt which catalog holds.

@@ -16,7 +16,7 @@ use crate::schema::Table;
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
-/// What a change of a batch is charged as.
+/// The charge of a change of a batch, to be measured at the commit.
 pub(in crate::engine) struct PendingCharge {
     pub(super) partition: PartitionRef,
     pub(super) spread: i64,
@@ -39,7 +39,7 @@ pub(in crate::engine) struct StagedStore {
     pub(in crate::engine) marked: Vec<PendingCharge>,
 }
 
-/// What the parts of a request have added.
+/// The changes that the parts of a request have added.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(in crate::engine) stores: Vec<StagedStore>,

@@ -38,7 +38,7 @@ pub(crate) struct ConditionPart<'a> {
     pub(crate) is_batch: bool,
 }
 
-/// What a part says of its conditions.
+/// The result of a part's conditions.
 pub(crate) enum Verdict {
     /// They hold.
     Holds {
@@ -83,14 +83,14 @@ pub(crate) async fn judge(
     Ok(Verdict::Holds { newest })
 }
 
-/// What the conditions of a write came to.
+/// The result of the conditions of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// They held; it was applied.
     Applied,
     /// They did not hold; nothing was changed.
     Refused {
-        /// The columns that say why: places in `table.columns`.
+        /// The columns to return with a refusal: places in `table.columns`.
         places: Vec<usize>,
         /// The rows that the conditions read, as they are, each with a value for each of the columns. Empty if none
         /// exists.
@@ -104,7 +104,7 @@ struct Current<'a> {
     layout: Layout,
     partition_key: &'a [u8],
     static_row: Option<Bytes>,
-    /// By clustering key; `None`: nothing is stored.
+    /// By clustering key. `None` means that no row is stored.
     rows: BTreeMap<Vec<u8>, Option<Bytes>>,
     deletions: Deletions,
     now_seconds: i64,
@@ -113,7 +113,7 @@ struct Current<'a> {
     unread: Vec<usize>,
 }
 
-/// The row that a condition is about; `None`: the static row.
+/// The row that a condition is about. `None` means the static row.
 fn condition_row(modification: &Write) -> Option<&[u8]> {
     match &modification.target {
         WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
@@ -160,8 +160,8 @@ pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[
     own.then_some(row).into_iter().chain(of_static.then_some(None))
 }
 
-/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition
-/// unless a static row is written, regular ones in no condition unless a row is.
+/// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no
+/// condition unless a static row is written, regular ones in no condition unless a row is.
 fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
     let writes_static = writes
         .iter()

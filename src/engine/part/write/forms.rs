@@ -33,8 +33,8 @@ pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// A write of one logical partition with each clustering key in the form in which its row is stored: another partition
-/// may hold the row in another form. `None`: nothing changes.
+/// A write of one logical partition with each clustering key in the encoding in which its row is stored: another
+/// partition may hold the row in another encoding. `None` means that no key changes.
 ///
 /// # Errors
 /// When the store fails.
@@ -56,7 +56,8 @@ pub(crate) async fn as_stored(
     }))
 }
 
-/// The rows of one partition in the forms in which they are stored; `None`: the target names no clustering values.
+/// The rows of one partition in the encodings in which they are stored. `None` means that the target names no
+/// clustering values.
 async fn target_as_stored(
     table: &Table,
     partition: &LogicalPartition<'_>,
@@ -132,7 +133,7 @@ fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
     all
 }
 
-/// What the keys of rows with these first values begin with.
+/// The prefix of the keys of rows with these first values.
 fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
     let mut key = Vec::new();
     for (column, value) in table.clustering().iter().zip(values) {
@@ -141,7 +142,7 @@ fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
     key
 }
 
-/// What the keys of stored rows begin with whose first values equal these in other bytes.
+/// The prefixes of stored keys whose first values equal these in other bytes.
 async fn stored_forms(
     table: &Table,
     partition: &LogicalPartition<'_>,

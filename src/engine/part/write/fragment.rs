@@ -18,14 +18,14 @@ use crate::engine::write::clock::ListKeys;
 pub(crate) struct Stamp {
     /// µs.
     pub(crate) timestamp_micros: i64,
-    /// The moment of the write, in seconds: what expiry and grace count from.
+    /// The time of the write, in seconds, from which expiry and grace count.
     pub(crate) now_seconds: i64,
-    /// Seconds to live; `None`: stays.
+    /// Seconds to live. `None` means that it does not expire.
     pub(crate) ttl_seconds: Option<u32>,
 }
 
 impl Stamp {
-    /// When it expires; `None`: it stays.
+    /// When it expires. `None` means never.
     pub(super) fn expiry(&self) -> Option<Expiry> {
         self.ttl_seconds.map(|ttl_seconds| Expiry {
             at_seconds: self.now_seconds.saturating_add(i64::from(ttl_seconds)),
@@ -50,7 +50,7 @@ impl Stamp {
     }
 }
 
-/// Puts together the fragment of one row.
+/// Builds the partial row of one row.
 pub(crate) struct FragmentWriter<'a> {
     /// When.
     pub(crate) stamp: Stamp,
@@ -73,8 +73,8 @@ impl FragmentWriter<'_> {
             ColumnChange::Set(Value::Null) => self.kill(row, column, None),
             ColumnChange::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
             ColumnChange::Replace(elements) => {
-                // Just before the write, so that what it puts in is not deleted with the rest (Cassandra's deletion for
-                // overwrite).
+                // Just before the write, so that the new elements are not deleted with the old ones (Cassandra's
+                // deletion for overwrite).
                 let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
                 let deletion = Deletion {
                     timestamp,
@@ -199,8 +199,8 @@ impl FragmentWriter<'_> {
     /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives
     /// every increment.
     ///
-    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may go on from
-    /// what was deleted, which it calls undefined.
+    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may continue
+    /// from the deleted value, which it calls undefined.
     fn increment(&self, row: &mut Row, column: &Column, by: i64) {
         let cell = self
             .stored

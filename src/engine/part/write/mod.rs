@@ -36,7 +36,7 @@ use crate::schema::Table;
 use crate::throughput::Charges;
 use crate::token::Token;
 
-/// What all parts of a write have in common.
+/// The settings that all parts of a write share.
 pub(crate) struct Writing<'a> {
     pub(crate) list_keys: &'a ListKeys,
     pub(crate) limits: &'a SizeLimits,
@@ -58,14 +58,14 @@ pub(crate) struct WritePart<'a> {
     pub(crate) token: Token,
     /// Its rows.
     pub(crate) logical: LogicalPartition<'a>,
-    /// The time of what it writes.
+    /// The timestamp of the write.
     pub(crate) stamp: Stamp,
 }
 
-/// Runs a part of a write where its partition lives: adds what it writes to the batch of the store.
+/// Runs a part of a write where its partition lives: adds its rows to the batch of the store.
 ///
 /// # Errors
-/// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+/// When a row would be too large, an operation cannot be applied, or a read that it needs fails.
 pub(crate) async fn run_write_part(
     writing: &Writing<'_>,
     part: &WritePart<'_>,

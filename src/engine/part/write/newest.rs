@@ -12,7 +12,7 @@ use crate::partition::{LogicalPartition, Moment, RowKey};
 
 use super::condition::rows_asked;
 
-/// What a request reads and writes in one logical partition.
+/// The rows and deletions that a request reads and writes in one logical partition.
 #[derive(Default)]
 struct Concerned<'a> {
     of_static: bool,

@@ -1,4 +1,4 @@
-//! The rows that a part of a write stages: what it adds to the batch of its store.
+//! Stages the rows of a part of a write in the batch of its store.
 
 use super::changes::{Changes, PendingCharge};
 use super::fragment::{FragmentWriter, Stamp, reads_before};
@@ -15,10 +15,10 @@ use crate::schema::{Column, ColumnKind};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 
 impl WritePart<'_> {
-    /// Adds what it writes.
+    /// Stages the rows of the part.
     ///
     /// # Errors
-    /// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+    /// When a row would be too large, an operation cannot be applied, or a read that it needs fails.
     pub(super) async fn stage(
         &self,
         writing: &Writing<'_>,
@@ -235,8 +235,7 @@ impl WritePart<'_> {
         })
     }
 
-    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said
-    /// about it.
+    /// The stored row; for counters and rows that are rewritten whole, with this batch's earlier changes to it.
     async fn read(
         &self,
         key: &RowKey,

@@ -41,7 +41,7 @@ pub(crate) fn mutations(modifications: &[Write]) -> usize {
     seen.len()
 }
 
-/// What a batch writes, as far as its size depends on it.
+/// The writes of a batch, as far as its size depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct BatchSize {
     /// Tables and keys of partitions.
@@ -51,7 +51,7 @@ pub(crate) struct BatchSize {
     ranges_bytes: usize,
     /// Rows by key, with the bytes of their clustering values and of their table's. Writes to the same row are merged.
     rows: HashMap<RowKey, (Row, usize)>,
-    /// Bytes besides those of cells' values and paths; the cells are measured last.
+    /// Bytes excluding those of cells' values and paths; the cells are measured last.
     cells_bytes: usize,
 }
 
@@ -164,7 +164,7 @@ fn path_bytes(column: &Column, path: &[u8]) -> usize {
     }
 }
 
-/// The names, each once, in the order in which a Java `HashSet` gives up to a dozen of them.
+/// The names, each once, in the order in which a Java `HashSet` iterates over up to a dozen of them.
 pub(crate) fn in_hash_order(mut names: Vec<String>) -> Vec<String> {
     const BUCKETS: u32 = 16;
     let bucket = |name: &String| {

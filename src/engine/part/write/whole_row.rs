@@ -1,9 +1,9 @@
-//! The profile `cosmos`: a time to live that a statement gives is the whole row's, unless the table was made with
+//! The profile `cosmos`: the time to live of a statement applies to the whole row, unless the table was made with
 //! `cosmosdb_cell_level_timetolive`.
 //!
-//! A row is read, under the lock of its partition, and what the statement does not write itself is written again with
-//! the statement's time to live, one microsecond after it was: a column written by a concurrent statement, without a
-//! lock, is later than that and is not undone.
+//! The row is read under the lock of its partition. Columns that the statement does not write are written again with
+//! its time to live, one microsecond after their own timestamp. A column that a concurrent statement writes without a
+//! lock is later than that and is not undone.
 //!
 //! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's
 //! flag).

@@ -1,4 +1,4 @@
-//! What a read gives: rows handed to the front end at once, or put aside until their order is known.
+//! The output of a read: rows passed to the front end at once, or put aside until their order is known.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::engine::read::nearest::NearestRows;
 use crate::engine::read::order::{self, Sortable};
 use crate::engine::read::row_sink::RowSink;
 
-/// Memory of a row that is put aside, besides its bytes: its place, and the heads of its allocations.
+/// Memory of a row that is put aside, excluding its bytes: its place, and the heads of its allocations.
 const ASIDE_BYTES: usize = 96;
 
 /// When a row is given.
@@ -78,7 +78,7 @@ impl<'a, R: RowSink> Given<'a, R> {
 }
 
 impl<R: RowSink> Sink<'_, R> {
-    /// Gives a row.
+    /// Emits a row.
     pub(super) fn emit_row(&mut self, row: &RowBuffer) -> Result<(), Error> {
         let turn = match &self.given.nearest {
             None => self.turn(row),
@@ -96,7 +96,7 @@ impl<R: RowSink> Sink<'_, R> {
         self.emit_values(&values, turn)
     }
 
-    /// Gives a row of computed values.
+    /// Emits a row of computed values.
     pub(super) fn emit_values(&mut self, values: &[Option<Bytes>], turn: Turn) -> Result<(), Error> {
         self.use_up_limit();
         if let Some(columns) = &self.select.selection.json_columns {
@@ -127,7 +127,7 @@ impl<R: RowSink> Sink<'_, R> {
         }
     }
 
-    /// Gives the rows that were put aside.
+    /// Emits the rows that were put aside.
     pub(super) fn give_aside(&mut self) {
         let given = &mut self.given;
         if !self.select.sort.is_empty() {

@@ -37,9 +37,9 @@ impl Shape {
 /// How much may be given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Rows that LIMIT still allows; `None`: no limit.
+    /// Rows that LIMIT still allows. `None` means no limit.
     pub(crate) rows: Option<u32>,
-    /// Rows of a page; `None`: not paged.
+    /// Rows of a page. `None` means that the read is not paged.
     pub(crate) page_rows: Option<u32>,
     /// Bytes after which a page ends, where there are pages.
     pub(crate) page_bytes: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// How many rows a page of a read may still take; `None`: any number, or it is not known, as with groups.
+    /// How many rows a page of a read may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) fn rows_wanted(&self, read: &Read) -> Option<usize> {
         if read.is_grouped() || !read.sort.is_empty() || read.nearest.is_some() {
             return None;
