@@ -9,7 +9,7 @@
 //! where its rows are by then. A batch to one store is one commit and needs no record.
 //!
 //! **Deletions.** A replayed part has the timestamps of the batch, so it must meet the deletions that came after it. As
-//! long as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
+//! long as a batch is pending no purge drops them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
 //! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)

@@ -33,7 +33,7 @@ const AT_ONCE_ROWS_MAX: u64 = 100_000;
 /// Longest age of a large table's count if the table was written to since.
 const AGAIN: Duration = Duration::from_secs(600);
 
-/// What was counted of all tables.
+/// The last counts of all tables.
 #[derive(Debug)]
 pub(super) struct Counts {
     clock: Clock,
@@ -48,7 +48,7 @@ struct Kept {
     wanted: BTreeSet<StorageId>,
 }
 
-/// What was counted of a table.
+/// The last count of a table.
 #[derive(Debug)]
 pub(super) struct Counted {
     at: Duration,
@@ -56,7 +56,7 @@ pub(super) struct Counted {
     places: Vec<Place>,
 }
 
-/// What was counted of a physical partition.
+/// The last count of a physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     span: KeySpan,
@@ -91,7 +91,7 @@ impl Counts {
     }
 }
 
-/// A part of what was counted: as large as `of` is of `whole`.
+/// A share of a count: as large as `of` is of `whole`.
 fn part(counted: u64, of: u128, whole: u128) -> u64 {
     let part = u128::from(counted).saturating_mul(of) / whole.max(1);
     u64::try_from(part).unwrap_or(u64::MAX)
@@ -140,7 +140,7 @@ impl Counted {
         bytes.abs_diff(table.bytes) > bytes / 2 || now.saturating_sub(self.at) >= AGAIN
     }
 
-    /// What a partition holds now, of a table that holds so much in all.
+    /// The current share of a partition in its table's estimate.
     fn share(&self, partition: &Hosted, seqs: &Seqs, table: Estimate) -> Estimate {
         if let Some(place) = self.places.iter().find(|place| place.is(partition, seqs)) {
             return Estimate {

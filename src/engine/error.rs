@@ -1,5 +1,4 @@
-//! What can go wrong with a command, by kind. Front ends have codes for it: `cql::Error` has those of the native
-//! protocol.
+//! Failures of a command, by kind. Front ends have codes for them: `cql::Error` has those of the native protocol.
 
 use super::failure::{FailureCause, StorageFailure};
 use super::refusal::{
@@ -82,7 +81,7 @@ pub enum Error {
         /// Why.
         cause: FailureCause,
     },
-    /// A store failed, as the program itself sees it: requests convert it where they end, jobs log it.
+    /// A store failed, as the program itself reports it: requests convert it where they end, jobs log it.
     #[error(transparent)]
     Storage(#[from] StorageFailure),
     /// A read walked over more tombstones than it may.
@@ -125,7 +124,7 @@ pub enum Error {
 /// Why the schema was not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotChanged<R> {
-    /// The intent was refused, by what its front end says of it.
+    /// The intent was refused, for its front end's reason.
     Refused(R),
     /// It was not carried out.
     Failed(Error),

@@ -31,7 +31,7 @@ pub enum Access {
 pub struct StorageFailure {
     /// The kind of access that failed.
     pub access: Access,
-    /// What the store said.
+    /// The store's error.
     pub error: Box<StoreError>,
 }
 
@@ -48,7 +48,7 @@ impl Eq for StorageFailure {}
 /// Why a read or write failed, in words for clients. The write may have happened unless the cause says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
-    /// A replica failed; a fault plan says so.
+    /// A replica failed, as a fault plan demands.
     Replica,
     /// Cosmos's answer to a conflict (HTTP's 449).
     Conflict,
@@ -56,7 +56,7 @@ pub enum FailureCause {
     RequestTooLarge,
     /// Cosmos's answer to a change of throughput during another one (HTTP's 423).
     Scaling,
-    /// A change of the schema failed, and the store cannot say yet whether it was done.
+    /// A change of the schema failed, and the store cannot say yet whether it took effect.
     CatalogInDoubt,
     /// The disk is full.
     DiskFull,
@@ -117,7 +117,7 @@ fn storage(error: &StoreError, access: Access) -> Error {
     Error::Storage(StorageFailure { access, error })
 }
 
-/// What becomes of a failure outside.
+/// How a failure is reported to clients.
 enum Outward {
     /// The same may succeed later, or elsewhere.
     Retry(FailureCause),

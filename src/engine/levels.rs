@@ -29,7 +29,7 @@ pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result
     let account = rules.account;
     let is_refused = match asked {
         Consistency::One | Consistency::LocalOne => return Ok(Consistency::One),
-        // Not for reads in Cassandra either, which says so itself.
+        // Not for reads in Cassandra either, which refuses it itself.
         Consistency::Any => return Ok(asked),
         Consistency::EachQuorum => true,
         _ => account.consistency != AccountConsistency::Strong,

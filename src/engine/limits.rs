@@ -14,7 +14,7 @@ use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::schema::Table;
 
-/// The limits of a database. `None`: no limit, or Cassandra's own.
+/// The limits of a database. `None` means no limit, or Cassandra's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeLimits {
     /// Bytes of a logical partition: keys and values of its rows as they are stored, and of their index entries.
@@ -29,7 +29,7 @@ pub struct SizeLimits {
     pub batch_operations_max: Option<usize>,
     /// Bytes of a partition key that is written.
     pub partition_key_bytes_max: Option<usize>,
-    /// Seconds to live that a write may give, or its table gives it; Cassandra's own are twenty years.
+    /// Longest time to live of a write, its own or its table's, in seconds; Cassandra's own limit is twenty years.
     pub ttl_seconds_max: Option<u32>,
 }
 
@@ -108,7 +108,7 @@ impl SizeLimits {
     }
 }
 
-/// What Cosmos says of a row or a request that is too large.
+/// Cosmos's error for a row or a request that is too large.
 pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Error {
     Error::WriteFailure {
         consistency,
@@ -120,8 +120,8 @@ pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Erro
 /// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
 const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
 
-/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT): a client
-/// that depended on it could not go back.
+/// Refuses an expiry later than Cassandra can represent (ExpirationDateOverflowHandling, policy REJECT): a client that
+/// depended on it could not go back.
 pub(super) fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
     if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Which tables have budgets: from options of tables and keyspaces to the accounts of physical partitions.
 //!
-//! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what
-//! the server gives by default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical
-//! partitions ([`TablePartitions::budget`]), so that a table without throughput costs nothing. They change where lists
-//! do: under the catalog's lock, once the change is durable.
+//! A table with throughput of its own uses that; one without shares its keyspace's. If neither has any, it has the
+//! server's default, which is none in the `cassandra` profile. Accounts belong to the partition maps
+//! ([`TablePartitions::budget`]), so that a table without throughput costs nothing. They change with the maps: under
+//! the catalog's lock, once the change is durable.
 
 use super::refusal::ThroughputRefusal;
 use std::collections::HashMap;
@@ -19,15 +19,15 @@ use crate::throughput::{Account, Footing, Grant, RequestUnits, Slice, TableBudge
 /// How throughput is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThroughputRules {
-    /// Request units a second of a table that has no throughput and shares none; `None`: any number.
+    /// Request units a second of a table that has no throughput and shares none. `None` means no limit.
     pub default_per_second: Option<u32>,
-    /// Whether physical partitions of less than 3,000 RU/s bank what they do not spend, for bursts.
+    /// Whether physical partitions of less than 3,000 RU/s bank unused units for bursts.
     pub bursts: bool,
     /// Whether statements wait in the server instead of being refused.
     pub server_side_retry: bool,
     /// Most statements that wait at once; those beyond are refused.
     pub waiting_max: usize,
-    /// Request units a second for DDL and reads of the schema; `None`: any number.
+    /// Request units a second for DDL and reads of the schema. `None` means no limit.
     pub metadata_per_second: Option<u32>,
     /// Whether statements are charged at all; without, nothing may have throughput.
     pub is_metered: bool,
@@ -48,7 +48,7 @@ impl ThroughputRules {
         }
     }
 
-    /// Nothing is limited but what has throughput.
+    /// Only tables and keyspaces with throughput are limited.
     #[must_use]
     pub const fn unlimited() -> Self {
         Self {
@@ -78,7 +78,7 @@ pub(crate) struct Offers {
     pools: Mutex<HashMap<String, Arc<Account>>>,
 }
 
-/// What a table or keyspace may spend, as it is shown.
+/// The throughput of a table or keyspace, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// By its own option, or by the server's default.
@@ -105,7 +105,7 @@ impl Offers {
         self.rules.split_delay
     }
 
-    /// What a table may spend; `None`: anything.
+    /// The throughput of a table. `None` means no limit.
     pub(crate) fn offer(&self, keyspace: &Keyspace, table: &Table) -> Option<Offer> {
         let own = table.options.throughput.map(Offer::Own);
         let shared = keyspace.throughput.map(Offer::Shared);
@@ -174,8 +174,8 @@ impl Offers {
         Some(next)
     }
 
-    /// Gives the lists of what differs from `before` the accounts that they are to have; all of a keyspace whose
-    /// throughput differs.
+    /// Gives the partition maps of tables that differ from `before` their accounts; all of a keyspace whose throughput
+    /// differs.
     pub(crate) fn fit_all<'a>(
         &self,
         before: Option<&'a Schema>,
@@ -189,7 +189,7 @@ impl Offers {
             if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) || crate::schema::system::is_name(&keyspace.name) {
                 continue;
             }
-            // What a table may spend is its own option's or its keyspace's affair.
+            // A table's throughput is its own option or its keyspace's.
             let tables: Vec<_> = match was {
                 Some(was) if was.throughput == keyspace.throughput => keyspace.tables_since(was).collect(),
                 _ => keyspace.all_tables().collect(),
@@ -207,7 +207,7 @@ impl Offers {
     /// Refuses throughput where nothing is charged. Throughput in `before` was checked then.
     ///
     /// # Errors
-    /// Names what has throughput.
+    /// Names the tables and keyspaces with throughput.
     pub(crate) fn check_metered(&self, before: Option<&Schema>, schema: &Schema) -> Result<(), Error> {
         if self.rules.is_metered {
             return Ok(());

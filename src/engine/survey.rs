@@ -101,7 +101,7 @@ struct Walk<'t> {
     partitions: &'t [Arc<Hosted>],
     indexed: Option<IndexedRows>,
     survey: TableSurvey,
-    /// The key that the logical partition begins with, and what was found of it.
+    /// The key prefix of the current logical partition, and its figures.
     current: Option<(Prefix, LogicalSurvey)>,
     /// The physical partition that it is in.
     at: usize,

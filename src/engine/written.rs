@@ -29,11 +29,11 @@ use crate::schema::{StorageId, Table, system};
 /// is then read eight times in full for each time that it is written in full.
 const GROWTH_DIVISOR: u64 = 8;
 
-/// What the check has measured of physical partitions.
+/// The measurements of physical partitions.
 #[derive(Debug, Default)]
 pub struct MeasuredPartitions(HashMap<(StorageId, PhysicalPartitionId), Measured>);
 
-/// A physical partition at one moment.
+/// A physical partition when it was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Measured {
     /// Bytes written by then, since it was created.

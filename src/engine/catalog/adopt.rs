@@ -86,7 +86,7 @@ impl Catalog {
         .await
     }
 
-    /// Removes what was written under reserved numbers.
+    /// Removes the rows written under reserved numbers.
     pub(in crate::engine) fn give_up(&self, numbers: Range<StorageId>) {
         for id in numbers {
             self.leftovers.remove_number(id, None);

@@ -26,8 +26,8 @@
 //! Refused          Unlock                                 (lift) store: being made         old place          –
 //! ```
 //! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and
-//! what is left in the source. So there is no crash after which the map names a place without all rows. The start
-//! removes whatever the map does not name, so that no crash leaves rows that come back. A split or merge begins at
+//! the rows left in the source. So there is no crash after which the map names a place without all rows. The start
+//! removes all rows outside the map, so that no crash leaves rows that come back. A split or merge begins at
 //! `Recording`, moves no rows, and neither holds a gate nor leaves a source.
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
@@ -121,7 +121,7 @@ pub(super) enum Action {
     Release,
     /// Drops the lock of changes. Cannot fail.
     Unlock,
-    /// Removes what was copied to the target, in the background. Cannot fail.
+    /// Removes the copied rows from the target, in the background. Cannot fail.
     RemoveCopied,
 }
 
