@@ -1,4 +1,4 @@
-//! Failures of stores on their way to clients: typed inside, converted once where a request ends.
+//! Failures of stores, reported to clients: typed inside, converted once where a request ends.
 //!
 //! ```text
 //! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write) ─→ retry      ReadFailure, WriteFailure

@@ -1,4 +1,4 @@
-//! Plain figures that services of the engine hand out: values at one moment, made when a view asks for them.
+//! Plain figures of the engine's services: values at one moment, made when a view requests them.
 //!
 //! Their names and formats are in [`crate::views`].
 

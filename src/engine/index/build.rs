@@ -98,7 +98,7 @@ impl Build {
         Ok(false)
     }
 
-    /// Puts the entries of some rows. Returns whether these were the last.
+    /// Writes the entries of some rows. Returns whether these were the last.
     async fn step(&mut self) -> store::Result<bool> {
         let index = self.index;
         let stores = self.stores.iter().map(|(_, store)| store);

@@ -55,7 +55,7 @@ impl Difference {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// The indexes that are there now and were not, each with its table's number.
+    /// The added indexes, each with its table's number.
     pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
@@ -95,7 +95,7 @@ impl Difference {
     }
 }
 
-/// Indexes that keep something, each with its table's number.
+/// Indexes that have entries, each with its table's number.
 fn indexes(tables: &BTreeMap<StorageId, Arc<Table>>) -> BTreeMap<StorageId, StorageId> {
     let of_table = |table: &Arc<Table>| {
         let table = Arc::clone(table);

@@ -59,7 +59,7 @@ pub(crate) async fn explain(
     })
 }
 
-/// A walk of an index in the physical partition of a token, over what lies under that token.
+/// A walk of an index in the physical partition of a token, over the rows of that token.
 pub(crate) async fn in_token<'a>(
     probes: &Probes<'a>,
     partition: &'a Hosted,

@@ -23,7 +23,7 @@ use crate::schema::{IndexFamily, Table};
 /// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
 const FRAME_BYTES: usize = 64;
 
-/// As Cassandra has it: values of so many bytes are refused already.
+/// As in Cassandra: values of this length are already refused.
 const VALUE_BYTES_MAX: usize = 65_535;
 
 /// Refuses a write to a row if an index of its table cannot store one of the values.

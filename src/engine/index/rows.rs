@@ -160,7 +160,7 @@ impl Derivation for IndexedRows {
     }
 }
 
-/// Whether an entry of an encoded value of so many bytes can be kept for the row of this key.
+/// Whether the row of this key can have an entry of an encoded value of so many bytes.
 pub(crate) fn entry_fits(encoded_bytes: usize, key: &[u8]) -> bool {
     encoded_bytes + key.len() <= KEY_BYTES_MAX
 }
@@ -174,7 +174,7 @@ fn put_value(target: &IndexTarget, value: &[u8], key: &[u8], entries: &mut Entri
 /// A key of a map with its value.
 fn put_entry(target: &IndexTarget, map_key: &[u8], value: &[u8], key: &[u8], entries: &mut Entries) {
     if let Some(encoded) = target.encode_entry(map_key, value) {
-        // As Cassandra's `CompositeType` has both: each with a length of two bytes and an end of one.
+        // As in Cassandra's `CompositeType`: each with a length of two bytes and an end of one.
         entries.add(target.storage_id, &encoded, map_key.len() + value.len() + 6, key);
     }
 }
@@ -208,7 +208,7 @@ fn put_cell(table: &Table, of: &OfCells, path: &[u8], bytes: &[u8], key: &[u8], 
     }
 }
 
-/// A value that is kept as one: as it is, or a frozen collection's elements.
+/// A value that is stored as one: as it is, or a frozen collection's elements.
 fn put_whole(table: &Table, target: &IndexTarget, bytes: &[u8], key: &[u8], entries: &mut Entries) {
     match target.part {
         IndexPart::Value | IndexPart::Full => put_value(target, bytes, key, entries),

@@ -31,7 +31,7 @@ pub(crate) struct ReadPart<'p, 'a> {
     pub(crate) partition: &'a Hosted,
     /// The section to read.
     pub(crate) cut: Cut<'p>,
-    /// Where the page before ended, if it ended inside, or in a part before.
+    /// The end of the previous page, if it ended inside this part or an earlier one.
     pub(crate) resume: Option<&'p Position>,
     /// No page of the read has visited the physical partition yet.
     pub(crate) is_first: bool,
@@ -41,7 +41,7 @@ pub(crate) struct ReadPart<'p, 'a> {
     pub(crate) probes: Option<&'p Probes<'a>>,
     /// Rows that the page may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) rows_wanted: Option<usize>,
-    /// Tombstones that parts before have walked over, where they count together.
+    /// Tombstones that earlier parts have walked over, where they count together.
     pub(crate) tombstones_before: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn run_part<'a>(
     let mut reader = Reader::new(bound, part.tombstones_before, scratch, rows);
     let mut index = None;
     let ended = match (&part.cut, part.probes) {
-        // Here and not in a function, whose future every read would have to fill and take apart.
+        // Inlined: a function's future would have to be filled and taken apart for every read.
         (Cut::Key(token, key), None) => match whole_key(bound, part, (*token, key), &mut reader) {
             Ok(logical) => logical.run(part.resume, &mut reader).await,
             Err(error) => Err(error),
@@ -106,7 +106,7 @@ async fn span_of<'a>(
     }
 }
 
-/// Reads one logical partition. Where the entries of one value lie beside each other within it, they are sought there.
+/// Reads one logical partition. If the entries of one value are adjacent within it, the walk seeks them there.
 async fn key_by_index<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
@@ -128,7 +128,7 @@ async fn key_by_index<'a>(
     walk.over(places).run(part.resume, reader).await
 }
 
-/// One logical partition, entered, to be read by the keys and ranges of the command.
+/// Enters one logical partition, to be read by the keys and ranges of the command.
 fn whole_key<'p>(
     bound: &PartRead<'p>,
     part: &ReadPart<'p, 'p>,

@@ -59,7 +59,7 @@ pub(crate) struct Reader<'a, S> {
     looks_up: bool,
     /// The logical partition was begun by a page before.
     is_resumed: bool,
-    /// Nothing more of the logical partition is wanted by PER PARTITION LIMIT.
+    /// PER PARTITION LIMIT of the logical partition is used up.
     is_spent: bool,
     had_row: bool,
     static_is_live: bool,
@@ -163,7 +163,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     ) -> Result<(), Damaged> {
         let read = self.bound.read;
         if matches!(read.partitions, Partitions::Keys(_)) {
-            // Of the one before, which the statement reports on its own.
+            // Those of the previous partition, which the statement reports on its own.
             self.rows.walked(std::mem::take(&mut self.walked));
         }
         let left_before = resumed.flatten();

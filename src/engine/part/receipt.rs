@@ -6,7 +6,7 @@ use crate::partition::store::RowView;
 /// The outcome of a part.
 #[derive(Debug)]
 pub(crate) struct Receipt<'a> {
-    /// Whether there may be more in it; an error where it failed, after whatever rows it had given.
+    /// Whether there may be more rows; an error if it failed, after any rows that it had passed on.
     pub(crate) ended: Result<Ended, Error>,
     /// Rows that it gave.
     pub(crate) rows: u64,
@@ -34,14 +34,14 @@ pub(crate) enum Ended {
 /// rows without such cells, and two for each deleted range.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
-    /// Rows that are there, whether filters let them through or not.
+    /// Live rows, whether they passed the filter or not.
     pub(crate) rows: u64,
     /// Tombstones.
     pub(crate) tombstones: u64,
 }
 
 impl Walked {
-    /// Counts a row: whether it is there, and how many of its cells are not.
+    /// Counts a row: whether it is live, and how many of its cells are dead.
     pub(crate) fn row(
         &mut self,
         is_there: bool,

@@ -34,7 +34,7 @@ enum Pause {
     Stop,
     /// Continue after the partition of this prefix.
     NextPartition(Prefix),
-    /// Read deletions from this prefix on, then go on at this key.
+    /// Read deletions from this prefix on, then continue at this key.
     NeedDeletions {
         prefix: Prefix,
         place: KeyPlace,

@@ -57,11 +57,11 @@ pub(crate) struct Layout {
     pub(crate) columns: usize,
     /// Components of the partition key that are needed.
     pub(crate) partition_key: Vec<usize>,
-    /// How many leading clustering columns must be decoded to have those that are needed.
+    /// How many leading clustering columns must be decoded to reach all needed ones.
     pub(crate) clustering: usize,
     /// Static columns, by id.
     pub(crate) statics: Vec<Wanted>,
-    /// Regular columns, by id. A column that was dropped is not among them.
+    /// Regular columns, by id, without dropped ones.
     pub(crate) regulars: Vec<Wanted>,
     /// Whether some static column is needed.
     pub(crate) needs_static: bool,

@@ -24,7 +24,7 @@ pub(crate) struct Room<'a> {
     page_bytes: usize,
 }
 
-/// The memory that is reserved for the rows of an answer; given back when it is dropped.
+/// The memory that is reserved for the rows of an answer; released on drop.
 #[derive(Debug, Default)]
 pub struct AnswerMemory {
     /// Empty if the read is no connection's, or the answer is small.

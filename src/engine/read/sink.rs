@@ -36,7 +36,7 @@ pub(crate) struct Sink<'a, R> {
     context: &'a Context,
     now_seconds: i64,
     given: Given<'a, R>,
-    /// Static rows that count for the page and for LIMIT though they are not given: see [`PartSink::unseen_row`].
+    /// Static rows that count for the page and for LIMIT though they are not returned: see [`PartSink::unseen_row`].
     unseen_rows: u32,
     limits: Limits,
     partition_left: Option<u32>,
@@ -101,7 +101,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         }
     }
 
-    /// Whether nothing can be wanted at all (LIMIT used up by pages before).
+    /// Whether no row can be wanted at all (earlier pages have used up LIMIT).
     pub(crate) fn is_exhausted(&self) -> bool {
         self.limits.rows == Some(0)
     }
@@ -111,7 +111,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.limits.rows_wanted(self.select)
     }
 
-    /// Tombstones that parts have walked over and that count with those of the next one.
+    /// Tombstones that earlier parts have walked over and that count with those of the next one.
     pub(crate) const fn tombstones(&self) -> u64 {
         self.walked.tombstones
     }
@@ -135,7 +135,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
-                // Of a partition whose static row alone has been given there is no more.
+                // A partition that has emitted only its static row has no more rows.
                 let is_done = self.partition_left == Some(0) || self.last_clustering.is_none();
                 if self.select.group_by.is_some() && self.is_full() && !(is_done && self.is_last_key()) {
                     // The full page does not know whether another group follows: the next page, which has no rows,

@@ -20,7 +20,7 @@ use crate::token::Token;
 /// repeats.
 pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
     let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
-        // Keys need not be hashed where there is one place only.
+        // With a single physical partition no key needs to be hashed.
         (_, [_]) => (partitions.all(), &[]),
         (Partitions::Keys(keys), _) => (Default::default(), keys),
         (Partitions::Ring { lower, upper }, _) => match KeySpan::of_tokens(*lower, *upper) {
@@ -58,7 +58,7 @@ fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: O
 /// The way that a read took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way<'a> {
-    /// Parts of the ring in different physical partitions that were read.
+    /// The number of physical partitions that were read.
     pub(crate) visited: usize,
     /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
@@ -119,7 +119,7 @@ impl<'a> Spread<'a> {
                         at: view.lend(partition),
                         probes,
                         rows_wanted: sink.rows_wanted(),
-                        // They count by logical partition where these are named.
+                        // Tombstones count by logical partition if the statement names partitions.
                         tombstones_before: 0,
                     };
                     let receipt = run_part(&bound, &part, scratch, sink).await;
@@ -159,7 +159,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Takes the receipt of a part: whether more is wanted, or why the read fails.
+/// Takes the receipt of a part. Returns whether more is wanted, or why the read fails.
 fn settle<'a>(
     receipt: Receipt<'a>,
     part: &ReadPart<'_, 'a>,

@@ -11,7 +11,7 @@ use crate::token::Token;
 use super::row_sink::RowSink;
 use super::sink::{Shape, Sink};
 
-/// A row as a view makes it: values by place in `table.columns`.
+/// A row of a view: values by place in `table.columns`.
 pub(crate) type ViewRow = Vec<Option<Bytes>>;
 
 struct Made {
@@ -20,7 +20,7 @@ struct Made {
     values: ViewRow,
 }
 
-/// The token of a row's partition key. Rows that the server makes lie in no physical partition: CQL's hash orders them.
+/// The token of a row's partition key. Virtual rows lie in no physical partition: CQL's hash orders them.
 pub(crate) fn token(partition_key: &[u8]) -> i64 {
     Token::of(partition_key).value()
 }

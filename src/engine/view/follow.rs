@@ -33,7 +33,7 @@ struct TouchedRow {
     said: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
-    /// Its rows in views are to be put even if they do not change.
+    /// Its rows in views are to be written even if they do not change.
     is_made_anew: bool,
 }
 

@@ -75,7 +75,7 @@ impl Followed {
 }
 
 impl Following {
-    /// The key of the base row that the view's row of this key follows from.
+    /// The key of the base row that the view's row of this key derives from.
     pub(super) fn base_key(&self, base: &Table, key: &Key) -> Result<Option<Key>, Error> {
         let of_view = values_of(&self.view, key)?;
         let components = 0..base.partition_key_count + base.clustering_count;

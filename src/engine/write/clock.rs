@@ -55,7 +55,7 @@ impl WriteClock {
         self.0.reset();
     }
 
-    /// Takes in the record that versions without time marks kept of conditional writes.
+    /// Takes in the record of conditional writes that versions without time marks kept.
     pub(crate) fn found_ballot(&self, micros: i64) {
         self.0.found(TimeMark {
             given_micros: micros,
@@ -81,7 +81,7 @@ impl WriteClock {
         );
     }
 
-    /// Whether what expired may be removed from the stores ([`Timestamps::may_purge`]).
+    /// Whether expired data may be removed from the stores ([`Timestamps::may_purge`]).
     pub(crate) fn may_purge(&self) -> bool {
         self.0.may_purge()
     }
@@ -128,7 +128,7 @@ impl ListKeys {
         self.keys(micros, count)
     }
 
-    /// Keys before every one given before, in order among themselves.
+    /// Keys before every earlier one, in order among themselves.
     pub(crate) fn prepend(&self, count: usize) -> impl Iterator<Item = Bytes> {
         let micros = if count == 0 { 0 } else { self.clock.next_micros() };
         self.keys(MIRROR.saturating_mul(2).saturating_sub(micros), count)

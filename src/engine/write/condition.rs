@@ -109,7 +109,7 @@ impl WriteRoom {
             ..Staged::default()
         };
         staged.changes.deletes_just_before = true;
-        // A member without a condition may bring a timestamp, but Cassandra writes all with that of the ballot.
+        // A member without a condition may bring a timestamp, but Cassandra dates all writes with that of the ballot.
         for write in &writes {
             let stamp = self.stamp(write, timestamp, request)?;
             let part = WritePart::new(place, write, partition_key, stamp)?;

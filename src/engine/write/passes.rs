@@ -10,7 +10,7 @@ use super::request::Routed;
 use crate::engine::Error;
 use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
 
-/// Being inside the gates of all partitions that a request writes to.
+/// Holds the gates of all partitions that a request writes to.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
     /// Most writes have one, which costs no allocation.
@@ -70,7 +70,7 @@ impl Passes {
         passes.any(|pass| pass.gate().is_copied())
     }
 
-    /// The keys of a batch that a running copy must know of; none where none runs.
+    /// The keys of a batch that a running copy must learn of; none if no copy is running.
     pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
         if self.are_copied() {
             keys()

@@ -63,7 +63,7 @@ impl Judged {
     }
 }
 
-/// Changes on their way to their stores.
+/// Changes to be committed to their stores.
 #[derive(Default)]
 pub(crate) struct Staged {
     pub(super) changes: Changes,
@@ -92,7 +92,7 @@ impl Staged {
     ) -> Result<Outcome, Error> {
         let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
-            // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
+            // In the same commit if the store that has the catalog is written to anyway, so that it costs nothing.
             let main = self.of_main(&room.catalog);
             for (key, value) in admitted.records.drain(..) {
                 main.batch.put(Space::Catalog, key, value);
@@ -153,7 +153,7 @@ impl Staged {
         Ok(Outcome::Written(warnings))
     }
 
-    /// Refuses rows that would become longer than they may be, by reading them.
+    /// Reads rows to refuse those that would exceed their length limit.
     async fn refuse_long_rows(&self, bytes_max: usize) -> Result<(), Error> {
         for StagedStore { store, batch, .. } in &self.changes.stores {
             let at = store.snapshot();
@@ -203,7 +203,7 @@ impl Staged {
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
-        // A part that no store would ever take must not leave the others written.
+        // A part that no store would ever accept must not leave the others written.
         let judged = self.changes.stores.iter();
         let judged = judged
             .map(|staged| staged.store.judge(&staged.batch))
@@ -226,7 +226,7 @@ impl Staged {
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
-            // Nothing was done, and what will be has a record of its own.
+            // Nothing was written, and the next attempt will have a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());

@@ -1,4 +1,4 @@
-//! Whose a prefix is.
+//! The claim of a prefix: which fleet it belongs to.
 //!
 //! ```text
 //! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎      put if absent, never changed

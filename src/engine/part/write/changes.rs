@@ -56,7 +56,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// The batch to which one change is to be added, which is charged as marked.
+    /// The batch for one change, which is charged as `marked` says.
     pub(super) fn batch(&mut self, partition: &Hosted, marked: PendingCharge) -> &mut Batch {
         let mut stores = self.stores.iter();
         let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
@@ -78,7 +78,7 @@ impl Changes {
         &mut staged.batch
     }
 
-    /// Puts a row that follows from others in place of whatever there is of it; the bytes of its key.
+    /// Replaces the stored version of a derived row, if any. Returns the bytes of its key.
     pub(in crate::engine) fn replace_row(
         &mut self,
         (table, partition): (&Arc<Table>, &Arc<Hosted>),

@@ -32,7 +32,7 @@ pub(crate) struct ConditionPart<'a> {
     pub(crate) key: &'a Bytes,
     /// Its table.
     pub(crate) table: &'a Table,
-    /// The writes, in the forms in which their rows are stored.
+    /// The writes, in the encodings in which their rows are stored.
     pub(crate) writes: &'a [&'a Write],
     /// They came as a batch.
     pub(crate) is_batch: bool,
@@ -117,7 +117,7 @@ struct Current<'a> {
 fn condition_row(modification: &Write) -> Option<&[u8]> {
     match &modification.target {
         WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
-        // The one row of a partition without clustering columns.
+        // The only row of a partition without clustering columns.
         WriteTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
         WriteTarget::Static | WriteTarget::Ranges(_) | WriteTarget::Partition => None,
     }

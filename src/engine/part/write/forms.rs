@@ -83,7 +83,7 @@ async fn target_as_stored(
     }
 }
 
-/// The same rows as in a range, under other stored forms of the values that the keys of the range begin with.
+/// The same rows as in a range, under other stored encodings of the range's leading values.
 async fn of_other_forms(
     table: &Table,
     partition: &LogicalPartition<'_>,
@@ -101,7 +101,7 @@ async fn of_other_forms(
         let piece_end = if ends_here { range.end.clone() } else { end.clone() };
         for form in stored_forms(table, partition, &values).await? {
             let moved = |key: &Vec<u8>| key.strip_prefix(prefix.as_slice()).map(|rest| [&form, rest].concat());
-            // A bound outside the prefix stands for all of it.
+            // A bound outside the prefix stands for the whole prefix.
             found.push(ClusteringRange {
                 start: moved(&start).unwrap_or_else(|| form.clone()),
                 end: piece_end.as_ref().and_then(moved).or_else(|| behind(&form)),
@@ -115,7 +115,7 @@ async fn of_other_forms(
     Ok(found)
 }
 
-/// The values that a key begins with: of all columns that it has whole, then one fewer, down to one.
+/// The leading values of a key: of all columns that it contains completely, then one fewer, down to one.
 fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
     let (mut rest, mut values, mut all) = (key, Vec::new(), Vec::new());
     for column in table.clustering() {
@@ -207,7 +207,7 @@ async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]
     let Some(wanted) = components(table, clustering) else {
         return Ok(None);
     };
-    // All forms begin with the columns before the first that has several, and the part of that one which they share.
+    // All encodings share the columns before the first one that has several, and a part of that one.
     let mut shared = Vec::with_capacity(clustering.len());
     for (column, value) in table.clustering().iter().zip(&wanted) {
         if has_forms(&column.ty) {

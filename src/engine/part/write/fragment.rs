@@ -58,7 +58,7 @@ pub(crate) struct FragmentWriter<'a> {
     pub(crate) list_keys: &'a ListKeys,
     /// The stored row, for operations that read before they write.
     pub(crate) stored: Option<&'a Row>,
-    /// DELETE names columns: a multi-cell one is deleted at the write's own time, not just before it.
+    /// DELETE of columns: a multi-cell column is deleted at the write's own time, not just before it.
     pub(crate) deletes: bool,
 }
 

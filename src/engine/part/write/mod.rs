@@ -41,7 +41,7 @@ pub(crate) struct Writing<'a> {
     pub(crate) list_keys: &'a ListKeys,
     pub(crate) limits: &'a SizeLimits,
     pub(crate) logical: &'a LogicalPartitions,
-    /// A time to live is a row's, as in Cosmos, not a cell's.
+    /// A time to live applies to the row, as in Cosmos, not to the cell.
     pub(crate) ttl_of_rows: bool,
     pub(crate) request: &'a WriteRequest,
 }
@@ -115,7 +115,7 @@ impl<'a> WritePart<'a> {
         &self.write.table
     }
 
-    /// The number by which locks and gauges know the logical partition.
+    /// The number that identifies the logical partition for locks and gauges.
     pub(in crate::engine) fn spread(&self) -> i64 {
         self.partition.spread(self.token, self.key)
     }

@@ -112,7 +112,7 @@ async fn in_range(
     newest.map_err(|error| storage_read(&error))
 }
 
-/// The newest of the deletions of ranges that have keys in common with this one.
+/// The newest of the range deletions that overlap this range.
 fn covering(deletions: &Deletions, range: &ClusteringRange) -> Option<i64> {
     let meets = |other: &&RangeTombstone| {
         let begins_before = match &range.end {

@@ -226,7 +226,7 @@ impl WritePart<'_> {
         let stored = stored.map_err(|error| storage_read(&error))?;
         let stored = stored.map(|found| found.value);
         Ok(match stored {
-            // Merged they are no longer than one after the other.
+            // A merged row is no longer than both versions together, so a shorter sum needs no merge.
             Some(stored) if written + stored.len() as u64 > bytes_max => {
                 let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
                 Row::merge(stored, row.clone().canonical()).encode().len() as u64

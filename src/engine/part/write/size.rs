@@ -30,7 +30,7 @@ const RANGES_BYTES: usize = 4;
 /// The state of a counter with one shard.
 const COUNTER_BYTES: usize = 36;
 
-/// The partitions of a batch as Cassandra groups them: a mutation for each key of a keyspace, whatever its tables.
+/// The mutations of a batch as Cassandra groups its partitions: one for each key of a keyspace, whatever its tables.
 pub(crate) fn mutations(modifications: &[Write]) -> usize {
     let mut seen = BTreeSet::new();
     for modification in modifications {
@@ -68,7 +68,7 @@ impl BatchSize {
 
     /// Adds a write to a row; `clustering` is `None` for the static one.
     pub(super) fn row(&mut self, table: &Table, key: &RowKey, clustering: Option<&[u8]>, row: &Row) {
-        // The bytes of a static row stand among those of its partition.
+        // The bytes of a static row are among those of its partition.
         let own = clustering.map_or(0, |clustering| ROW_BYTES + clustering_bytes(table, clustering));
         let measured = self.rows.remove(key);
         let (row, own) = match measured {
@@ -114,7 +114,7 @@ impl BatchSize {
     }
 }
 
-/// The bytes of the values in an encoded clustering key, or in as much of one as there is.
+/// The bytes of the values in an encoded clustering key, which may be incomplete.
 fn clustering_bytes(table: &Table, mut encoded: &[u8]) -> usize {
     let mut bytes = 0;
     for column in table.clustering() {
@@ -153,7 +153,7 @@ fn row_bytes(table: &Table, row: &Row) -> usize {
     bytes + collections.len() * DELETION_BYTES
 }
 
-/// The bytes of a cell's path as it is in Cassandra: keys as values, not as they are kept in order here.
+/// The bytes of a cell's path in Cassandra, which encodes keys as values, not in the sortable encoding used here.
 fn path_bytes(column: &Column, path: &[u8]) -> usize {
     match Shape::of(&column.ty) {
         Shape::Set(key) | Shape::Map(key) => {

@@ -13,7 +13,7 @@ use crate::partition::store::{Cell, CellState, Marker, Row};
 
 use super::fragment::Stamp;
 
-/// Whether a modification's time to live is that of all that is stored of its rows.
+/// Whether a modification's time to live applies to the stored columns of its rows, too.
 pub(super) fn concerns(modification: &Write) -> bool {
     let table = &modification.table;
     modification.ttl_seconds.is_some()

@@ -20,7 +20,7 @@ pub(super) enum Turn {
     Now,
     /// When all rows are sorted by these values.
     Sorted(Vec<Option<Bytes>>),
-    /// If it is among the nearest in the end; it is so near.
+    /// Emitted if it is among the nearest in the end; with its score.
     Nearest(f32),
 }
 
@@ -61,7 +61,7 @@ impl<'a, R: RowSink> Given<'a, R> {
             Turn::Sorted(keys) => {
                 let row = aside::pack(cells);
                 let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
-                // It is there once more when all are put together.
+                // The row exists twice while all rows are put together.
                 self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
                 self.count += 1;
                 self.sorted.push((keys, row));
@@ -117,7 +117,7 @@ impl<R: RowSink> Sink<'_, R> {
         Turn::Sorted(places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect())
     }
 
-    /// LIMIT counts a row that is given at once; of rows that are put aside it takes the first in the end.
+    /// LIMIT counts a row that is emitted at once; of rows that are put aside it takes the first in the end.
     fn use_up_limit(&mut self) {
         if let Some(left) = &mut self.limits.rows
             && self.select.sort.is_empty()

@@ -20,7 +20,7 @@ pub(super) struct Group {
 impl<R: RowSink> Sink<'_, R> {
     pub(super) fn accept_in_group(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error> {
         let Some(expressions) = &self.select.group_by else {
-            // One group of everything; PER PARTITION LIMIT counts the rows that go in.
+            // A single group of all rows; PER PARTITION LIMIT counts the rows that join it.
             if self.group.is_none() {
                 self.open_group(row, Vec::new());
             }

@@ -4,12 +4,12 @@ use super::super::layout::Layout;
 use crate::command::{Expression, Read};
 use crate::guardrails::Threshold;
 
-/// A SELECT as far as it does not depend on values: made once for a plan.
+/// The part of a SELECT that does not depend on values: made once for a plan.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The columns to read of each row.
     pub(crate) layout: Layout,
-    /// The places of the columns, when the result is nothing but columns.
+    /// The places of the columns, if the selection consists of columns only.
     pub(super) plain: Option<Vec<usize>>,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct Limits {
     pub(crate) rows: Option<u32>,
     /// Rows of a page. `None` means that the read is not paged.
     pub(crate) page_rows: Option<u32>,
-    /// Bytes after which a page ends, where there are pages.
+    /// Bytes after which a page ends, if the read is paged.
     pub(crate) page_bytes: usize,
     /// Bytes to make room for at once.
     pub(crate) content_bytes_ahead: usize,
-    /// Tombstones that are warned of, and at which the read fails.
+    /// Tombstones at which a read warns, and at which it fails.
     pub(crate) tombstones: Threshold,
 }
 
