@@ -1,9 +1,11 @@
 //! Backups of one moment, and their restoration as new tables.
 //!
 //! ```text
-//! backup     one moment of all stores (catalog/freeze.rs) ─► rows and deletions of each table, range by range of the partition map ─►
-//!            what logged batches on their way say ─► the manifest
-//! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store ─► what batches say ─► the schema
+//! backup     one moment of all stores (catalog/freeze.rs)
+//!            ─► rows and deletions of each table, range by range of the partition map
+//!            ─► the changes of unfinished logged batches ─► the manifest
+//! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store
+//!            ─► the changes of the batches ─► the schema
 //! ```
 //! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static
 //! rows; deletions; definitions with all options; the bounds of physical partitions. **What is not**: index entries,

@@ -15,7 +15,8 @@
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
 //! !next_store  !store · u32  !moved · …  the side stores (leftovers.rs)
 //! !batch · u64        a logged batch in progress to several stores (batch_log.rs)
-//! !partitions · u32   the physical partitions of the table of this number (partition::map); none means one, never changed
+//! !partitions · u32   the physical partitions of the table of this number (partition::map);
+//!                     none means one, never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before any request sees them. Rows of dropped and
 //! truncated tables are removed in the background; a crash before the end leaves their `!garbage` record, and the next

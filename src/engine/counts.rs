@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! small tables      at once, whenever their stores were written to since
-//! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted, have grown or shrunk by half,
-//!                   or were written to and not counted for ten minutes
+//! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted,
+//!                   have grown or shrunk by half, or were written to and not counted for ten minutes
 //! ```
 //! Until then a larger table shows its last count, scaled by the growth of the table as a whole, and by the part of the
 //! ring where its partitions have changed since. Engines that only estimate (SlateDB) know from their tables where on

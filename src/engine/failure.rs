@@ -1,9 +1,10 @@
 //! Failures of stores, reported to clients: typed inside, converted once where a request ends.
 //!
 //! ```text
-//! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write) ─→ retry      ReadFailure, WriteFailure
-//!                                                                                      ─→ refuse     Refused: it can never be written
-//!                                                                                      ─→ our fault  Fault
+//! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write)
+//!     ─→ retry      ReadFailure, WriteFailure
+//!     ─→ refuse     Refused: it can never be written
+//!     ─→ our fault  Fault
 //! ```
 //! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A
 //! request logs the failure in full when it is converted.

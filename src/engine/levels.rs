@@ -4,7 +4,9 @@
 //! writes           any level                        the account's: three of four replicas, whatever was requested
 //! reads            ONE, LOCAL_ONE                   one replica
 //!                  others                           two replicas
-//! reads, strict    TWO, THREE, QUORUM, LOCAL_QUORUM, ALL, SERIAL, LOCAL_SERIAL    two replicas of a strong account, else refused
+//! reads, strict    TWO, THREE, QUORUM,              two replicas of a strong account, else refused
+//!                  LOCAL_QUORUM, ALL,
+//!                  SERIAL, LOCAL_SERIAL
 //!                  ANY, EACH_QUORUM                 refused
 //! ```
 //! The strict rows are a table of one page of the documentation. Other paragraphs of the same page advise the levels

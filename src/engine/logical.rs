@@ -17,7 +17,7 @@
 //! first written.
 //!
 //! ```text
-//! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key     (Space::Catalog)
+//! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key    (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
 //! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition

@@ -1,7 +1,7 @@
 //! The request log: the charges of users' latest statements, under the names of Cosmos's `CDBCassandraRequests`.
 //!
 //! ```text
-//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
+//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn    number rises by one for each
 //! ```
 //! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand
 //! below one heading, which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones. Values are

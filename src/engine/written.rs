@@ -7,7 +7,8 @@
 //! ```text
 //! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::heat)
 //! its table holds more than the limit                what the stores know of the table
-//! bytes measured last + written since > limit        it grows by at most what is written to it; unknown of one never measured
+//! bytes measured last + written since > limit        it grows by at most the bytes written to it;
+//!                                                    unknown if it was never measured
 //! ```
 //! So a partition that is split is at most an eighth larger than the limit, plus the writes of a second and of the
 //! walk. It is split into as many parts as make each smaller than the limit; parts begin with nothing written and

@@ -1,7 +1,8 @@
 //! A backup of the readable part of a damaged database.
 //!
 //! ```text
-//! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself ─► rows and deletions by the maps
+//! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself
+//!     ─► rows and deletions by the maps
 //!     ─► a backup whose manifest names under "lost" what is missing, and why
 //! ```
 //! The damaged directory is only read. The result is restored as any backup is, so rows keep timestamps, times to live

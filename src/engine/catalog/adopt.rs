@@ -1,7 +1,8 @@
 //! Tables whose rows are written before the tables exist: a restore.
 //!
 //! ```text
-//! numbers taken, each with its !garbage record, durable ─► rows written under them ─► one commit: the schema, and the records go
+//! numbers taken, each with its !garbage record, durable ─► rows written under them
+//!     ─► one commit: the schema, and removal of the records
 //! ```
 //! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves
 //! nothing.

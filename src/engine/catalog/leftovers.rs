@@ -18,9 +18,11 @@
 //! !garbage · u32         no table uses the rows, or index entries, of this number any more; they are being removed
 //! !next_store            u32: no store has had this number or one above it
 //! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
-//! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
-//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )     the same from a key of the token `lower` on, to the
-//!                        end of the ring (0) or before a key (1); written only where a bound lies inside a token
+//! !moved · table u32 · store u32 · lower i64 · upper i64
+//!                        rows of the table with these tokens may lie in the store, and belong elsewhere
+//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )
+//!                        the same from a key of the token `lower` on, to the end of the ring (0) or before a key (1);
+//!                        written only where a bound lies inside a token
 //! ```
 
 use std::collections::BTreeSet;

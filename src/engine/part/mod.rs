@@ -1,8 +1,8 @@
 //! Parts: what one physical partition does of a command, run where the partition lives.
 //!
 //! ```text
-//! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, the page
-//! part level                                              index or scan,    ─→ Receipt: how it ended, charges, tombstones
+//! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, page
+//! part level                                              index or scan,    ─→ Receipt: outcome, charges, tombstones
 //!                                                         deletions, filter
 //! ```
 //! The two levels meet at [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`] alone, and `tests/house.rs` enforces

@@ -1,8 +1,8 @@
 //! The claim of a prefix: which fleet it belongs to.
 //!
 //! ```text
-//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎      put if absent, never changed
-//! PREFIX/fleet/used   empty: there is a database                                         put once the first opening is whole
+//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
+//! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //! ```
 
 use futures::StreamExt;

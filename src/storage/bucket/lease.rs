@@ -1,7 +1,8 @@
 //! The content of a prefix's lease, and the conclusions drawn from it. Pure: the time is passed in.
 //!
 //! ```text
-//! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎ <name> ⏎ <address> ⏎
+//! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎
+//!                       <name> ⏎ <address> ⏎
 //! ```
 //! An incarnation is one acquisition by one process, and counts its puts. So no two puts have one body: a tag that S3
 //! makes of the content never comes back, and a holder knows its own put again when the answer to it was lost.

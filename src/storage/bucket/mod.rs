@@ -1,13 +1,13 @@
 //! Buckets of S3, Azure Blob Storage and Google Cloud Storage: their names, connections, checks, and our marks in them.
 //!
 //! ```text
-//! s3://bucket/prefix                       credentials and region as the AWS tools take them (environment, files, roles)
+//! s3://bucket/prefix                       credentials, region as the AWS tools take them (environment, files, roles)
 //! az://account/container/prefix            az://emulator/… is Azurite, with its well-known key
 //! gs://bucket/prefix                       credentials as gcloud keeps them, or a service account's
 //!
-//! PREFIX/fleet/id                          whose prefix it is (claim.rs): put once, never changed
-//! PREFIX/fleet/used                        that there is a database
-//! PREFIX/fleet/owner                       which server has it open (lease.rs): replaced by its tag only
+//! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, never changed
+//! PREFIX/fleet/used                        marks that there is a database
+//! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! ```

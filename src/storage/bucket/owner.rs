@@ -1,11 +1,11 @@
 //! The one server that owns a prefix: how it acquires the lease, renews it, and detects that it has lost it.
 //!
-//! | rule | |
-//! |---|---|
-//! | a holder | trusts its lease until the time when it sent its newest confirmed put, and the lease's length; that end is one number, which each snapshot of a store is judged by *after* it was taken |
-//! | another server | takes the prefix when the lease was released, or has not changed for its whole length, a hundredth and 50 ms since it was first seen; it puts its own by the tag that it watched |
-//! | a put without an answer | the lease is read, and goes on when its incarnation is the holder's own |
-//! | a holder that finds another's | has lost the prefix for good: nothing is read or written by it any more |
+//! - **A holder** trusts its lease until the time when it sent its newest confirmed put, plus the lease's length. That
+//!   end is one number, against which each snapshot of a store is checked *after* it was taken.
+//! - **Another server** takes the prefix when the lease was released, or has not changed since it was first seen for
+//!   its whole length, a hundredth and 50 ms. It puts its own by the tag that it watched.
+//! - **After a put without an answer** the lease is read, and continues if its incarnation is the holder's own.
+//! - **A holder that finds another's lease** has lost the prefix for good: it reads and writes nothing any more.
 //!
 //! Time includes the machine's sleep where the system counts it. Writes do not depend on the lease: SlateDB's epoch
 //! fences them.

@@ -1,12 +1,12 @@
 //! Classifies failures of the medium, and passes them to the committer and readers through SlateDB, which keeps only a
 //! chain of causes.
 //!
-//! | what the system says | means |
+//! | the system's error | meaning |
 //! |---|---|
-//! | EIO, EROFS, ENXIO, ENODEV, EUCLEAN, ESTALE | the medium is *lost*: what it held in memory may be gone. The server ends |
-//! | ENOSPC, EDQUOT | it is *full*: it takes writes again when there is room |
-//! | EINTR, EAGAIN, EBUSY, ETIMEDOUT, ENOMEM, EMFILE, ENFILE | it passes: SlateDB tries again, a few times |
-//! | anything else | it is as it is: nothing is tried again |
+//! | EIO, EROFS, ENXIO, ENODEV, EUCLEAN, ESTALE | *lost*: data in the medium's memory may be gone. The server ends |
+//! | ENOSPC, EDQUOT | *full*: it takes writes again when there is room |
+//! | EINTR, EAGAIN, EBUSY, ETIMEDOUT, ENOMEM, EMFILE, ENFILE | transient: SlateDB retries, a few times |
+//! | anything else | permanent: nothing is retried |
 
 use std::error::Error as StdError;
 use std::io;

@@ -2,8 +2,10 @@
 //! names the object that is damaged or missing.
 //!
 //! ```text
-//! newest manifest ─► newest list of compactions ─► boundaries ─► the log that the manifest leaves to be read, object by object
-//!     ─► ends of the tables that the manifest names ─► what an opening reads of them: catalog, deletions, the store's own records
+//! newest manifest ─► newest list of compactions ─► boundaries
+//!     ─► the log that the manifest leaves to be read, object by object
+//!     ─► ends of the tables that the manifest names
+//!     ─► the parts of them that an opening reads: catalog, deletions, the store's own records
 //! ```
 //! Checked against the record of puts (note.rs): no number there may be greater than the newest object's, and no log
 //! object that was put with bytes may be empty. The numbers of the log have no gaps after the manifest's: SlateDB puts

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! SlateDB ─ put ─► refused once the medium is lost ─► sealed (sealed.rs) ─► put ─► noted (note.rs) ─► answered
-//!         ─ get ─► read here, not by the caller, so that a failing disk is met here ─► seal checked and removed ─► answered
-//!                                                         └─ failure ─► its meaning (failures.rs), kept with the object's name
+//!         ─ get ─► read here, so that a failing disk is met here ─► seal checked and removed ─► answered
+//!                                     └─ failure ─► its meaning (failures.rs), kept with the object's name
 //! ```
 //! Bodies are passed on, never copied, and only the small objects that have no checksum are hashed.
 //!

@@ -6,8 +6,8 @@
 //! DIR/acknowledged.stores.N      of "stores/N"; outside its folder, so that it stays when the folder is exchanged
 //!
 //! slot 0 at byte 0, slot 1 at byte 512; writes alternate, so that one cut short spoils only one
-//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 · mark u64 × marks · CRC-32 of all
-//!        before it                                                                                   all big-endian
+//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 ·
+//!        mark u64 × marks · CRC-32 of all before it                                 all big-endian
 //! ```
 //! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
 //! greater turn. A log object without a byte is a mark of a writer that took over, which is put at each opening, or

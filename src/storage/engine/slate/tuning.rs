@@ -2,8 +2,8 @@
 //!
 //! | | directory, memory | bucket |
 //! |---|---|---|
-//! | retries of SlateDB | 3: a full disk must not hang its writers | without end: a database whose retries end must be opened again, and its readers fail until then |
-//! | a put of the log | 30 s | 10 s; then it is answered as failed, and the database opened again once the bucket answers |
+//! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
+//! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
 //! | blocks | by the system's cache | in one cache for all databases of the process |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
