@@ -84,7 +84,7 @@ pub enum BackupError {
         /// Its name.
         name: String,
     },
-    /// A table needs a type that is another one where it goes.
+    /// A table needs a type that is defined otherwise in its new keyspace.
     #[error(
         "the type {keyspace}.{name} is there with other fields than the restored table needs: restore the table into another keyspace"
     )]

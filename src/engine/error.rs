@@ -12,10 +12,10 @@ use crate::invariant::Broken;
 use crate::partition::store::Damaged;
 use crate::partition::{Consistency, MapError, Shortage};
 
-/// Why a command was not carried out. Texts are Cassandra's where people read them.
+/// Why a command failed. Texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The command, or its values, cannot be carried out as they are.
+    /// The command, or its values, are invalid.
     #[error(transparent)]
     Refused(Box<Refusal>),
     /// A split or merge that the table's partition map does not permit.
@@ -30,7 +30,7 @@ pub enum Error {
         /// The keyspace.
         keyspace: String,
     },
-    /// A logical partition has as many bytes as it may have. The text is Azure Cosmos DB's.
+    /// A logical partition has reached its size limit. The text is Azure Cosmos DB's.
     #[error("Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", in_words(*bytes_max))]
     PartitionFull {
         /// The most.
@@ -110,13 +110,13 @@ pub enum Error {
     /// A function failed on these values.
     #[error(transparent)]
     FunctionFailure(Box<functions::Failed>),
-    /// Bytes in the store are not the record that they should be.
+    /// Bytes in the store do not decode as the expected record.
     #[error(transparent)]
     Damaged(#[from] Damaged),
     /// An invariant of ours does not hold.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Our own fault, or that of what the program runs on: what happened, for the log.
+    /// A fault of the program or its environment: a description for the log.
     #[error("{0}")]
     Fault(String),
 }

@@ -63,7 +63,7 @@ impl SizeLimits {
     /// Bytes of a page in the `cosmos` profile: 4 MB.
     pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
-    /// Refuses a batch of more statements than there may be.
+    /// Refuses a batch of more statements than the limit.
     pub(super) fn check_operations(&self, count: usize) -> Result<(), Error> {
         match self.batch_operations_max {
             Some(max) if count > max => Err(LimitRefusal::Operations.into()),

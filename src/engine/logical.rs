@@ -75,7 +75,7 @@ const WATCHED_DIVISOR: u64 = 8;
 /// The bytes that fill a gauge at first.
 const GAUGE_BYTES: u64 = 1 << 20;
 
-/// A full partition is not counted again sooner, nor sooner than this many times what counting took.
+/// The shortest time before a full partition is counted again; at least this many times the duration of the count.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
 const RECOUNT_TIMES: u32 = 20;
 
@@ -84,7 +84,7 @@ const RECOUNT_TIMES: u32 = 20;
 pub(crate) struct Weight {
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// The number that the table's placement made of its key.
+    /// The number that the table's placement derives from its key.
     pub(crate) spread: i64,
     /// Its key.
     pub(crate) key: Bytes,
@@ -92,7 +92,7 @@ pub(crate) struct Weight {
     pub(crate) partition: Arc<Hosted>,
     /// Keys and values of rows as they are written.
     pub(crate) row_bytes: u64,
-    /// Keys and values of the index entries that follow from them.
+    /// Keys and values of the index entries that derive from them.
     pub(crate) entry_bytes: u64,
     /// Whether it only deletes; such a write is never refused.
     pub(crate) deletes: bool,
@@ -123,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A write that was admitted to a watched partition and not committed yet.
+/// A write that was admitted to a watched partition and is not committed yet.
 struct OnItsWay {
     watched: Arc<Watched>,
     place: Place,
@@ -153,7 +153,7 @@ impl Admitted {
         !self.on_their_way.is_empty()
     }
 
-    /// Records the size of a row before and after the commit, where the store has read it.
+    /// Records the size of a row before and after the commit, if the store has read it.
     pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
         if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
@@ -190,7 +190,7 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Bytes after which a partition is worth counting because of this.
+    /// Bytes written after which a partition is worth counting.
     fn gauge_bytes(&self) -> u64 {
         let bytes = self.bytes.warn.or(self.bytes.fail).map_or(u64::MAX, |bytes| bytes / 4);
         // A tombstone takes some twenty bytes or more.
@@ -247,7 +247,7 @@ pub(crate) struct LogicalPartitions {
 }
 
 impl LogicalPartitions {
-    /// `recorded`: what the catalog has of partitions of tables that are there.
+    /// `recorded`: the catalog's records of partitions of existing tables.
     pub(crate) fn new(
         limits: &SizeLimits,
         guarded: Guarded,
@@ -287,7 +287,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// Whether the size of this partition is kept with each write.
+    /// Whether each write updates the size of this partition.
     pub(crate) fn is_watched(&self, place: impl FnOnce() -> Place) -> bool {
         let watched = self.watched.load();
         !watched.is_empty() && watched.contains_key(&place())
@@ -538,7 +538,7 @@ impl LogicalPartitions {
             let token = weight.partition.token(&weight.key);
             let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key)?;
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
-            // A partition that is being moved is not swept: the writer waits no longer, and expired rows count.
+            // A partition that is being moved is not purged: the writer waits no longer, and expired rows count.
             let swept = sweep_partition(&weight.partition, sweep).await;
             swept.map_err(|error| storage_read(&error))?;
         }

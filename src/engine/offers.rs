@@ -29,7 +29,7 @@ pub struct ThroughputRules {
     pub waiting_max: usize,
     /// Request units a second for DDL and reads of the schema. `None` means no limit.
     pub metadata_per_second: Option<u32>,
-    /// Whether statements are charged at all; without, nothing may have throughput.
+    /// Whether statements are charged at all; if not, no table may have throughput.
     pub is_metered: bool,
     /// Delay between a change of throughput and the split into the physical partitions that it requires. Zero splits
     /// with the change.
@@ -113,7 +113,7 @@ impl Offers {
         own.or(shared).or(default)
     }
 
-    /// The account of a keyspace that shares its throughput.
+    /// The account of a keyspace whose tables share its throughput.
     pub(crate) fn pool(&self, keyspace: &str) -> Option<Arc<Account>> {
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.get(keyspace).cloned()

@@ -40,7 +40,7 @@ enum LoggedStatement {
     Batch(Option<Arc<Table>>, usize),
 }
 
-/// A statement. Small, since every statement writes one and throws another out.
+/// A statement. Small, since every statement writes one and evicts another.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Hundredths of a unit; a charge that does not fit is stored in [`Rare`].
@@ -102,7 +102,7 @@ pub(super) struct Page {
 struct LoggedPoll {
     heading: Heading,
     ended: Duration,
-    /// The numbers of its entries, also of those that are forgotten.
+    /// The numbers of its entries, including evicted ones.
     numbers: Range<u64>,
 }
 
@@ -384,7 +384,7 @@ impl LoggedStatement {
 }
 
 impl RequestLog {
-    /// Writes a statement onto a page, which goes into the log before if it is full.
+    /// Adds a statement to a page. A full page is first put into the log.
     #[inline(always)]
     pub(super) fn note(
         &self,
@@ -467,7 +467,7 @@ mod tests {
 
     use super::*;
 
-    /// Hundredths above which a charge is rare, and the charge of a statement: every fifth is above it.
+    /// The charge of a statement, in hundredths: every fifth is so large that it is rare.
     fn receipt(number: u64) -> ChargeReceipt {
         let rare = u64::from(u32::MAX) + number;
         ChargeReceipt {

@@ -70,7 +70,7 @@ pub struct HotKey {
     pub key: String,
     /// Its token.
     pub token: i64,
-    /// Requests of the last one to two minutes: at most so many.
+    /// Requests of the last one to two minutes; an upper bound.
     pub requests: u64,
     /// It may be fewer by so many.
     pub requests_error: u64,
@@ -131,13 +131,13 @@ pub struct AccountShown {
 pub struct ThroughputShown {
     /// The keyspace.
     pub keyspace: String,
-    /// The table; empty for what the keyspace's tables share.
+    /// The table; empty for the throughput that the keyspace's tables share.
     pub table: String,
     /// Whether it follows use.
     pub is_autoscale: bool,
     /// Whether it is that of the keyspace.
     pub is_shared: bool,
-    /// The setting: all of manual throughput, the maximum of autoscale.
+    /// The setting: the throughput of manual, the maximum of autoscale.
     pub max: u32,
     /// The current throughput.
     pub current: u32,

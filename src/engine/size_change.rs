@@ -28,11 +28,11 @@ use crate::schema::{Keyspace, Schema, Table, Throughput};
 #[derive(Debug)]
 pub(super) struct SizeChange {
     delay: Duration,
-    /// When each gets them, monotonic, by the table's id: that of its rows changes with TRUNCATE.
+    /// The monotonic time at which each gets them, by the table's id: its rows' number changes with TRUNCATE.
     due: Mutex<HashMap<Uuid, Duration>>,
 }
 
-/// How many physical partitions a table must have at least to serve its throughput or its keyspace's.
+/// The fewest physical partitions that can serve a table's own throughput or its keyspace's.
 pub(super) fn needed(keyspace: &Keyspace, table: &Table) -> usize {
     let throughput = table.options.throughput.or(keyspace.throughput);
     throughput.map_or(1, Throughput::partitions_needed)

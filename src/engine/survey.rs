@@ -17,7 +17,7 @@ use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 
-/// Logical partitions that are kept of each table, of the largest and of the busiest.
+/// Logical partitions that are kept of each table: so many of the largest and of the busiest.
 const KEPT_MAX: usize = 10;
 /// Days of writes that are kept of each.
 const DAYS_MAX: usize = 32;
@@ -32,7 +32,7 @@ pub struct LogicalSurvey {
     pub rows: u64,
     /// Bytes of keys, rows and the entries of its indexes.
     pub bytes: u64,
-    /// Bytes by the day of the row's last write, days since 1970-01-01 UTC; the last 32 days of which there are any.
+    /// Bytes by the day of the row's last write, days since 1970-01-01 UTC; the latest 32 days that have any.
     pub daily: BTreeMap<i64, u64>,
 }
 
@@ -86,7 +86,7 @@ fn written(view: &RowView<'_>) -> Option<i64> {
     view.marker().map(|marker| marker.timestamp).max(cells)
 }
 
-/// Puts a partition where it belongs among those kept, the greatest by `of` first.
+/// Inserts a partition at its place among those kept, the greatest by `of` first.
 fn keep<K: Ord>(kept: &mut Vec<LogicalSurvey>, one: &LogicalSurvey, of: impl Fn(&LogicalSurvey) -> K) {
     let place = kept.partition_point(|other| of(other) >= of(one));
     if place < KEPT_MAX {

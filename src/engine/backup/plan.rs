@@ -31,7 +31,7 @@ pub enum What {
     Table {
         /// Its keyspace and name in the backup.
         from: (String, String),
-        /// Its keyspace, which must be there, and its name from now on.
+        /// Its target keyspace, which must exist, and its new name.
         to: (String, String),
     },
 }
@@ -175,7 +175,7 @@ impl Plan {
         Ok(next)
     }
 
-    /// A keyspace that is there, with the restored table, and the types that it needs.
+    /// An existing keyspace with the restored table, and the types that it needs.
     fn with_table(
         &self,
         there: Option<&Arc<Keyspace>>,
@@ -301,7 +301,7 @@ fn numbered(table: &Table, next: &mut u32) -> Table {
     table
 }
 
-/// A keyspace whose numbers begin with `first` rather than 0.
+/// A keyspace whose numbers begin with `first` instead of 0.
 fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
     let moved = |table: &Arc<Table>| {
         let mut table = Table::clone(table);
@@ -320,7 +320,7 @@ fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
     keyspace
 }
 
-/// A keyspace in which tables have new ids where theirs are those of tables that are there.
+/// A keyspace whose tables have new ids if existing tables use theirs.
 fn with_own_ids(mut keyspace: Keyspace, before: &Schema, new_id: &mut dyn FnMut() -> Uuid) -> Keyspace {
     let others = before
         .keyspaces
@@ -353,7 +353,7 @@ fn with_own_ids(mut keyspace: Keyspace, before: &Schema, new_id: &mut dyn FnMut(
     keyspace
 }
 
-/// The name of an index of a table that was renamed, which no other index of the keyspace has.
+/// A name for an index of a renamed table that no other index of the keyspace has.
 fn free_name(taken: &BTreeSet<String>, index: &str, from: &str, to: &str) -> String {
     let renamed = match index.strip_prefix(from) {
         Some(rest) => format!("{to}{rest}"),

@@ -74,7 +74,7 @@ impl Restorer<'_> {
         let manifest = reader.manifest();
         check_profile(manifest, self.profile)?;
         let plan = Plan::new(manifest, what)?;
-        // Whatever would be refused at the end is refused here.
+        // Refusals that would come at the end come here.
         let schema = Arc::clone(&self.catalog.load().schema);
         plan.next(&schema, &(0..plan.numbers), &mut uuid::Uuid::nil)?;
         // Writes from now on must be dated above those of the other server.
@@ -117,7 +117,7 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Writes what a backup has of a table into the main store under a number.
+    /// Writes a table's contents from a backup into the main store under a number.
     async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
         let store = self.catalog.main();
         let failed = |error| storage_write(&error);

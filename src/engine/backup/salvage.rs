@@ -28,10 +28,10 @@ use crate::profile::Profile;
 use crate::schema::record::{self, rename};
 use crate::schema::{StorageId, Table, system};
 
-/// Why a table of ordered partition keys comes without rows.
+/// The reason why a table of ordered partition keys is salvaged without rows.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
-/// Tables that are named where a file is lost; of more, their number.
+/// Tables that are named for a lost file; of more, only their number.
 const NAMED_MAX: usize = 20;
 
 /// The result of a salvage.
@@ -39,7 +39,7 @@ const NAMED_MAX: usize = 20;
 pub struct Salvaged {
     /// The contents of the backup, and its losses.
     pub manifest: Manifest,
-    /// Tables of which something may be missing or old, as `KEYSPACE.TABLE`.
+    /// Tables with missing or old rows, as `KEYSPACE.TABLE`.
     pub incomplete: BTreeSet<String>,
 }
 
@@ -222,7 +222,7 @@ impl Work {
         })
     }
 
-    /// Opens the stores that the maps name, and, where maps may be missing, all that are there.
+    /// Opens the stores that the maps name, or all existing ones where maps may be missing.
     async fn open_side(&mut self, places: &[Placed]) {
         let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, list)| stores_of(list)).collect();
         if self.is_catalog_damaged() {
@@ -347,7 +347,7 @@ impl Work {
         Ok((count, writer))
     }
 
-    /// Holds the rows that were read against those that damaged stores had counted.
+    /// Compares the number of rows that were read with the counts of damaged stores.
     fn compare_count(&mut self, table: &Table, list: &PartitionMap, read: u64) {
         let ids = stores_of(list);
         if ids.iter().all(|id| self.stores.damage(*id).is_empty()) {
@@ -397,7 +397,7 @@ impl Work {
     }
 }
 
-/// The entry of a table of which only the definition is salvaged.
+/// The entry of a table whose definition alone is salvaged.
 async fn without_rows(table: &Table, mut writer: Writer) -> Result<(TableEntry, Writer), BackupError> {
     let (files, writer) = blocking(move || writer.end_table().map(|files| (files, writer))).await?;
     let entry = TableEntry {

@@ -37,7 +37,7 @@ pub(crate) struct Recorded {
     pub(super) bytes: u64,
 }
 
-/// The key of the record of a partition whose token no other one that is watched has.
+/// The key of the record of a partition that shares its token with no other watched one.
 pub(super) fn short_key(place: &Place) -> Vec<u8> {
     [RECORD, &place.table.to_be_bytes(), &place.spread.to_be_bytes()].concat()
 }

@@ -10,7 +10,7 @@ const WARNED_PERCENT: u64 = 70;
 /// Partitions up to this size are counted while the writer waits, larger ones in the background.
 const QUICK_BYTES: u64 = 1 << 20;
 
-/// The same under a limit no larger than this, where waiting for it is worth being exact.
+/// The same under a limit no larger than this: there exactness is worth the writer's wait.
 const QUICK_BYTES_EXACT: u64 = 8 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]

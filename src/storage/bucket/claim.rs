@@ -85,7 +85,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
         Ok(_) | Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {}
         Err(error) => return Err(refusal(&error)),
     }
-    // Another process may have put its own, of another version.
+    // Another process may have put its own claim, of another version.
     is_reached(reached).await
 }
 

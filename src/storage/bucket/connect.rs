@@ -45,7 +45,7 @@ impl Reached {
     /// # Errors
     /// A setting means nothing, or the CA file cannot be read.
     pub(in crate::storage) fn new(address: &Address, reach: &Reach) -> Result<Self, Refusal> {
-        // An earlier choice stays; the program has none but this one.
+        // An earlier choice stays; the program makes no other.
         drop(rustls::crypto::ring::default_provider().install_default());
         check_settings(address, reach)?;
         let options = client_options(reach)?;
@@ -144,7 +144,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// An error of a builder: its text is of settings and files, never of keys.
+/// Classifies an error of a builder: its text is of settings and files, never of keys.
 fn of_builder(error: &StoreError) -> Refusal {
     let text = error.to_string();
     match refusal(error) {
@@ -246,7 +246,7 @@ fn azure(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Cli
         .with_retry(retries())
         .with_container_name(&address.bucket);
     if address.account == EMULATOR {
-        // Its keys are published; those of the environment are of an account.
+        // The emulator's keys are published; those of the environment belong to an account.
         builder = MicrosoftAzureBuilder::new()
             .with_retry(retries())
             .with_container_name(&address.bucket)

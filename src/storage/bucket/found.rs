@@ -143,7 +143,7 @@ fn region(text: &str) -> Option<String> {
     (region.len() <= 32 && region.bytes().all(is_name)).then(|| region.to_owned())
 }
 
-/// The text of the first element of this name, where it is one word.
+/// The text of the first element of this name, if it is one word.
 fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inner = after(text, &format!("<{name}>"))?.split('<').next()?;
     let is_word = !inner.is_empty()

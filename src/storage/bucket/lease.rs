@@ -18,7 +18,7 @@ const FORMAT: &str = "helenus lease 1";
 /// Longest part of a lease that a message shows.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// How long a lease lasts when nothing is set. A start after a crash waits for it.
+/// Default length of a lease. A start after a crash waits for it.
 pub(super) const LEASE: Duration = Duration::from_millis(2500);
 
 /// The content of a lease.

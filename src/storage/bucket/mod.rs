@@ -69,7 +69,7 @@ pub struct Reach {
     pub endpoint: Option<String>,
     /// The bucket's region. `None` means the environment's.
     pub region: Option<String>,
-    /// Whether the bucket is part of the host's name; otherwise of the path.
+    /// Whether the bucket is part of the host's name; otherwise it is part of the path.
     pub is_virtual_hosted: bool,
     /// How S3 encrypts objects.
     pub encryption: Encryption,
@@ -77,11 +77,11 @@ pub struct Reach {
     pub ca_file: Option<PathBuf>,
     /// How long this server's lease lasts. `None` means 2.5 s.
     pub lease: Option<Duration>,
-    /// This server, as a server that wants the same prefix names it.
+    /// The name of this server, which a server that wants the same prefix reports.
     pub name: String,
     /// Where this server serves.
     pub address: String,
-    /// Drawn at random: names this process's claim and check.
+    /// A random number that identifies this process's claim and check.
     pub draw: u64,
 }
 

@@ -128,7 +128,7 @@ impl State {
 
     async fn acquire(&self, reach: &Reach) -> Result<Held, Refusal> {
         let mut lease = Lease {
-            // Drawn at random by the program; a test may hand in the same number twice.
+            // Drawn at random by the program; a test may pass the same number twice.
             incarnation: format!("{:016x}-{:x}-{:x}", reach.draw, std::process::id(), self.now_micros()),
             put: 0,
             is_live: true,

@@ -97,7 +97,7 @@ impl Refusal {
     pub const fn may_pass(&self) -> bool {
         matches!(
             self,
-            // Credentials are renewed, and clocks are set, while the server runs.
+            // Transient: credentials are renewed, and clocks are set, while the server runs.
             Self::Unreachable { .. } | Self::Expired | Self::WrongCredentials | Self::NoCredentials | Self::WrongTime
         )
     }

@@ -98,7 +98,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Shared {
-    /// `None` while the database is opened again, and after closing.
+    /// `None` while the database is being reopened, and after closing.
     published: ArcSwapOption<Published>,
     cache: RowCache,
     /// The derivations for the next groups.
@@ -181,7 +181,7 @@ impl Store {
         Self::open_at(home, options).await
     }
 
-    /// Opens the database of this path in the bucket of this one; makes it if it is not there.
+    /// Opens the database of this path in the bucket of this one, and makes it if it does not exist.
     pub(in crate::storage) async fn open_side(&self, path: String, options: &Options) -> Result<Self> {
         let home = self.home()?.beside(path);
         Self::open_at(home, options).await
@@ -262,7 +262,7 @@ impl Store {
         })))
     }
 
-    /// `None` while the database is opened again, after closing, and while another server may own the bucket.
+    /// `None` while the database is being reopened, after closing, and while another server may own the bucket.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
         let published = self.0.shared.published.load_full()?;
         // Checked after the snapshot was taken: another server may have written since, but not before this request
@@ -329,7 +329,7 @@ impl Store {
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Bytes of the tables that reach into a range of row keys; what only the log has is not counted.
+    /// Bytes of the tables that overlap a range of row keys, without rows that only the log has.
     pub(in crate::storage) fn estimate(&self, range: &KeyRange) -> Estimate {
         let Some(published) = self.snapshot() else {
             return Estimate::default();

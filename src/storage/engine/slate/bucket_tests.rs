@@ -245,7 +245,7 @@ async fn a_store_comes_back_by_itself_when_the_bucket_does() {
         let store = open(&network, "first").await.unwrap();
         put(&store, "a").await.unwrap();
         network.set(fault);
-        // Answered in time, whatever the bucket does, and not as done.
+        // Answered in time, whatever the bucket does, and with a failure.
         let refused = tokio::time::timeout(Duration::from_secs(15), put(&store, "b")).await;
         assert!(refused.expect("a hung request does not hang the store").is_err());
         network.set(Link::Good);

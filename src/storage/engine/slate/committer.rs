@@ -29,7 +29,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// Time between tries to open a database again whose bucket was out of reach.
+/// Time between attempts to reopen a database whose bucket was out of reach.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts
@@ -61,7 +61,7 @@ pub(super) struct Committer {
     pub(super) shared: Arc<Shared>,
     /// `None` while it is opened again.
     pub(super) database: Option<Db>,
-    /// A write failed: it serves reads and is not written to any more.
+    /// A write failed: the store serves reads and takes no more writes.
     pub(super) failed: bool,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
@@ -75,7 +75,7 @@ pub(super) struct Committer {
     pub(super) next_range: u64,
     /// Groups that are written and not durable yet.
     pub(super) flight: Flight,
-    /// Objects that were put in the log since tables were written last.
+    /// Objects that were put in the log since tables were last written.
     pub(super) log_objects: u32,
     /// The task that writes tables. `None` means that there was none.
     pub(super) tables: Option<JoinHandle<()>>,
@@ -145,7 +145,7 @@ impl Committer {
         }
         // A failure was answered.
         drop(self.land().await);
-        // The log has everything, or gets it now; tables are written from it when the store is opened again.
+        // The log has everything, or gets it now; tables are written from it when the store is reopened.
         let closed = if self.failed || self.home.medium.lost().is_some() {
             Ok(())
         } else {
@@ -344,7 +344,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The newest that is written, whether it is durable or not.
+    /// The newest written state, whether it is durable or not.
     fn newest(&self) -> Result<Arc<Published>> {
         let newest = self.flight.newest().cloned();
         newest
@@ -498,7 +498,7 @@ pub(super) async fn put(home: &Home, database: &Db, flush_type: FlushType) -> Re
     flushed.map_err(|error| home.failure(&error))
 }
 
-/// Answers batches of a group; those that were refused have no part in what became of it.
+/// Answers batches of a group; refused ones get their refusal instead of the group's result.
 pub(super) fn answer_batches(batches: Vec<(Request, Option<Error>)>, answer: &Result<CommitSeq>) {
     if answer.is_ok() {
         metrics::COMMITS.add(batches.iter().filter(|(_, refusal)| refusal.is_none()).count() as u64);

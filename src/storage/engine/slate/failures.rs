@@ -53,12 +53,12 @@ impl Meaning {
     }
 }
 
-/// A failure with the object that it was met at, in a chain of causes.
+/// A failure with the object that it concerns, in a chain of causes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct AtObject(Error);
 
-/// An error of ours as SlateDB hands it on. `may_pass`: it tries again.
+/// An error of ours in the form that SlateDB passes on. `may_pass`: SlateDB retries.
 pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     let error = Box::new(AtObject(error));
     let source: Box<dyn StdError + Send + Sync> = if may_pass { error } else { Box::new(NonRetryable(error)) };
@@ -68,7 +68,7 @@ pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     }
 }
 
-/// The error of the system at the bottom of one of an object store; another of the same number, as it cannot be copied.
+/// The system's error under an error of an object store; a new one of the same number, as it cannot be copied.
 pub(super) fn system_error(error: &object_store::Error) -> Option<io::Error> {
     let found: &io::Error = causes(error).find_map(|cause| cause.downcast_ref())?;
     Some(match found.raw_os_error() {
@@ -109,7 +109,7 @@ pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     }
 }
 
-/// An error with what caused it: SlateDB's own text names no object.
+/// An error with its causes: SlateDB's own text names no object.
 fn with_causes(error: &slatedb::Error) -> String {
     let mut text = error.to_string();
     for cause in causes(error) {

@@ -26,7 +26,7 @@ use crate::storage::batch::Space;
 use crate::storage::cache::RowCache;
 use crate::storage::{Error, Result};
 
-/// Longest wait for more batches before the log of a bucket is put: a quarter of what such a put takes.
+/// Longest wait for more batches before the log of a bucket is put: a quarter of the duration of such a put.
 const GATHERING_MAX: Duration = Duration::from_millis(5);
 
 /// Most groups in flight; more wait in the queue.
@@ -38,7 +38,7 @@ pub(super) struct Written {
     group: Group,
     /// The database after it.
     pub(super) view: Arc<Published>,
-    /// Its batches, with the refusals of those that have no part in it.
+    /// Its batches, each with its refusal if it was refused.
     pub(super) batches: Vec<(Request, Option<Error>)>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Written {
 struct Put {
     /// How many of the oldest groups it has.
     groups: usize,
-    /// A task of its own: a future that is kept here would stand still while the committer is busy.
+    /// A task of its own: a future that is kept here would not progress while the committer is busy.
     task: JoinHandle<Result<()>>,
 }
 
@@ -176,10 +176,10 @@ impl Flight {
         });
     }
 
-    /// The end of the put that is under way; never, if there is none. May be dropped and called again.
+    /// Waits for the end of the current put; never returns if there is none. May be dropped and called again.
     pub(super) async fn end_of_put(&mut self) -> Result<()> {
         poll_fn(|context| match &mut self.put {
-            // A task that panicked has put nothing that is known.
+            // A task that panicked has put nothing for certain.
             Some(put) => put
                 .task
                 .poll_unpin(context)

@@ -17,7 +17,7 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 pub(super) struct Request {
     /// It is refused in any other opening.
     pub(super) only_in: Option<Opening>,
-    /// It is refused where it makes a row longer, as far as that is seen here.
+    /// The row's length limit, checked as far as the row is known here.
     pub(super) row_bytes_max: Option<usize>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
@@ -39,7 +39,7 @@ pub(super) struct Group {
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// Values that are there, by full key, for the changes that depend on them.
+/// Stored values by full key, for the changes that depend on them.
 pub(super) type Current = HashMap<Vec<u8>, Bytes, RandomState>;
 
 /// Folds the changes of each key into one. A batch whose changes do not merge is refused alone.
@@ -137,7 +137,7 @@ pub(super) fn is_derived(space: Space, key: &[u8], derivations: &Derivations) ->
     space == Space::Rows && derivation::of_row(derivations, key).is_some()
 }
 
-/// Adds the changes of index entries that follow from those of rows.
+/// Adds the changes of index entries that derive from those of rows.
 pub(super) fn derive(
     group: &mut Group,
     requests: &[Request],

@@ -99,7 +99,7 @@ impl Home {
         Self::of_reached(reached, location, options, clock).await
     }
 
-    /// Makes the prefix of a bucket ours, and gets its lease.
+    /// Claims the prefix of a bucket, and acquires its lease.
     pub(super) async fn of_reached(
         reached: Reached,
         location: Arc<str>,
@@ -117,10 +117,10 @@ impl Home {
         };
         let taken_medium = Arc::clone(&medium);
         let lost = move || taken_medium.end(taken.clone());
-        // The machine's time, whatever clock dates the rows: a clock that stands still would keep a lease for ever.
+        // The machine's time, not the clock that dates the rows: a clock that stands still would keep a lease for ever.
         let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
         let owner = owner.await.map_err(refused)?;
-        // Read by the owner only: the database may have been begun while this one waited.
+        // Read by the owner only: another server may have begun the database while this one waited.
         let is_used = match is_used(&reached).await {
             Ok(is_used) => is_used,
             Err(refusal) => {
@@ -218,7 +218,7 @@ impl Home {
         Ok(())
     }
 
-    /// Whether the medium answers: of a bucket, by a request.
+    /// Checks whether the medium answers: a bucket, by a request.
     pub(super) async fn probe(&self) -> Result<()> {
         if let Some(directory) = &self.directory {
             directory.probe(0)?;

@@ -38,18 +38,18 @@ use crate::storage::engine::layout::full_range;
 use crate::storage::key::KeyRange;
 use crate::storage::{Error, Result};
 
-/// Bytes of the end of an object of the log or a table: where its parts are, and its version.
+/// Bytes of the footer of an object of the log or a table: the places of its parts, and its version.
 const FOOTER_BYTES: u64 = 10;
 
 /// Objects that are read at a time.
 const READ_TOGETHER: usize = 4;
 
-/// The same in a bucket, where each takes its time and costs this machine little.
+/// The same in a bucket, where each read has latency and costs this machine little.
 const READ_TOGETHER_REMOTE: usize = 64;
 
 /// The verified state of a database that may be opened.
 pub(super) struct Found {
-    /// The highest time that it has, ms since 1970-01-01 UTC.
+    /// Its highest time, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
     /// The last puts there.
     pub(super) ends: Ends,
@@ -163,7 +163,7 @@ impl Judge<'_> {
         self.boundary(Folder::Compactions, newest).await
     }
 
-    /// A boundary of clean-up is a number of before the newest object.
+    /// Checks that a clean-up boundary is at most the newest object's number.
     async fn boundary(&self, folder: Folder, newest: u64) -> Result<()> {
         let location = boundary(self.database, folder);
         let path = self.home.medium.file(&location);
@@ -230,7 +230,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Reads an object of the log to its end; the highest time in it.
+    /// Reads an object of the log to its end. Returns the highest time in it.
     async fn log_object(&self, id: u64) -> Result<i64> {
         let object = WalReader::new(Path::from(self.database), self.home.objects()).get(id);
         let read = async move {
@@ -253,7 +253,7 @@ impl Judge<'_> {
         let read = |table| {
             let location = places.sst_path(&table);
             let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
-            // Of another database, where this one is its clone.
+            // Of another database, if this one is its clone.
             let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
             let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
             self.read(self.home.medium.file(&location), read)
@@ -295,7 +295,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads an object; whatever fails there but for the medium, a panic too, is damage of the object.
+    /// Reads an object. Any failure, a panic too, is damage of the object, unless the medium failed.
     async fn read<T>(&self, path: PathBuf, read: impl Future<Output = Result<T, slatedb::Error>> + Send) -> Result<T> {
         let what = match AssertUnwindSafe(read).catch_unwind().await {
             Ok(Ok(read)) => return Ok(read),
@@ -310,7 +310,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether all that an opening reads is known to this version.
+/// Whether this version knows everything that an opening reads.
 async fn read_all(reader: &DbReader) -> Result<bool, slatedb::Error> {
     deletion_tables(reader).await?;
     let catalog = full_range(Space::Catalog, &KeyRange::all());

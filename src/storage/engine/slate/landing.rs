@@ -68,7 +68,7 @@ impl Committer {
         Ok(())
     }
 
-    /// A put has ended: publishes and answers its groups, or answers all groups as failed.
+    /// The end of a put: publishes and answers its groups, or answers all groups as failed.
     pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = result {
             let lost = self.flight.lose();

@@ -40,7 +40,7 @@ use super::sealed::{seal, unseal};
 use crate::storage::Error;
 use crate::storage::bucket::Refusal;
 
-/// How long a bucket may take for a request of small size, and of what size.
+/// Longest time of a small request to a bucket, and the largest size of such a request.
 const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);
 const SMALL_REQUEST_BYTES_MAX: usize = 1 << 20;
 
@@ -92,7 +92,7 @@ impl Medium {
         self.state.lost.load_full()
     }
 
-    /// Ends it: nothing is written any more, and all stores of it are lost.
+    /// Ends the medium: nothing is written any more, and all its stores are lost.
     pub(super) fn end(&self, error: Error) {
         self.state
             .lost
@@ -104,7 +104,7 @@ impl Medium {
         self.state.full.load().is_some()
     }
 
-    /// The file of an object, or its name where there are no files.
+    /// The file of an object, or its name if the medium has no files.
     pub(super) fn file(&self, location: &Path) -> PathBuf {
         self.state.file(location)
     }

@@ -156,7 +156,7 @@ struct State {
 }
 
 impl Note {
-    /// Opens the record of a database that was found to end so; makes it where there is none.
+    /// Opens the record of a database with these ends, and makes it if there is none.
     pub(super) fn open(directory: &Path, database: &str, ends: Ends, durable: Arc<Durable>) -> Result<Self> {
         let path = path_of(directory, database);
         let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));

@@ -23,10 +23,11 @@ use crate::storage::{Error, Options, Result};
 /// Folders of a database whose newest objects may have been put without being synced.
 const LATEST: [Folder; 2] = [Folder::Log, Folder::Manifests];
 
-/// How many of them: SlateDB puts one after the other, its compactor a manifest beside.
+/// How many of them: SlateDB puts one after the other, and its compactor concurrently a manifest.
 const LATEST_OBJECTS: usize = 2;
 
-/// Files in a folder whose names are an object's, the least name first. What a put that was cut short left has another.
+/// Files in a folder that have an object's name, the least name first. A put that was cut short leaves a file of
+/// another name.
 fn objects(folder: &Path, is_object: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     let mut objects: Vec<PathBuf> = match listed {
@@ -42,7 +43,7 @@ fn numbered(database: &Path, folder: Folder) -> Result<Vec<PathBuf>> {
     objects(&database.join(folder.name()), |name| folder.id(name).is_some())
 }
 
-/// Whether a directory may get a database, or has one: a store that was used has a manifest.
+/// Whether a directory may get a database, or already has one: a store that was used has a manifest.
 fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     let database = directory.engine_path();
     if !numbered(&database, Folder::Manifests)?.is_empty() {

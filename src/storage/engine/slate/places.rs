@@ -14,7 +14,7 @@ use slatedb::object_store::path::Path;
 /// Where the main database lies in its object store.
 pub(super) const DATABASE: &str = "engine";
 
-/// A folder whose objects are numbered, one after the other.
+/// A folder whose objects are numbered consecutively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Folder {
     Log,
@@ -75,7 +75,7 @@ pub(super) fn boundary(database: &str, folder: Folder) -> Path {
     Path::from(format!("{database}/gc/{}.boundary", folder.name()))
 }
 
-/// Whether SlateDB reads an object without a checksum of its own.
+/// Whether an object is one that SlateDB reads without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {
         Some((_, folder, _)) => folder != Folder::Log,

@@ -23,7 +23,7 @@ impl Committer {
         }
         if let Some(database) = self.database.take() {
             let without_flush = CloseOptions::default().with_flush_type(None);
-            // Its tasks may be busy with an object store that fails.
+            // Its tasks may be busy with a failing object store.
             match tokio::time::timeout(
                 self.home.patience().close_max,
                 database.close_with_options(without_flush),
@@ -93,7 +93,7 @@ impl Committer {
         error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
     }
 
-    /// Makes sure that there is a database that takes writes.
+    /// Ensures that there is a database that takes writes.
     pub(super) async fn recover(&mut self) -> Result<()> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone());

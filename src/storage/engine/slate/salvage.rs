@@ -127,7 +127,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Opens the tables that a manifest names, or all that are there.
+    /// Opens the tables that a manifest names, or all that exist.
     async fn tables(&mut self, database: &str, manifest: Option<&VersionedManifest>) -> Result<Vec<TableObject>> {
         let mut objects = Vec::new();
         if let Some(manifest) = manifest {

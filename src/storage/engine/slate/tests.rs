@@ -28,7 +28,7 @@ use crate::storage::options::Durability;
 enum Fault {
     /// A put that does nothing.
     Put(i32),
-    /// A put whose object is there all the same: its name could not be synced.
+    /// A put whose object is stored, but whose name could not be synced.
     Sync(i32),
     Get(i32),
     /// A put that takes so long.
@@ -234,7 +234,7 @@ async fn an_io_error_of_a_read_ends_the_store_by_name() {
     failing.set(Some(("/compacted/", Fault::Get(5))));
     let told = match get(&store, "a").await {
         Err(error) => error.to_string(),
-        // Read by the opening already: the next table is not.
+        // The opening has read it already, but not the next table.
         Ok(_) => {
             put(&store, "b").await.unwrap();
             store.flush().await.unwrap();
@@ -300,7 +300,7 @@ async fn what_passes_is_tried_again() {
     assert!(store.lost().is_none());
 }
 
-/// A manifest that is another than was put is refused where it is read, without an opening in between.
+/// A manifest that differs from the one that was put is refused by its reader, without an opening in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manifest_is_read_with_its_checksum() {
     let directory = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ use crate::storage::options::{Durability, Options};
 /// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The same where a put that nothing waits for would only delay one that something waits for.
+/// The same if such a put would only delay one that a commit waits for.
 const LOG_SELDOM: Duration = Duration::from_secs(10);
 
 /// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs).
@@ -117,7 +117,7 @@ fn clean_up() -> GarbageCollectorOptions {
     GarbageCollectorOptions {
         manifest_options: seldom(every.manifest_options),
         wal_options: seldom(every.wal_options),
-        // Not the fences: they are kept for ever (SlateDB 0.18's default).
+        // Except fences, which are kept for ever (SlateDB 0.18's default).
         wal_fence_options: every.wal_fence_options,
         compacted_options: seldom(every.compacted_options),
         compactions_options: seldom(every.compactions_options),
@@ -137,7 +137,7 @@ pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     })))
 }
 
-/// How a range is read, of which so many entries were passed.
+/// The options for reading a range, of which so many entries were read.
 pub(super) fn scan_options(is_remote: bool, passed: usize) -> ScanOptions {
     let mut options = ScanOptions::default();
     if is_remote && passed >= LONG_SCAN_ENTRIES {
