@@ -171,6 +171,7 @@ impl Drop for Admitted {
             if (way.before_bytes, way.after_bytes) == (0, 0) || size.counts_begun != way.counts_begun {
                 continue;
             }
+            // The write was added in full. The store reports how much the row grew by; the rest is taken back.
             let too_much = (way.row_bytes + way.before_bytes).saturating_sub(way.after_bytes);
             let of_added = too_much.min(size.added);
             size.added -= of_added;
@@ -339,6 +340,7 @@ impl LogicalPartitions {
                 Verdict::CountFirst { sweeps, counts } => {
                     let sweep_at = sweeps.then_some(now_seconds);
                     self.count_watched(weight, watched, sweep_at, Some(counts)).await?;
+                    // Decide after one count: a write never waits for a second one.
                     must_decide = true;
                 }
                 Verdict::Written {

@@ -153,6 +153,7 @@ impl<'a> Ring<'a> {
                 return Ok(Some(Pause::Stop));
             }
             let (prefix, _, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
+            // Reading deletions is asynchronous and this callback is not, so the scan pauses for it.
             if self.has_deletions && !self.ahead.knows(&prefix) {
                 let place = row.place();
                 return Ok(Some(Pause::NeedDeletions { prefix, place }));

@@ -162,6 +162,7 @@ impl Staged {
                 let stored = stored.map_err(|error| storage_read(&error))?;
                 let before = stored.as_ref().map(Bytes::len);
                 let after = match &stored {
+                    // A merged row is no longer than both versions together, so a shorter sum needs no merge.
                     Some(stored) if stored.len() + fragment.len() > bytes_max => {
                         let [stored, fragment] = [stored, fragment].map(|row| Row::decode(row));
                         let stored = stored.map_err(|error| storage_read(&error))?;
@@ -286,6 +287,8 @@ impl Staged {
                 };
                 self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
+                    // Only before the first store has its part: afterwards the changes cannot be withdrawn and derived
+                    // again.
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => committed.map_err(|error| storage_write(&error))?,
                 };

@@ -22,8 +22,8 @@ use crate::schema::Table;
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-/// Whether values of this type may have several encodings in practice. `double` does not count: only its NaN has
-/// several, and that would not justify a lookup before each write.
+/// Whether values of this type may have several encodings in practice. `float` and `double` do not count: only their
+/// NaN has several, and that would not justify a lookup before each write.
 fn has_forms(ty: &CqlType) -> bool {
     !matches!(ty, CqlType::Native(Native::Float | Native::Double)) && ty.has_equal_forms()
 }

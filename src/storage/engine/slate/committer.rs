@@ -254,6 +254,8 @@ impl Committer {
             }
         }
         let batches = requests.into_iter().zip(refusals).collect();
+        // A range is deleted in steps, and its record lets the next opening finish them; so the record is durable
+        // first.
         if ranges.is_empty() {
             return self.send_off(group, batches).await;
         }
