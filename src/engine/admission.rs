@@ -1,9 +1,9 @@
 //! Admission: whether a statement continues, waits, or is refused; and its final charge.
 //!
 //! ```text
-//! execute ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle: charge the real
-//! cost
-//!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits inside and tries again
+//! execute ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle
+//!                       │                                                        (charges the real cost)
+//!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits and tries again
 //! ```
 //! A statement is admitted as a whole before it does any work: all accounts that it concerns admit it, or none holds
 //! anything for it. A paged read of the ring needs admission by the partitions that it has yet to visit. The real cost

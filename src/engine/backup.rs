@@ -1,15 +1,18 @@
 //! Backups of one moment, and their restoration as new tables.
 //!
 //! ```text
-//! backup     one moment of all stores (catalog/freeze.rs) ─► rows and deletions of each table, range by range of the partition map ─►
-//!            what logged batches on their way say ─► the manifest
-//! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store ─► what batches say ─► the schema
+//! backup     one moment of all stores (catalog/freeze.rs)
+//!            ─► rows and deletions of each table, range by range of the partition map
+//!            ─► the changes of unfinished logged batches ─► the manifest
+//! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store
+//!            ─► the changes of the batches ─► the schema
 //! ```
-//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static rows; deletions;
-//! definitions with all options; the bounds of physical partitions. **What is not**: index entries, which are built anew; in which store a
-//! physical partition lies, since a restored table lies in the main store; system keyspaces, but for an altered replication.
+//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static
+//! rows; deletions; definitions with all options; the bounds of physical partitions. **What is not**: index entries,
+//! which are built anew; the store of each physical partition, since a restored table lies in the main store; system
+//! keyspaces, but for an altered replication.
 //!
-//! A restored table is a new one: it never mixes with a table that is there.
+//! A restored table is a new one: it never mixes with an existing table.
 
 mod plan;
 mod restore;
@@ -81,7 +84,7 @@ pub enum BackupError {
         /// Its name.
         name: String,
     },
-    /// A table needs a type that is another one where it goes.
+    /// A table needs a type that is defined otherwise in its new keyspace.
     #[error(
         "the type {keyspace}.{name} is there with other fields than the restored table needs: restore the table into another keyspace"
     )]
@@ -111,7 +114,7 @@ pub enum BackupError {
 /// A backup that was made.
 #[derive(Debug)]
 pub struct BackedUp {
-    /// What it holds.
+    /// Its contents.
     pub manifest: Manifest,
     /// How long writes waited.
     pub held: Duration,
@@ -133,12 +136,13 @@ pub(super) struct Backup<'a> {
 }
 
 impl Backup<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait while the snapshots are taken only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes of clients wait only while the
+    /// snapshots are taken.
     ///
     /// # Errors
     /// There is no such keyspace or table; the stores or the directory fail. Then there is no manifest.
     pub(super) async fn write(self, to: &Path, scope: &Scope) -> Result<BackedUp, BackupError> {
-        // What cannot be is refused before anything is made or waits.
+        // Invalid requests are refused before anything is made or waits.
         tables(&Arc::clone(&self.catalog.load()), scope)?;
         let directory = to.to_owned();
         let mut writer = blocking(move || Writer::create(&directory)).await?;
@@ -260,7 +264,7 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
     Ok(records)
 }
 
-/// What the logged batches say that were on their way.
+/// The changes of the logged batches that were unfinished.
 async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
     let mut said = Vec::new();
     for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
@@ -279,8 +283,8 @@ async fn catalog_records(
     Ok(found.map_err(|error| storage_read(&error))?)
 }
 
-/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out: a table that is
-/// restored has its rows all the same, in fewer partitions.
+/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out:
+/// a table that is restored has its rows all the same, in fewer partitions.
 fn splits<'s>(spans: impl Iterator<Item = &'s KeySpan>) -> Vec<i64> {
     let starts = spans.skip(1).map(KeySpan::start);
     let between = starts.filter(|start| start.is_between_tokens());
@@ -314,7 +318,7 @@ impl Copy<'_> {
         Ok((entry, writer))
     }
 
-    /// Copies what the partition map gives each store of the table. How many entries there were.
+    /// Copies the entries that the partition map assigns to each store of the table. Returns how many there were.
     async fn entries(&self, kind: Kind, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let list = self.frozen.catalog.partitions(self.table)?;
         let (mut count, mut block) = (0_u64, Block::default());
@@ -332,7 +336,7 @@ impl Copy<'_> {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// Adds what logged batches on their way say about the table.
+    /// Adds the changes of unfinished logged batches to the table.
     async fn late(&self, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
         let said = self.batches.iter();

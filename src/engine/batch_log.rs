@@ -9,7 +9,7 @@
 //! where its rows are by then. A batch to one store is one commit and needs no record.
 //!
 //! **Deletions.** A replayed part has the timestamps of the batch, so it must meet the deletions that came after it. As
-//! long as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
+//! long as a batch is pending no purge drops them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
 //! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
@@ -163,7 +163,7 @@ async fn write_again(
         Ok(((snapshot, parts), gates))
     })
     .await?;
-    // The views may have come since the locks were taken; the next try takes theirs.
+    // Views may have been added since the locks were taken; the next try takes theirs.
     if self::touched(&snapshot, logged)?.partitions().ne(touched.partitions()) {
         return Ok(Some(Closed::Superseded));
     }
@@ -199,7 +199,7 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
     Ok(touched)
 }
 
-/// Replays a batch in the background, until that is done or the catalog is gone.
+/// Replays a batch in the background, until that succeeds or the catalog is dropped.
 pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
     catalog.pending.waits(&logged.0);
     let (runner, tasks) = (catalog.tasks.clone(), catalog.tasks.clone());
@@ -225,8 +225,9 @@ pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
     });
 }
 
-/// Removes the record of a batch of which nothing was written, until that is done or the catalog is gone: a failed commit of the
-/// record may have made it durable, and the next start would write a batch that was answered as failed long before.
+/// Removes the record of a batch of which nothing was written, until that succeeds or the catalog is dropped: a failed
+/// commit of the record may have made it durable, and the next start would write a batch that was answered as failed
+/// long before.
 pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
     catalog.pending.waits(&key);
     let (pending, tasks) = (Arc::clone(&catalog.pending), catalog.tasks.clone());

@@ -6,13 +6,17 @@
 //! !host_id            16 bytes, drawn at the first start
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
-//! !last_ballot        i64, µs: no conditional write was given a timestamp above it; of versions without time marks (write::clock)
-//! !probe i64, µs: time of the last write probe (probe.rs) !garbage · u32 no table uses the rows, or index entries, of
-//! this number any more; they are being removed !view · u32 how far the materialized view of this number is built
-//! (engine::view) !index · u32 how far the index of this number is built (engine::index) !logical · u32 · i64 the size
-//! of a large logical partition (logical.rs) !next_store !store · u32 !moved · … the side stores (leftovers.rs) !batch
-//! · u64 a logged batch on its way to several stores (batch_log.rs) !partitions · u32 the physical partitions of the
-//! table of this number (partition::map); none means one, never changed
+//! !last_ballot        i64, µs: no conditional write had a timestamp above it; only versions without time marks
+//!                     wrote it (write::clock)
+//! !probe              i64, µs: time of the last write probe (probe.rs)
+//! !garbage · u32      no table uses the rows, or index entries, of this number any more; they are being removed
+//! !view · u32         how far the materialized view of this number is built (engine::view)
+//! !index · u32        how far the index of this number is built (engine::index)
+//! !logical · u32 · i64  the size of a large logical partition (logical.rs)
+//! !next_store  !store · u32  !moved · …  the side stores (leftovers.rs)
+//! !batch · u64        a logged batch in progress to several stores (batch_log.rs)
+//! !partitions · u32   the physical partitions of the table of this number (partition::map);
+//!                     none means one, never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before any request sees them. Rows of dropped and
 //! truncated tables are removed in the background; a crash before the end leaves their `!garbage` record, and the next
@@ -171,7 +175,7 @@ impl Snapshot {
 /// The catalog of one server.
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
-    /// Called under `changing`, so that no other change comes between a commit and its announcement.
+    /// Called under `changing`, so that no other change intervenes between a commit and its announcement.
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,

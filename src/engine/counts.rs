@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! small tables      at once, whenever their stores were written to since
-//! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted, have grown or shrunk by half,
-//!                   or were written to and not counted for ten minutes
+//! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted,
+//!                   have grown or shrunk by half, or were written to and not counted for ten minutes
 //! ```
 //! Until then a larger table shows its last count, scaled by the growth of the table as a whole, and by the part of the
 //! ring where its partitions have changed since. Engines that only estimate (SlateDB) know from their tables where on
@@ -33,7 +33,7 @@ const AT_ONCE_ROWS_MAX: u64 = 100_000;
 /// Longest age of a large table's count if the table was written to since.
 const AGAIN: Duration = Duration::from_secs(600);
 
-/// What was counted of all tables.
+/// The last counts of all tables.
 #[derive(Debug)]
 pub(super) struct Counts {
     clock: Clock,
@@ -48,7 +48,7 @@ struct Kept {
     wanted: BTreeSet<StorageId>,
 }
 
-/// What was counted of a table.
+/// The last count of a table.
 #[derive(Debug)]
 pub(super) struct Counted {
     at: Duration,
@@ -56,7 +56,7 @@ pub(super) struct Counted {
     places: Vec<Place>,
 }
 
-/// What was counted of a physical partition.
+/// The last count of a physical partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     span: KeySpan,
@@ -91,14 +91,14 @@ impl Counts {
     }
 }
 
-/// A part of what was counted: as large as `of` is of `whole`.
+/// A share of a count: as large as `of` is of `whole`.
 fn part(counted: u64, of: u128, whole: u128) -> u64 {
     let part = u128::from(counted).saturating_mul(of) / whole.max(1);
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
 impl Place {
-    /// Whether this is what a partition holds at these commits.
+    /// Whether this count covers the partition at these commits.
     fn is(&self, partition: &Hosted, seqs: &Seqs) -> bool {
         let is_place = self.store == partition.store_id && self.span == partition.span;
         is_place && seqs.0.contains(&(self.store, self.seq))
@@ -127,7 +127,7 @@ impl Counted {
         self.places.iter().map(|place| place.bytes).collect()
     }
 
-    /// Whether this is what the partitions of a list hold now.
+    /// Whether this count covers the partitions of a map as they are now.
     fn is_of(&self, list: &TablePartitions) -> bool {
         let seqs = Seqs::now(list);
         let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
@@ -140,7 +140,7 @@ impl Counted {
         bytes.abs_diff(table.bytes) > bytes / 2 || now.saturating_sub(self.at) >= AGAIN
     }
 
-    /// What a partition holds now, of a table that holds so much in all.
+    /// The current share of a partition in its table's estimate.
     fn share(&self, partition: &Hosted, seqs: &Seqs, table: Estimate) -> Estimate {
         if let Some(place) = self.places.iter().find(|place| place.is(partition, seqs)) {
             return Estimate {
@@ -166,7 +166,7 @@ impl Counted {
     }
 }
 
-/// Walks a table's rows and counts what is in each partition.
+/// Walks a table's rows and counts those of each partition.
 ///
 /// # Errors
 /// When the medium fails.
@@ -365,7 +365,7 @@ mod tests {
             }
         }
 
-        /// Rows of each partition, and whether they are exact, as they are shown to who asks now.
+        /// Rows of each partition, and whether they are exact, as a reader is shown them now.
         async fn rows(&self) -> (Vec<u64>, bool) {
             self.database.upkeep().count_partitions().await;
             let all = self.database.figures().partitions().into_iter();

@@ -1,4 +1,4 @@
-//! What can go wrong with a command, by kind. Front ends have codes for it: `cql::Error` has those of the native protocol.
+//! Failures of a command, by kind. Front ends have codes for them: `cql::Error` has those of the native protocol.
 
 use super::failure::{FailureCause, StorageFailure};
 use super::refusal::{
@@ -12,10 +12,10 @@ use crate::invariant::Broken;
 use crate::partition::store::Damaged;
 use crate::partition::{Consistency, MapError, Shortage};
 
-/// Why a command was not carried out. Texts are Cassandra's where people read them.
+/// Why a command failed. Texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The command, or its values, cannot be carried out as they are.
+    /// The command, or its values, are invalid.
     #[error(transparent)]
     Refused(Box<Refusal>),
     /// A split or merge that the table's partition map does not permit.
@@ -30,19 +30,19 @@ pub enum Error {
         /// The keyspace.
         keyspace: String,
     },
-    /// A logical partition has as many bytes as it may have. The text is Azure Cosmos DB's.
+    /// A logical partition has reached its size limit. The text is Azure Cosmos DB's.
     #[error("Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", in_words(*bytes_max))]
     PartitionFull {
         /// The most.
         bytes_max: u64,
     },
-    /// Fewer replicas are alive than the consistency level asks for.
+    /// Fewer replicas are alive than the consistency level requires.
     #[error(transparent)]
     Unavailable(#[from] Shortage),
     /// The write was not acknowledged; it may have happened.
     #[error("Operation timed out - received only {received} responses.")]
     WriteTimeout {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Acknowledgements that came.
         received: u32,
@@ -54,19 +54,19 @@ pub enum Error {
     /// The read was not answered by enough replicas in time.
     #[error("Operation timed out - received only {received} responses.")]
     ReadTimeout {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Answers that came.
         received: u32,
         /// Answers that were needed.
         required: u32,
-        /// Whether the replica asked for the data itself, not only for its digest, was among them.
+        /// Whether the replica that was to send the data itself, not only its digest, was among them.
         data_present: bool,
     },
     /// A write failed; it may have happened.
     #[error("{cause}")]
     WriteFailure {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// The kind of write.
         write_kind: WriteKind,
@@ -76,12 +76,12 @@ pub enum Error {
     /// A read failed.
     #[error("{cause}")]
     ReadFailure {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
         /// Why.
         cause: FailureCause,
     },
-    /// A store failed, as the program itself sees it: requests convert it where they end, jobs log it.
+    /// A store failed, as the program itself reports it: requests convert it where they end, jobs log it.
     #[error(transparent)]
     Storage(#[from] StorageFailure),
     /// A read walked over more tombstones than it may.
@@ -89,7 +89,7 @@ pub enum Error {
         "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from localhost/127.0.0.1:7000"
     )]
     TooManyTombstones {
-        /// The level asked for.
+        /// The requested level.
         consistency: Consistency,
     },
     /// The request units of this second are spent; the text is Azure Cosmos DB's.
@@ -100,7 +100,8 @@ pub enum Error {
         /// When a budget has request units again.
         retry_after: std::time::Duration,
     },
-    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients never see it.
+    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients
+    /// never see it.
     #[error("there is no memory for an answer of {bytes} bytes now")]
     NoRoom {
         /// How many.
@@ -109,13 +110,13 @@ pub enum Error {
     /// A function failed on these values.
     #[error(transparent)]
     FunctionFailure(Box<functions::Failed>),
-    /// Bytes in the store are not the record that they should be.
+    /// Bytes in the store do not decode as the expected record.
     #[error(transparent)]
     Damaged(#[from] Damaged),
     /// An invariant of ours does not hold.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Our own fault, or that of what the program runs on: what happened, for the log.
+    /// A fault of the program or its environment: a description for the log.
     #[error("{0}")]
     Fault(String),
 }
@@ -123,7 +124,7 @@ pub enum Error {
 /// Why the schema was not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotChanged<R> {
-    /// The intent was refused, by what its front end says of it.
+    /// The intent was refused, for its front end's reason.
     Refused(R),
     /// It was not carried out.
     Failed(Error),
@@ -136,8 +137,8 @@ impl<R> From<Error> for NotChanged<R> {
 }
 
 impl Error {
-    /// Whether a change of a table's partition map is refused because another change came first: the table was dropped, or split,
-    /// merged or moved there.
+    /// Whether a change of a table's partition map is refused because another change came first: the table was dropped,
+    /// or split, merged or moved there.
     pub(super) const fn is_overtaken(&self) -> bool {
         match self {
             Self::TableGone => true,

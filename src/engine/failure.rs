@@ -1,12 +1,13 @@
-//! Failures of stores on their way to clients: typed inside, converted once where a request ends.
+//! Failures of stores, reported to clients: typed inside, converted once where a request ends.
 //!
 //! ```text
-//! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write) ─→ retry      ReadFailure, WriteFailure
-//!                                                                                      ─→ refuse     Refused: it can never be written
-//!                                                                                      ─→ our fault  Fault
+//! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write)
+//!     ─→ retry      ReadFailure, WriteFailure
+//!     ─→ refuse     Refused: it can never be written
+//!     ─→ our fault  Fault
 //! ```
-//! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A request logs
-//! the failure in full when it is converted.
+//! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A
+//! request logs the failure in full when it is converted.
 
 use super::refusal::LimitRefusal;
 use std::fmt;
@@ -29,9 +30,9 @@ pub enum Access {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct StorageFailure {
-    /// What was asked.
+    /// The kind of access that failed.
     pub access: Access,
-    /// What the store said.
+    /// The store's error.
     pub error: Box<StoreError>,
 }
 
@@ -48,7 +49,7 @@ impl Eq for StorageFailure {}
 /// Why a read or write failed, in words for clients. The write may have happened unless the cause says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
-    /// A replica failed; a fault plan says so.
+    /// A replica failed, as a fault plan demands.
     Replica,
     /// Cosmos's answer to a conflict (HTTP's 449).
     Conflict,
@@ -56,7 +57,7 @@ pub enum FailureCause {
     RequestTooLarge,
     /// Cosmos's answer to a change of throughput during another one (HTTP's 423).
     Scaling,
-    /// A change of the schema failed, and the store cannot say yet whether it was done.
+    /// A change of the schema failed, and the store cannot say yet whether it took effect.
     CatalogInDoubt,
     /// The disk is full.
     DiskFull,
@@ -117,7 +118,7 @@ fn storage(error: &StoreError, access: Access) -> Error {
     Error::Storage(StorageFailure { access, error })
 }
 
-/// What becomes of a failure outside.
+/// How a failure is reported to clients.
 enum Outward {
     /// The same may succeed later, or elsewhere.
     Retry(FailureCause),
@@ -171,8 +172,8 @@ fn outward(error: &StoreError) -> Outward {
 }
 
 impl Error {
-    /// The error of a request as its client sees it: failures of stores with the request's level and kind of write, without the names of
-    /// directories. Other errors stay as they are.
+    /// The error of a request as its client sees it: failures of stores with the request's level and kind of write,
+    /// without the names of directories. Other errors stay as they are.
     #[cold]
     pub(crate) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
         let failure = match self {

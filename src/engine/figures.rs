@@ -56,7 +56,8 @@ pub struct PartitionFigures {
     pub upper: i64,
     /// The lowest partition key of the lowest token; empty: it has that token from its first key on.
     pub lower_key: Vec<u8>,
-    /// The partition key of the highest token at which it ends, exclusive; `None`: it has that token to its last key.
+    /// The partition key of the highest token at which it ends, exclusive. `None` means that it has that token to its
+    /// last key.
     pub upper_key: Option<Vec<u8>>,
     /// Its epoch.
     pub epoch: u64,
@@ -72,15 +73,15 @@ pub struct PartitionFigures {
     pub rows: u64,
     /// Whether bytes and rows are exact.
     pub is_exact: bool,
-    /// Request units a second, lately; looked at now and then.
+    /// Recent request units a second, sampled now and then.
     pub per_second: RequestUnits,
-    /// What it may spend; `None`: anything.
+    /// Its budget. `None` means no limit.
     pub budget: Option<AccountShown>,
     /// Request units charged to it since the server started.
     pub request_units: RequestUnits,
 }
 
-/// What the store did since it was opened.
+/// Figures of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreFigures {
     /// Point reads that the row cache answered.
@@ -103,7 +104,7 @@ impl<'a> Figures<'a> {
         self.statements
     }
 
-    /// What the stores did, together.
+    /// The figures of all stores, summed up.
     #[must_use]
     pub fn store_figures(&self) -> StoreFigures {
         let mut sum = StoreFigures::default();
@@ -117,8 +118,8 @@ impl<'a> Figures<'a> {
         sum
     }
 
-    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
-    /// as it was counted (small tables when they are shown).
+    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. Their
+    /// contents are as of the last count (small tables are counted when they are shown).
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
@@ -229,7 +230,7 @@ impl<'a> Figures<'a> {
         snapshot.schema.stored_tables().filter_map(usage).collect()
     }
 
-    /// What tables and keyspaces may spend, by keyspace and table.
+    /// The throughput of tables and keyspaces, by keyspace and table.
     #[must_use]
     pub fn throughput(&self) -> Vec<ThroughputShown> {
         throughput(&self.snapshot(), &self.catalog.offers, self.clock.monotonic())

@@ -1,15 +1,17 @@
-//! Consistency levels in the profile `cosmos`: what a request's level is taken for.
+//! Consistency levels in the profile `cosmos`: how a request's level is interpreted.
 //!
 //! ```text
-//! writes           any level                        the account's: three of four replicas, whatever was asked for
+//! writes           any level                        the account's: three of four replicas, whatever was requested
 //! reads            ONE, LOCAL_ONE                   one replica
 //!                  others                           two replicas
-//! reads, strict    TWO, THREE, QUORUM, LOCAL_QUORUM, ALL, SERIAL, LOCAL_SERIAL    two replicas of a strong account, else refused
+//! reads, strict    TWO, THREE, QUORUM,              two replicas of a strong account, else refused
+//!                  LOCAL_QUORUM, ALL,
+//!                  SERIAL, LOCAL_SERIAL
 //!                  ANY, EACH_QUORUM                 refused
 //! ```
-//! The strict rows are a table of one page of the documentation; other paragraphs of the same page advise the levels that it forbids, and
-//! the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal are ours, the code is Cassandra's for a level
-//! that cannot be (0x2200). System tables are read at any level.
+//! The strict rows are a table of one page of the documentation. Other paragraphs of the same page advise the levels
+//! that it forbids, and the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal are
+//! ours, the code is Cassandra's for an invalid level (0x2200). System tables are read at any level.
 //!
 //! Source: Azure Cosmos DB's documentation, consistency mapping and consistency levels.
 
@@ -29,7 +31,7 @@ pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result
     let account = rules.account;
     let is_refused = match asked {
         Consistency::One | Consistency::LocalOne => return Ok(Consistency::One),
-        // Not for reads in Cassandra either, which says so itself.
+        // Not for reads in Cassandra either, which refuses it itself.
         Consistency::Any => return Ok(asked),
         Consistency::EachQuorum => true,
         _ => account.consistency != AccountConsistency::Strong,

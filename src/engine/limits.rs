@@ -1,9 +1,9 @@
-//! How large things may be: the limits that Azure Cosmos DB documents, in one place. Which of
-//! them apply is decided where the database is opened; what is over one is refused before anything is written.
+//! Size limits: those that Azure Cosmos DB documents, in one place. Which of them apply is decided when the database is
+//! opened. Anything over a limit is refused before anything is written.
 //!
-//! Sources: "Azure Cosmos DB service quotas" (logical partition 20 GB, item 2 MB, request 2 MB, page 4 MB, batch 100 operations,
-//! partition key 2 KB); "Azure Cosmos DB for Apache Cassandra support" (row 2 MB); "Monitor reference", where 413 is told to CQL
-//! clients as 5376, a failed write, and 403 as 8448, unauthorized.
+//! Sources: "Azure Cosmos DB service quotas" (logical partition 20 GB, item 2 MB, request 2 MB, page 4 MB, batch 100
+//! operations, partition key 2 KB); "Azure Cosmos DB for Apache Cassandra support" (row 2 MB); "Monitor reference",
+//! where CQL clients receive 413 as 5376, a failed write, and 403 as 8448, unauthorized.
 
 use super::refusal::LimitRefusal;
 use bytes::Bytes;
@@ -14,14 +14,14 @@ use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::schema::Table;
 
-/// The limits of a database. `None`: no limit, or Cassandra's own.
+/// The limits of a database. `None` means no limit, or Cassandra's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeLimits {
     /// Bytes of a logical partition: keys and values of its rows as they are stored, and of their index entries.
     pub logical_partition_bytes_max: Option<u64>,
-    /// Bytes of a row as it is stored, without its key, judged before a write by reading the row, as Cosmos words it.
+    /// Bytes of a row as stored, without its key, checked by reading the row before a write, as Cosmos words it.
     pub row_bytes_max: Option<u64>,
-    /// The same, judged by the store where the write meets the row, so that writers read nothing first.
+    /// The same, checked by the store where the write meets the row, so that writers read nothing first.
     pub merged_row_bytes_max: Option<u64>,
     /// Bytes that one request writes.
     pub request_bytes_max: Option<u64>,
@@ -29,7 +29,7 @@ pub struct SizeLimits {
     pub batch_operations_max: Option<usize>,
     /// Bytes of a partition key that is written.
     pub partition_key_bytes_max: Option<usize>,
-    /// Seconds to live that a write may give, or its table gives it; Cassandra's own are twenty years.
+    /// Longest time to live of a write, its own or its table's, in seconds; Cassandra's own limit is twenty years.
     pub ttl_seconds_max: Option<u32>,
 }
 
@@ -53,8 +53,8 @@ impl SizeLimits {
     pub const LOGICAL_PARTITION_BYTES_MAX: u64 = 20 << 30;
     /// Bytes of a row and of a request in the `cosmos` profile: 2 MB.
     pub const ROW_BYTES_MAX: u64 = 2 << 20;
-    /// Bytes of a row in the `cassandra` profile: 16 MiB, as of a request. Longer ones stall the one writer, which writes a row whole,
-    /// and in the end no frame holds them.
+    /// Bytes of a row in the `cassandra` profile: 16 MiB, as of a request. Longer ones stall the one writer, which
+    /// writes a row whole, and in the end no frame holds them.
     pub const MERGED_ROW_BYTES_MAX: u64 = 16 << 20;
     /// Statements of a batch in the `cosmos` profile.
     pub const BATCH_OPERATIONS_MAX: usize = 100;
@@ -63,7 +63,7 @@ impl SizeLimits {
     /// Bytes of a page in the `cosmos` profile: 4 MB.
     pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
-    /// Refuses a batch of more statements than there may be.
+    /// Refuses a batch of more statements than the limit.
     pub(super) fn check_operations(&self, count: usize) -> Result<(), Error> {
         match self.batch_operations_max {
             Some(max) if count > max => Err(LimitRefusal::Operations.into()),
@@ -108,7 +108,7 @@ impl SizeLimits {
     }
 }
 
-/// What Cosmos says of a row or a request that is too large.
+/// Cosmos's error for a row or a request that is too large.
 pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Error {
     Error::WriteFailure {
         consistency,
@@ -120,7 +120,7 @@ pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Erro
 /// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
 const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
 
-/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT): a client that
+/// Refuses an expiry later than Cassandra can represent (ExpirationDateOverflowHandling, policy REJECT): a client that
 /// depended on it could not go back.
 pub(super) fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
     if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {

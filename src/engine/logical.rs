@@ -7,25 +7,28 @@
 //! Where the sum would exceed the limit though little of it is certain, the partition is counted again before a write
 //! is refused, so that repeated writes of the same rows are not refused.
 //!
-//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they would pass the limit;
-//! its commit makes them certain. Deletions are never refused. After one, or after a while, the next write that would be refused has the
-//! partition swept and counted first: what was deleted or has expired makes room.
+//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they
+//! would exceed the limit; its commit makes them certain. Deletions are never refused. After a deletion, or after a
+//! while, the next write that would be refused has the partition purged and counted first: deleted and expired data
+//! makes room.
 //!
-//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half of a hundredth
-//! of the limit. So a partition is known from the start to within that, and counted anew when it is first written.
+//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half
+//! of a hundredth of the limit. So a partition is known from the start to within that, and counted anew when it is
+//! first written.
 //!
 //! ```text
-//! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key     (Space::Catalog)
+//! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key    (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
-//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition key, and for one of
-//! two keys of one token that are watched together; versions that do not know it count such a partition anew.
+//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
+//! key, and for one of two keys of one token that are watched together; versions that do not know it count such a
+//! partition anew.
 //!
-//! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is counted at a time
-//! behind the writers.
+//! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is
+//! counted at a time in the background.
 //!
-//! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start nothing is known of
-//! those below an eighth of the limit.
+//! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start,
+//! partitions below an eighth of the limit are unknown.
 
 mod count;
 mod record;
@@ -72,16 +75,16 @@ const WATCHED_DIVISOR: u64 = 8;
 /// The bytes that fill a gauge at first.
 const GAUGE_BYTES: u64 = 1 << 20;
 
-/// A full partition is not counted again sooner, nor sooner than this many times what counting took.
+/// The shortest time before a full partition is counted again; at least this many times the duration of the count.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
 const RECOUNT_TIMES: u32 = 20;
 
-/// What a write adds to a logical partition.
+/// The bytes that a write adds to a logical partition.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// The number that the table's placement made of its key.
+    /// The number that the table's placement derives from its key.
     pub(crate) spread: i64,
     /// Its key.
     pub(crate) key: Bytes,
@@ -89,7 +92,7 @@ pub(crate) struct Weight {
     pub(crate) partition: Arc<Hosted>,
     /// Keys and values of rows as they are written.
     pub(crate) row_bytes: u64,
-    /// Keys and values of the index entries that follow from them.
+    /// Keys and values of the index entries that derive from them.
     pub(crate) entry_bytes: u64,
     /// Whether it only deletes; such a write is never refused.
     pub(crate) deletes: bool,
@@ -120,16 +123,16 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A write that was admitted to a watched partition and not committed yet.
+/// A write that was admitted to a watched partition and is not committed yet.
 struct OnItsWay {
     watched: Arc<Watched>,
     place: Place,
-    /// What was added for it.
+    /// The bytes added for it.
     bytes: u64,
     /// Those of rows among them.
     row_bytes: u64,
     counts_begun: u64,
-    /// Bytes of its rows before the commit and after it, as far as the store has told.
+    /// Bytes of its rows before the commit and after it, as far as the store has reported.
     before_bytes: u64,
     after_bytes: u64,
 }
@@ -150,7 +153,7 @@ impl Admitted {
         !self.on_their_way.is_empty()
     }
 
-    /// Records the size of a row before and after the commit, where the store has read it.
+    /// Records the size of a row before and after the commit, if the store has read it.
     pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
         if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
@@ -168,6 +171,7 @@ impl Drop for Admitted {
             if (way.before_bytes, way.after_bytes) == (0, 0) || size.counts_begun != way.counts_begun {
                 continue;
             }
+            // The write was added in full. The store reports how much the row grew by; the rest is taken back.
             let too_much = (way.row_bytes + way.before_bytes).saturating_sub(way.after_bytes);
             let of_added = too_much.min(size.added);
             size.added -= of_added;
@@ -176,7 +180,8 @@ impl Drop for Admitted {
     }
 }
 
-/// What is logged of a partition as it is stored: Cassandra's guardrails `partition_size` and `partition_tombstones`.
+/// The stored size and tombstones of a partition, for the log: Cassandra's guardrails `partition_size` and
+/// `partition_tombstones`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guarded {
     /// Bytes.
@@ -186,7 +191,7 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    /// Bytes after which a partition is worth counting because of this.
+    /// Bytes written after which a partition is worth counting.
     fn gauge_bytes(&self) -> u64 {
         let bytes = self.bytes.warn.or(self.bytes.fail).map_or(u64::MAX, |bytes| bytes / 4);
         // A tombstone takes some twenty bytes or more.
@@ -227,7 +232,7 @@ impl Guarded {
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
-    /// What keeps deletions from being dropped.
+    /// Unfinished batches, which keep deletions from being dropped.
     pending: Arc<Pending>,
     cap: Option<u64>,
     guarded: Guarded,
@@ -235,7 +240,7 @@ pub(crate) struct LogicalPartitions {
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
     /// Bytes of those counted and not watched.
     seen: Mutex<BTreeMap<Place, u64>>,
-    /// A task counts: the one that has the [`Turn`].
+    /// A task is counting: the one that has the [`Turn`].
     is_counting: Arc<AtomicBool>,
     clock: Clock,
     timestamps: WriteClock,
@@ -243,7 +248,7 @@ pub(crate) struct LogicalPartitions {
 }
 
 impl LogicalPartitions {
-    /// `recorded`: what the catalog has of partitions of tables that are there.
+    /// `recorded`: the catalog's records of partitions of existing tables.
     pub(crate) fn new(
         limits: &SizeLimits,
         guarded: Guarded,
@@ -283,7 +288,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// Whether the size of this partition is kept with each write.
+    /// Whether each write updates the size of this partition.
     pub(crate) fn is_watched(&self, place: impl FnOnce() -> Place) -> bool {
         let watched = self.watched.load();
         !watched.is_empty() && watched.contains_key(&place())
@@ -335,6 +340,7 @@ impl LogicalPartitions {
                 Verdict::CountFirst { sweeps, counts } => {
                     let sweep_at = sweeps.then_some(now_seconds);
                     self.count_watched(weight, watched, sweep_at, Some(counts)).await?;
+                    // Decide after one count: a write never waits for a second one.
                     must_decide = true;
                 }
                 Verdict::Written {
@@ -478,7 +484,7 @@ impl LogicalPartitions {
             all.insert(place.clone(), Arc::clone(&watched));
             all
         });
-        // What was written while it was counted first was not added: from now on it is.
+        // Writes during the first count were not added; from now on they are.
         if let Err(error) = self.count_watched(weight, &watched, None, None).await {
             tracing::warn!(%error, "could not count a logical partition");
         }
@@ -512,7 +518,8 @@ impl LogicalPartitions {
         });
     }
 
-    /// Recounts a watched partition, after a sweep if `sweep_at` (s) is given; not if others have recounted it since `counts`.
+    /// Recounts a watched partition, after a purge if `sweep_at` (s) is given; not if another task has recounted it
+    /// since `counts`.
     async fn count_watched(
         &self,
         weight: &Weight,
@@ -533,7 +540,7 @@ impl LogicalPartitions {
             let token = weight.partition.token(&weight.key);
             let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key)?;
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
-            // A partition that is being moved is not swept: the writer waits no longer, and expired rows count.
+            // A partition that is being moved is not purged: the writer waits no longer, and expired rows count.
             let swept = sweep_partition(&weight.partition, sweep).await;
             swept.map_err(|error| storage_read(&error))?;
         }

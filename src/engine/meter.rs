@@ -2,8 +2,8 @@
 //! load, hot keys and the request log.
 //!
 //! ```text
-//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog one lock, few
-//! shared counters a turn
+//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog
+//!                    │                                (one lock, few shared counters a turn)
 //!                    └───→ HotKeys, of the few sampled requests
 //! ```
 //! Metering must cost a request next to nothing. So during one poll of a connection ([`turn`]) its charges are added to
@@ -55,7 +55,7 @@ struct Place {
     heat: Option<Arc<Heat>>,
     /// Whether its table is ordered by partition key: then keys are recorded as load, as far as they are kept.
     is_ordered: bool,
-    /// Charged, in millionths of a unit, without what is not recorded as load yet.
+    /// Charged, in millionths of a unit, excluding charges that are not recorded as load yet.
     micros: u64,
     /// Tokens of statements to record as load, at most `together`, each for [`Heat::TOGETHER`] or a little more; and
     /// the charges of all these statements, in millionths.

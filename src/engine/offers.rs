@@ -1,8 +1,9 @@
 //! Which tables have budgets: from options of tables and keyspaces to the accounts of physical partitions.
 //!
-//! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what the server gives by
-//! default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical partitions ([`TablePartitions::budget`]), so
-//! that a table without throughput costs nothing. They change where lists do: under the catalog's lock, once the change is durable.
+//! A table with throughput of its own uses that; one without shares its keyspace's. If neither has any, it has the
+//! server's default, which is none in the `cassandra` profile. Accounts belong to the partition maps
+//! ([`TablePartitions::budget`]), so that a table without throughput costs nothing. They change with the maps: under
+//! the catalog's lock, once the change is durable.
 
 use super::refusal::ThroughputRefusal;
 use std::collections::HashMap;
@@ -18,24 +19,26 @@ use crate::throughput::{Account, Footing, Grant, RequestUnits, Slice, TableBudge
 /// How throughput is dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThroughputRules {
-    /// Request units a second of a table that has no throughput and shares none; `None`: any number.
+    /// Request units a second of a table that has no throughput and shares none. `None` means no limit.
     pub default_per_second: Option<u32>,
-    /// Whether physical partitions of less than 3,000 RU/s bank what they do not spend, for bursts.
+    /// Whether physical partitions of less than 3,000 RU/s bank unused units for bursts.
     pub bursts: bool,
     /// Whether statements wait in the server instead of being refused.
     pub server_side_retry: bool,
     /// Most statements that wait at once; those beyond are refused.
     pub waiting_max: usize,
-    /// Request units a second for DDL and reads of the schema; `None`: any number.
+    /// Request units a second for DDL and reads of the schema. `None` means no limit.
     pub metadata_per_second: Option<u32>,
-    /// Whether statements are charged at all; without, nothing may have throughput.
+    /// Whether statements are charged at all; if not, no table may have throughput.
     pub is_metered: bool,
-    /// How long after a change of throughput the physical partitions that it asks for are made; zero: with the change.
+    /// Delay between a change of throughput and the split into the physical partitions that it requires. Zero splits
+    /// with the change.
     pub split_delay: Duration,
 }
 
 impl ThroughputRules {
-    /// Cosmos's: 400 RU/s for a table without an option, 240 RU/s for metadata. Bursts and server-side retry are to be asked for, as there.
+    /// Cosmos's: 400 RU/s for a table without an option, 240 RU/s for metadata. Bursts and server-side retry are
+    /// opt-in, as there.
     #[must_use]
     pub const fn cosmos() -> Self {
         Self {
@@ -45,7 +48,7 @@ impl ThroughputRules {
         }
     }
 
-    /// Nothing is limited but what has throughput.
+    /// Only tables and keyspaces with throughput are limited.
     #[must_use]
     pub const fn unlimited() -> Self {
         Self {
@@ -66,7 +69,7 @@ impl Default for ThroughputRules {
     }
 }
 
-/// What there is to spend, and for whom.
+/// The throughput of keyspaces and tables, and the budgets that enforce it.
 #[derive(Debug)]
 pub(crate) struct Offers {
     rules: ThroughputRules,
@@ -75,7 +78,7 @@ pub(crate) struct Offers {
     pools: Mutex<HashMap<String, Arc<Account>>>,
 }
 
-/// What a table or keyspace may spend, as it is shown.
+/// The throughput of a table or keyspace, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// By its own option, or by the server's default.
@@ -102,7 +105,7 @@ impl Offers {
         self.rules.split_delay
     }
 
-    /// What a table may spend; `None`: anything.
+    /// The throughput of a table. `None` means no limit.
     pub(crate) fn offer(&self, keyspace: &Keyspace, table: &Table) -> Option<Offer> {
         let own = table.options.throughput.map(Offer::Own);
         let shared = keyspace.throughput.map(Offer::Shared);
@@ -110,7 +113,7 @@ impl Offers {
         own.or(shared).or(default)
     }
 
-    /// The account of a keyspace that shares its throughput.
+    /// The account of a keyspace whose tables share its throughput.
     pub(crate) fn pool(&self, keyspace: &str) -> Option<Arc<Account>> {
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.get(keyspace).cloned()
@@ -150,7 +153,7 @@ impl Offers {
         }
     }
 
-    /// The list with the accounts that its table is to have; `None`: it has them.
+    /// The partition map with the accounts that its table needs. `None` means that it has them.
     pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, list: &TablePartitions) -> Option<TablePartitions> {
         let grant = self.grant(keyspace, table);
         let now = self.clock.monotonic();
@@ -171,7 +174,8 @@ impl Offers {
         Some(next)
     }
 
-    /// Gives the lists of what differs from `before` the accounts that they are to have; all of a keyspace whose throughput differs.
+    /// Gives the partition maps of tables that differ from `before` their accounts; all of a keyspace whose throughput
+    /// differs.
     pub(crate) fn fit_all<'a>(
         &self,
         before: Option<&'a Schema>,
@@ -185,7 +189,7 @@ impl Offers {
             if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) || crate::schema::system::is_name(&keyspace.name) {
                 continue;
             }
-            // What a table may spend is its own option's or its keyspace's affair.
+            // A table's throughput is its own option or its keyspace's.
             let tables: Vec<_> = match was {
                 Some(was) if was.throughput == keyspace.throughput => keyspace.tables_since(was).collect(),
                 _ => keyspace.all_tables().collect(),
@@ -200,10 +204,10 @@ impl Offers {
         fitted
     }
 
-    /// Refuses throughput where nothing is charged. What `before` has was looked at then.
+    /// Refuses throughput where nothing is charged. Throughput in `before` was checked then.
     ///
     /// # Errors
-    /// Names what has throughput.
+    /// Names the tables and keyspaces with throughput.
     pub(crate) fn check_metered(&self, before: Option<&Schema>, schema: &Schema) -> Result<(), Error> {
         if self.rules.is_metered {
             return Ok(());
@@ -226,7 +230,8 @@ impl Offers {
         Ok(())
     }
 
-    /// Refuses throughput below what a table's or keyspace's past and content ask for. `bytes` tells what tables hold.
+    /// Refuses throughput below the minimum that a table's or keyspace's past and content require. `bytes` returns the
+    /// size of a table.
     ///
     /// # Errors
     /// Cosmos's text.

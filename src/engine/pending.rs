@@ -1,15 +1,15 @@
-//! Logged batches in flight (batch_log.rs), and the deletions that a sweep keeps for them.
+//! Logged batches in flight (batch_log.rs), and the deletions that a purge keeps for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by then may have taken
-/// their time before it and hide parts of it. Longer than any request waits for its commit.
+/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by
+/// then may have taken their time before it and hide parts of it. Longer than any request waits for its commit.
 const IN_FLIGHT_SECONDS: i64 = 60;
 
-/// What the keys of batch records begin with, in the catalog space.
+/// Prefix of the keys of batch records, in the catalog space.
 pub(crate) const RECORD: &[u8] = b"!batch";
 
 /// A record of the batch log: its key and its value.
@@ -42,12 +42,12 @@ impl Pending {
         self.all().insert(key.to_vec(), None);
     }
 
-    /// Removes a batch whose record is gone.
+    /// Removes a batch whose record has been removed.
     pub(crate) fn end(&self, key: &[u8]) {
         self.all().remove(key);
     }
 
-    /// The moment before which deletions may be dropped; without logged batches it would be `gc_before_seconds`.
+    /// The time before which deletions may be dropped; without logged batches it would be `gc_before_seconds`.
     pub(crate) fn purge_horizon_seconds(&self, gc_before_seconds: i64) -> i64 {
         let all = self.all();
         let kept = |logged: &Option<i64>| logged.map_or(i64::MIN, |at| at.saturating_sub(IN_FLIGHT_SECONDS));

@@ -21,7 +21,7 @@ const STORES_AT_ONCE: usize = 32;
 pub struct Took {
     /// The durable write.
     pub write: Duration,
-    /// The read of what was written.
+    /// The time of the read after the write.
     pub read: Duration,
 }
 

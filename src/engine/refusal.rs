@@ -200,10 +200,10 @@ pub enum ConditionRefusal {
 /// Why an element of a list cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListRefusal {
-    /// An element of a missing list is deleted.
+    /// An element of a null list is deleted.
     #[error("Attempted to delete an element from a list which is null")]
     DeleteOfNull,
-    /// An element of a missing list is set.
+    /// An element of a null list is set.
     #[error("Attempted to set an element on a list which is null")]
     SetOfNull,
     /// The position is beyond the end of the list.

@@ -65,8 +65,8 @@ impl std::fmt::Debug for Request<'_> {
 }
 
 impl Request<'_> {
-    /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map, so that a request
-    /// which kept its own would wait for itself, or for another one that does.
+    /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map, so
+    /// that a request which kept its own would wait for itself, or for another one that does.
     pub(crate) fn drop_partition_map(&mut self) {
         self.snapshot = Arc::new(self.snapshot.without_lists());
     }
@@ -101,7 +101,7 @@ impl Request<'_> {
         partitions.budget()?.account(partition.partition)
     }
 
-    /// Whether the client asked for a trace.
+    /// Whether the client requested a trace.
     pub(super) const fn is_traced(&self) -> bool {
         self.terms.is_traced
     }

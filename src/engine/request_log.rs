@@ -1,12 +1,13 @@
-//! The request log: what the last statements of users were charged, under the names of Cosmos's `CDBCassandraRequests`.
+//! The request log: the charges of users' latest statements, under the names of Cosmos's `CDBCassandraRequests`.
 //!
 //! ```text
-//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
+//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn    number rises by one for each
 //! ```
-//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand below one heading,
-//! which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones.
-//! Values are not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are not kept.
-//! Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could not be planned.
+//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand
+//! below one heading, which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones. Values are
+//! not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are
+//! not kept. Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could
+//! not be planned.
 //!
 //! Source: Azure Monitor's table reference, CDBCassandraRequests.
 
@@ -29,7 +30,7 @@ use crate::throughput::RequestUnits;
 /// Longer texts are cut.
 const TEXT_BYTES_MAX: usize = 2048;
 
-/// What was asked for.
+/// The statement of an entry.
 #[derive(Debug)]
 enum LoggedStatement {
     Statement(Arc<Origin>),
@@ -39,10 +40,10 @@ enum LoggedStatement {
     Batch(Option<Arc<Table>>, usize),
 }
 
-/// A statement. Small, since every statement writes one and throws another out.
+/// A statement. Small, since every statement writes one and evicts another.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Hundredths of a unit; a charge that does not fit stands with what is [`Rare`].
+    /// Hundredths of a unit; a charge that does not fit is stored in [`Rare`].
     charge: u32,
     request_bytes: u32,
     response_bytes: u32,
@@ -52,7 +53,7 @@ struct Entry {
     asked: u8,
 }
 
-/// What few statements have.
+/// Fields that few statements have.
 #[derive(Debug)]
 struct Rare {
     /// The statement's place on its page.
@@ -63,37 +64,37 @@ struct Rare {
 /// In place of an error's code: no error has this one.
 const NO_ERROR: u16 = u16::MAX;
 
-/// What the statements of a turn have in common: they came together, and so began together.
+/// The fields that the statements of a turn share: they arrived together, and so began together.
 #[derive(Debug, Default)]
 struct Heading {
     client: Option<SocketAddr>,
     user: Option<Arc<str>>,
-    /// By the calendar, µs since 1970-01-01 UTC: when the first of them was looked at.
+    /// Calendar time, µs since 1970-01-01 UTC, at which the first of them was recorded.
     at_micros: i64,
     /// By the monotonic clock.
     began: Duration,
-    /// What they asked for; most turns ask for one thing, which takes no list.
+    /// Their statement. Most turns execute a single one, which allocates no vector.
     asked: Option<LoggedStatement>,
     asked_more: Vec<LoggedStatement>,
     /// In the order of their places.
     rare: Vec<Rare>,
 }
 
-/// Different things asked for below one heading.
+/// Most distinct statements under one heading.
 const ASKED_MAX: usize = 16;
 
-/// How many of those are looked for without looking at the heading: a connection mostly asks for few things.
+/// How many origins are cached outside the heading: a connection mostly executes few statements.
 const ORIGINS_MAX: usize = 4;
 
 /// Statements below one heading.
 const ENTRIES_MAX: usize = 256;
 
-/// What a turn adds to the log.
+/// The entries that a turn adds to the log.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     heading: Heading,
     entries: Vec<Entry>,
-    /// The numbers of the origins at the first places of what was asked for; 0: there is none.
+    /// The origin numbers of the heading's first statements; 0 marks a free place.
     origins: [u64; ORIGINS_MAX],
 }
 
@@ -101,7 +102,7 @@ pub(super) struct Page {
 struct LoggedPoll {
     heading: Heading,
     ended: Duration,
-    /// The numbers of its entries, also of those that are forgotten.
+    /// The numbers of its entries, including evicted ones.
     numbers: Range<u64>,
 }
 
@@ -134,7 +135,7 @@ impl RequestLog {
         self.entries_max > 0
     }
 
-    /// Takes what is on a page, which is empty then.
+    /// Takes the entries of a page, which is empty afterwards.
     pub(super) fn put(&self, page: &mut Page, ended: Duration) {
         if page.entries.is_empty() {
             return;
@@ -189,7 +190,8 @@ impl Kept {
             .map(|((turn, number), entry)| (turn, number, entry))
     }
 
-    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
+    /// Drops entries beyond this number, the oldest first. Returns the headings that have none left, and of several
+    /// only the last.
     fn forget(&mut self, entries_max: usize) -> Option<LoggedPoll> {
         let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);
@@ -208,8 +210,9 @@ impl Page {
         self.entries.reserve_exact(ENTRIES_MAX);
     }
 
-    /// Writes a statement that began with the others, asks for what one of the first of them asked for, as nearly every one of a turn
-    /// does, and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
+    /// Fast path: appends an entry that shares the page's start time and one of its first statements, as nearly every
+    /// entry of a turn does, and has nothing rare. Returns false if it does not apply. The client is the page's: a turn
+    /// has one.
     #[inline(always)]
     pub(super) fn goes_on_with(
         &mut self,
@@ -257,7 +260,7 @@ impl Page {
         self.heading.client.as_ref() != request.terms.client || self.heading.user.as_ref() != request.terms.user
     }
 
-    /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
+    /// Appends an entry of which anything may be rare; `asked` is the place of its statement.
     fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended) {
         let charge = u32::try_from(receipt.charge.in_hundredths());
         if receipt.waited.is_some() || charge.is_err() {
@@ -284,7 +287,7 @@ impl Page {
         self.heading.began = request.began;
     }
 
-    /// The place of what was asked for; `None`: nothing that the log is for.
+    /// The place of the statement. `None` means that the log does not record it.
     fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
         let heading = &mut self.heading;
         if let Executed::Statement(origin) = executed {
@@ -315,7 +318,7 @@ impl Heading {
         }
     }
 
-    /// What is rare about the statement at a place.
+    /// The rare fields of the entry at a place.
     fn rare(&self, place: u64) -> Option<&Rare> {
         let place = usize::try_from(place).ok()?;
         let found = self.rare.binary_search_by_key(&place, |rare| rare.place).ok()?;
@@ -323,7 +326,7 @@ impl Heading {
     }
 }
 
-/// What was asked for; `None`: nothing that the log is for.
+/// The statement to record. `None` means that the log does not record it.
 fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
     match executed {
         Executed::Statement(origin) => {
@@ -334,7 +337,8 @@ fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
             if text.len() <= TEXT_BYTES_MAX {
                 return Some(LoggedStatement::Statement(Arc::clone(origin)));
             }
-            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in bytes.
+            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in
+            // bytes.
             let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
             let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
             let table = origin.table.as_slice();
@@ -380,7 +384,7 @@ impl LoggedStatement {
 }
 
 impl RequestLog {
-    /// Writes a statement onto a page, which goes into the log before if it is full.
+    /// Adds a statement to a page. A full page is first put into the log.
     #[inline(always)]
     pub(super) fn note(
         &self,
@@ -449,7 +453,7 @@ impl RequestLog {
     }
 }
 
-/// A uuid of an entry, the same whenever it is asked for.
+/// The uuid of an entry, the same at every read.
 fn activity_id(host: Uuid, number: u64) -> Uuid {
     let mut digest = Md5::new();
     digest.update(host.as_bytes());
@@ -463,7 +467,7 @@ mod tests {
 
     use super::*;
 
-    /// Hundredths above which a charge is rare, and the charge of a statement: every fifth is above it.
+    /// The charge of a statement, in hundredths: every fifth is so large that it is rare.
     fn receipt(number: u64) -> ChargeReceipt {
         let rare = u64::from(u32::MAX) + number;
         ChargeReceipt {

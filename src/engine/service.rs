@@ -1,4 +1,4 @@
-//! The engine behind one facade: commands in, rows and receipts out. What front ends call.
+//! The engine's facade for front ends: commands in, rows and receipts out.
 //!
 //! ```text
 //! begin(Terms) ─→ Request ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
@@ -250,8 +250,8 @@ impl Engine {
         seen.expect("a database has a node")
     }
 
-    /// Where a change of the catalog failed and may have been done, reads from the store which it was. A front end calls this before it
-    /// begins a request; without it the request may be refused until another one has done so.
+    /// Where a change of the catalog failed and may have been done, reads from the store which it was. A front end
+    /// calls this before it begins a request; without it the request may be refused until another one has done so.
     pub async fn resolve_in_doubt(&self) {
         if self.catalog.is_in_doubt() {
             // Boxed, since it is rare and would make every request's future larger. On failure reads go on: either

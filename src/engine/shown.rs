@@ -1,6 +1,6 @@
-//! Plain figures that services of the engine hand out: values at one moment, made when a view asks for them.
+//! Plain figures of the engine's services: values at one moment, made when a view requests them.
 //!
-//! What a view calls them and how it prints them stands in [`crate::views`].
+//! Their names and formats are in [`crate::views`].
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -46,7 +46,7 @@ pub struct Replica {
     pub is_up: bool,
     /// The epoch of the set's lease.
     pub lease_epoch: u64,
-    /// How far it may lag; `None`: it does not lag.
+    /// Its replication lag. `None` means that it does not lag.
     pub lag: Option<ReplicaLag>,
 }
 
@@ -70,11 +70,11 @@ pub struct HotKey {
     pub key: String,
     /// Its token.
     pub token: i64,
-    /// Requests of the last one to two minutes: at most so many.
+    /// Requests of the last one to two minutes; an upper bound.
     pub requests: u64,
     /// It may be fewer by so many.
     pub requests_error: u64,
-    /// What the requests that were counted were charged.
+    /// The charges of the counted requests.
     pub request_units: f64,
 }
 
@@ -89,11 +89,12 @@ pub struct LargePartition {
     pub key: String,
     /// Its token.
     pub token: i64,
-    /// Bytes of keys and values, index entries included: as last counted, plus what has been written since. At most so many.
+    /// Bytes of keys and values, index entries included: the last count plus all bytes written since. This is an upper
+    /// bound.
     pub bytes: u64,
-    /// Most bytes that it may hold; `None`: no limit.
+    /// Most bytes that it may hold. `None` means no limit.
     pub bytes_max: Option<u64>,
-    /// Whether its size is kept with each write; otherwise it is what was counted last.
+    /// Whether each write updates its size; otherwise it is the last count.
     pub is_watched: bool,
 }
 
@@ -111,11 +112,11 @@ impl LargePartition {
 pub struct AccountShown {
     /// The physical partition's number; 0 for a keyspace.
     pub id: u64,
-    /// What comes in a second.
+    /// Request units added per second.
     pub per_second_hundredths: u64,
-    /// What may be spent now; negative is debt.
+    /// The remaining budget; negative is an overdraft.
     pub balance_hundredths: i64,
-    /// What is banked for bursts.
+    /// Request units banked for bursts.
     pub bank_hundredths: i64,
     /// The highest use in a second of the last minute, 0 to 100.
     pub normalized_percent: u8,
@@ -130,17 +131,17 @@ pub struct AccountShown {
 pub struct ThroughputShown {
     /// The keyspace.
     pub keyspace: String,
-    /// The table; empty for what the keyspace's tables share.
+    /// The table; empty for the throughput that the keyspace's tables share.
     pub table: String,
     /// Whether it follows use.
     pub is_autoscale: bool,
     /// Whether it is that of the keyspace.
     pub is_shared: bool,
-    /// The setting: all of manual throughput, the maximum of autoscale.
+    /// The setting: the throughput of manual, the maximum of autoscale.
     pub max: u32,
-    /// What it is now.
+    /// The current throughput.
     pub current: u32,
-    /// The highest that it was in this hour: what is billed.
+    /// The highest of this hour, which is billed.
     pub highest_in_hour: u32,
     /// The least that it can be set to.
     pub minimum: u32,
@@ -159,9 +160,9 @@ pub struct ThrottleShown {
     pub table: String,
     /// Its text without literals.
     pub statement: String,
-    /// The physical partition that made it wait longest; `None`: the budget of metadata.
+    /// The physical partition that made it wait longest. `None` means the budget of metadata.
     pub partition: Option<u64>,
-    /// What it had, in hundredths of a request unit; negative is debt.
+    /// Its remaining budget, in hundredths of a request unit; negative is an overdraft.
     pub balance_hundredths: i64,
     /// How long the client should wait.
     pub retry_after_millis: i32,
@@ -178,11 +179,11 @@ pub struct LoggedRequest {
     pub number: u64,
     /// Its own.
     pub activity_id: Uuid,
-    /// Where the client is; `None`: the request came over no connection.
+    /// The client's address. `None` means that the request came over no connection.
     pub address: Option<SocketAddr>,
-    /// Keyspace and name of the first table in it; `None`: it names no table.
+    /// Keyspace and name of its first table. `None` means that it names no table.
     pub table: Option<(String, String)>,
-    /// What kind of statement.
+    /// The kind of statement.
     pub operation: &'static str,
     /// Its text without values.
     pub command: String,
@@ -196,11 +197,11 @@ pub struct LoggedRequest {
     pub request_bytes: u64,
     /// Bytes of the rows answered.
     pub response_bytes: u64,
-    /// Who is logged in.
+    /// The user of the connection.
     pub user: Option<String>,
     /// When it began, milliseconds since 1970-01-01 UTC.
     pub at_millis: i64,
-    /// How long it waited in the server for request units; `None`: it did not have to.
+    /// How long it waited in the server for request units. `None` means that it did not wait.
     pub delay_ms: Option<f64>,
 }
 

@@ -1,13 +1,16 @@
-//! Physical partitions that a change of throughput asks for and that are made later, where the setting `split-delay-seconds` says so.
+//! Physical partitions that a change of throughput requires and that are made later, as the setting
+//! `split-delay-seconds` says.
 //!
-//! In Azure Cosmos DB throughput beyond what a table's physical partitions serve is paid for at once and served once they have been
-//! split, which takes hours; meanwhile a second change is refused. Here the split itself takes no time, so that it is the delay that is
-//! waited for. Without one (the default) partitions are there when ALTER is answered, and nothing is ever refused for this.
+//! In Azure Cosmos DB throughput beyond the capacity of a table's physical partitions is billed at once, and served
+//! once they have been split, which takes hours; meanwhile a second change is refused. Here the split itself takes no
+//! time, so only the delay is waited for. Without one (the default) partitions exist when ALTER is answered, and no
+//! change is ever refused for this.
 //!
-//! What is waited for is kept in memory: after a restart the tables that still lack partitions begin to wait again.
+//! Waiting tables are kept in memory: after a restart the tables that still lack partitions begin to wait again.
 //!
-//! Sources: Azure Cosmos DB's documentation (scaling-provisioned-throughput-best-practices; DocumentClient.ReplaceOfferAsync, of 423;
-//! monitor-reference, by which CQL clients are told 423 as 5376, a failed write).
+//! Sources: Azure Cosmos DB's documentation (scaling-provisioned-throughput-best-practices;
+//! DocumentClient.ReplaceOfferAsync, of 423; monitor-reference, by which CQL clients receive 423 as 5376, a failed
+//! write).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,11 +28,11 @@ use crate::schema::{Keyspace, Schema, Table, Throughput};
 #[derive(Debug)]
 pub(super) struct SizeChange {
     delay: Duration,
-    /// When each gets them, monotonic, by the table's id: that of its rows changes with TRUNCATE.
+    /// The monotonic time at which each gets them, by the table's id: its rows' number changes with TRUNCATE.
     due: Mutex<HashMap<Uuid, Duration>>,
 }
 
-/// How many physical partitions a table must have at least to serve its throughput or its keyspace's.
+/// The fewest physical partitions that can serve a table's own throughput or its keyspace's.
 pub(super) fn needed(keyspace: &Keyspace, table: &Table) -> usize {
     let throughput = table.options.throughput.or(keyspace.throughput);
     throughput.map_or(1, Throughput::partitions_needed)
@@ -62,7 +65,7 @@ impl SizeChange {
         self.due().contains_key(&table.id)
     }
 
-    /// The tables whose time has come; they wait no more.
+    /// Removes and returns the tables whose delay has passed.
     pub(super) fn take_due(&self, now: Duration) -> Vec<Uuid> {
         let mut due = self.due();
         let ids: Vec<Uuid> = due.iter().filter(|(_, at)| **at <= now).map(|(id, _)| *id).collect();
@@ -72,10 +75,11 @@ impl SizeChange {
         ids
     }
 
-    /// Refuses another throughput for whom is waiting for the partitions of the one before.
+    /// Refuses another change of throughput for a table or keyspace that still waits for the partitions of the last
+    /// one.
     ///
     /// # Errors
-    /// [`Error::WriteFailure`], as which Cosmos tells HTTP's 423.
+    /// [`Error::WriteFailure`], as which CQL clients of Cosmos receive HTTP's 423.
     pub(super) fn refuse_second(&self, before: &Schema, next: &Schema) -> Result<(), Error> {
         if self.due().is_empty() {
             return Ok(());

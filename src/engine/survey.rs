@@ -1,7 +1,8 @@
-//! A survey of what is stored: every row of a table once, in order, and what its logical and physical partitions hold.
+//! An inventory of the stored data: reads every row of a table once, in order, and sums up its logical and physical
+//! partitions.
 //!
-//! For occasional inspection: it reads everything. What it keeps is bounded: the partition it is in, and the
-//! largest and the busiest of those it has passed.
+//! For occasional inspection: it reads everything. Its memory is bounded: the current partition, and the largest and
+//! the busiest of the earlier ones.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +17,7 @@ use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 
-/// Logical partitions that are kept of each table, of the largest and of the busiest.
+/// Logical partitions that are kept of each table: so many of the largest and of the busiest.
 const KEPT_MAX: usize = 10;
 /// Days of writes that are kept of each.
 const DAYS_MAX: usize = 32;
@@ -31,7 +32,7 @@ pub struct LogicalSurvey {
     pub rows: u64,
     /// Bytes of keys, rows and the entries of its indexes.
     pub bytes: u64,
-    /// Bytes by the day of the row's last write, days since 1970-01-01 UTC; the last 32 days of which there are any.
+    /// Bytes by the day of the row's last write, days since 1970-01-01 UTC; the latest 32 days that have any.
     pub daily: BTreeMap<i64, u64>,
 }
 
@@ -85,7 +86,7 @@ fn written(view: &RowView<'_>) -> Option<i64> {
     view.marker().map(|marker| marker.timestamp).max(cells)
 }
 
-/// Puts a partition where it belongs among those kept, the greatest by `of` first.
+/// Inserts a partition at its place among those kept, the greatest by `of` first.
 fn keep<K: Ord>(kept: &mut Vec<LogicalSurvey>, one: &LogicalSurvey, of: impl Fn(&LogicalSurvey) -> K) {
     let place = kept.partition_point(|other| of(other) >= of(one));
     if place < KEPT_MAX {
@@ -100,7 +101,7 @@ struct Walk<'t> {
     partitions: &'t [Arc<Hosted>],
     indexed: Option<IndexedRows>,
     survey: TableSurvey,
-    /// The key that the logical partition begins with, and what was found of it.
+    /// The key prefix of the current logical partition, and its figures.
     current: Option<(Prefix, LogicalSurvey)>,
     /// The physical partition that it is in.
     at: usize,
@@ -177,7 +178,8 @@ impl Walk<'_> {
     }
 }
 
-/// Reads every row of every table of users, at one moment of each store, and tells what their partitions hold.
+/// Reads every row of every table of users, under one snapshot of each store, and returns the inventory of their
+/// partitions.
 ///
 /// # Errors
 /// When the medium fails or is damaged.

@@ -1,8 +1,9 @@
-//! Sweeps in the background: what expired or was deleted long enough ago leaves the stores, partition by partition.
+//! Purges in the background: expired cells and old tombstones are removed from the stores, partition by partition.
 //!
-//! A sweep goes by the partition map in force: it visits in each store the ranges that the map gives it, and nothing else. For every
-//! stride it goes through the gate of the physical partition, as a writer does, so that a move waits for what it has begun. A partition
-//! that is being moved is left out: what a sweep removes is not noted for the copy. It never waits for a mover.
+//! A purge uses the partition map in force: it visits in each store the ranges that the map assigns to it, and nothing
+//! else. For every stride it enters the gate of the physical partition, as a writer does, so that a move waits for
+//! strides in progress. A partition that is being moved is left out: purged keys are not recorded for the copy. It
+//! never waits for a move.
 
 pub(super) mod partition;
 
@@ -16,7 +17,7 @@ use crate::partition::store::{self, Swept};
 use crate::partition::{Hosted, KeyBound, KeySpan};
 use crate::schema::Table;
 
-/// Sweeps tables.
+/// Purges tables.
 #[derive(Clone, Copy)]
 pub(super) struct Sweeper<'a> {
     pub(super) catalog: &'a Catalog,
@@ -28,12 +29,13 @@ impl Sweeper<'_> {
         Arc::clone(&self.catalog.load())
     }
 
-    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped
-    /// meanwhile is left to its own removal, a physical partition that is being moved to the next sweep.
+    /// Removes from the stores what no reader can see any more: expired cells, data that deletions hide, and deletions
+    /// older than their table's `gc_grace_seconds`; nothing while the clock is not trusted. Writers do not wait for it,
+    /// and it may stop at any point. A table dropped meanwhile is left to its own removal, a physical partition that is
+    /// being moved to the next purge.
     ///
     /// # Errors
-    /// The first failure of a store; everything else was swept nevertheless.
+    /// The first failure of a store; everything else was purged nevertheless.
     pub(super) async fn sweep(self) -> Result<Swept, Error> {
         let tables: Vec<Arc<Table>> = {
             let snapshot = self.snapshot();
@@ -52,7 +54,7 @@ impl Sweeper<'_> {
         }
     }
 
-    /// As [`Sweeper::sweep`], of one table; of one that is not there, nothing.
+    /// As [`Sweeper::sweep`], of one table. A missing table is no error.
     ///
     /// # Errors
     /// As [`Sweeper::sweep`].
@@ -71,15 +73,15 @@ impl Sweeper<'_> {
         Ok(swept)
     }
 
-    /// Sweeps the physical partitions of a table, one after the other, by the map in force.
+    /// Purges the physical partitions of a table, one after the other, by the map in force.
     ///
     /// # Errors
-    /// The first failure; the other partitions were swept nevertheless.
+    /// The first failure; the other partitions were purged nevertheless.
     async fn sweep_partitions(self, table: &Table, swept: &mut Swept) -> store::Result<()> {
         let mut outcome = Ok(());
         let mut next = Some(KeyBound::LOWEST);
         while let Some(start) = next.filter(|_| self.clock.may_purge()) {
-            // Looked up each time: a task that keeps a list keeps the rows where its partitions were.
+            // Looked up each time: a task that keeps a partition map keeps the rows where its partitions were.
             let Some((partition, grace_seconds)) = self.place_to_sweep(table, &start) else {
                 break;
             };
@@ -87,7 +89,7 @@ impl Sweeper<'_> {
             let now_seconds = self.clock.now_seconds();
             let pending = &self.catalog.pending;
             let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
-            // The map may have become another since: what was swept before is left out.
+            // The map may have changed since: ranges purged before are left out.
             let span = KeySpan::new(start, next.clone());
             let sweep = span.and_then(|span| partition.sweep(table.storage_id, &span, now_seconds, gc_before_seconds));
             let Some(sweep) = sweep else { continue };
@@ -100,7 +102,8 @@ impl Sweeper<'_> {
         outcome
     }
 
-    /// The physical partition in which a place lies, and the table's `gc_grace_seconds` now; `None`: the table is gone.
+    /// The physical partition of a place, and the table's `gc_grace_seconds` now. `None` means that the table was
+    /// dropped.
     fn place_to_sweep(self, table: &Table, start: &KeyBound) -> Option<(Arc<Hosted>, i64)> {
         let snapshot = self.snapshot();
         let keyspace = snapshot.schema.keyspaces.get(&table.keyspace)?;

@@ -1,4 +1,4 @@
-//! Background jobs of the server: sizes, load, sweeps, probes.
+//! Background jobs of the server: sizes, load, purges, health checks of stores.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Upkeep<'a> {
     pub(super) stores: &'a Stores,
     pub(super) prober: &'a Prober,
     pub(super) clock: &'a Clock,
-    /// Gives writes their timestamps.
+    /// The source of writes' timestamps.
     pub(super) timestamps: &'a WriteClock,
     pub(super) timeuuids: &'a Arc<Timeuuids>,
     /// Whether tables behave as in Cosmos, where only their throughput splits partitions.
@@ -82,11 +82,12 @@ impl<'a> Upkeep<'a> {
         heat::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
     }
 
-    /// Purges what no reader sees any more: expired cells, deleted rows, and deletions older than their table's
+    /// Purges data that no reader can see any more: expired cells, deleted rows, and deletions older than their table's
     /// `gc_grace_seconds`. Does nothing while the clock is not trusted. Skips a table that is dropped and a physical
     /// partition that is moved meanwhile.
+    ///
     /// # Errors
-    /// The first failure of a store; everything else was swept nevertheless.
+    /// The first failure of a store; everything else was purged nevertheless.
     pub async fn sweep(self) -> Result<Swept, Error> {
         self.sweeper().sweep().await
     }
@@ -106,7 +107,7 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
+    /// Makes the physical partitions whose delay after a change of throughput has passed. Returns the number of tables.
     ///
     /// # Errors
     /// When the medium fails; those tables wait again.
@@ -132,13 +133,15 @@ impl<'a> Upkeep<'a> {
         Some(format!("store {}: {error}", id.0))
     }
 
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
-    /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
+    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many.
+    /// Leaves out a store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by
+    /// dropping the future.
     pub async fn probe(self, probe: &mut Probe) {
         self.prober.probe(self.stores, self.clock, probe).await;
     }
 
-    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+    /// Compares the entries of every complete index with those that the rows of its table derive, byte for byte, under
+    /// one snapshot of each store.
     ///
     /// # Errors
     /// When the medium fails or is damaged.
@@ -146,7 +149,8 @@ impl<'a> Upkeep<'a> {
         check_indexes(&self.catalog.indexes, &self.catalog.load()).await
     }
 
-    /// Reads every row of every table of users, at one moment of each store, and reports what their partitions hold.
+    /// Reads every row of every table of users, under one snapshot of each store, and returns the inventory of their
+    /// partitions.
     ///
     /// # Errors
     /// When the medium fails or is damaged.

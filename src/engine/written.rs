@@ -1,18 +1,20 @@
-//! Physical partitions by the bytes written to them: a check each second that keeps a fast loader from filling one far beyond the limit.
+//! Physical partitions by the bytes written to them: a check each second that keeps a fast loader from filling one far
+//! beyond the limit.
 //!
-//! The check of sizes (partitions.rs) walks whole tables and comes once a minute; a loader can write several times the limit in that time.
 //! The check of sizes (partitions.rs) walks whole tables once a minute; a loader can write several times the limit in
 //! that time. This check walks single partitions, and only those that may have passed the limit. Three conditions must
 //! hold, the cheapest first:
 //! ```text
 //! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::heat)
 //! its table holds more than the limit                what the stores know of the table
-//! bytes measured last + written since > limit        it grows by at most what is written to it; unknown of one never measured
+//! bytes measured last + written since > limit        it grows by at most the bytes written to it;
+//!                                                    unknown if it was never measured
 //! ```
-//! So a partition is at most an eighth larger than the limit, and what is written within a second and the walk, when it is split. It is split
-//! into as many parts as make each smaller than the limit; parts begin with nothing written and nothing measured.
+//! So a partition that is split is at most an eighth larger than the limit, plus the writes of a second and of the
+//! walk. It is split into as many parts as make each smaller than the limit; parts begin with nothing written and
+//! nothing measured.
 //!
-//! What was measured is kept in memory: an entry for each physical partition that was walked, removed with the partition.
+//! Measurements are kept in memory: an entry for each physical partition that was walked, removed with the partition.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -24,15 +26,15 @@ use super::partitions::{PartitionLimits, Repartitioned, Resizer, cuts, split};
 use crate::partition::{Hosted, PhysicalPartitionId, TablePartitions};
 use crate::schema::{StorageId, Table, system};
 
-/// The part of the limit that must be written to a partition before it is measured again: a partition of a filled table is then read eight
-/// times in full for each time that it is written in full.
+/// The part of the limit that must be written to a partition before it is measured again: a partition of a filled table
+/// is then read eight times in full for each time that it is written in full.
 const GROWTH_DIVISOR: u64 = 8;
 
-/// What the check has measured of physical partitions.
+/// The measurements of physical partitions.
 #[derive(Debug, Default)]
 pub struct MeasuredPartitions(HashMap<(StorageId, PhysicalPartitionId), Measured>);
 
-/// A physical partition at one moment.
+/// A physical partition when it was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Measured {
     /// Bytes written by then, since it was created.
@@ -145,7 +147,8 @@ async fn bytes_of(partition: &Hosted, table: StorageId) -> Result<u64, Error> {
 mod tests {
     use super::*;
 
-    /// Written until it was measured, bytes then, written until now, bytes of the table, whether it is measured with a limit of 800.
+    /// Written until it was measured, bytes then, written until now, bytes of the table, whether it is measured with a
+    /// limit of 800.
     #[test]
     fn a_partition_is_measured_when_it_may_have_passed_the_limit() {
         for (before, bytes, written, table, is_due) in [

@@ -1,4 +1,4 @@
-//! What one request holds in the budgets that admitted it, until it is settled.
+//! The reservations of one request in the budgets that admitted it, until it is settled.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What of a backup is restored, and under which names: pure, by the schema of the backup and the schema that is there.
+//! The selection of what to restore, and under which names: pure, by the backup's schema and the current one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::types::{CqlType, UserType};
 /// A record of the schema.
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
-/// What of a backup is restored.
+/// The part of a backup to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// All of it.
@@ -31,7 +31,7 @@ pub enum What {
     Table {
         /// Its keyspace and name in the backup.
         from: (String, String),
-        /// Its keyspace, which must be there, and its name from now on.
+        /// Its target keyspace, which must exist, and its new name.
         to: (String, String),
     },
 }
@@ -67,7 +67,7 @@ impl What {
     }
 }
 
-/// What a restore does.
+/// The tables, indexes and names of a restore.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     what: What,
@@ -80,7 +80,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads the schema of a backup and gives its tables and indexes numbers from 0.
+    /// Reads the schema of a backup and numbers its tables and indexes from 0.
     pub(super) fn new(manifest: &Manifest, what: &What) -> Result<Self, BackupError> {
         what.check_names()?;
         let mut records = Vec::new();
@@ -145,7 +145,7 @@ impl Plan {
         })
     }
 
-    /// The schema with what is restored, whose numbers begin with the first of these.
+    /// The schema with the restored tables, whose numbers begin with the first of these.
     pub(super) fn next(
         &self,
         before: &Schema,
@@ -175,7 +175,7 @@ impl Plan {
         Ok(next)
     }
 
-    /// A keyspace that is there, with the restored table, and the types that it needs.
+    /// An existing keyspace with the restored table, and the types that it needs.
     fn with_table(
         &self,
         there: Option<&Arc<Keyspace>>,
@@ -239,7 +239,7 @@ impl Plan {
         Ok(next)
     }
 
-    /// What the numbers of the tables are, once these are taken.
+    /// The splits of the tables, once their numbers are taken.
     pub(super) fn splits(&self, manifest: &Manifest, first: StorageId) -> Vec<(StorageId, Vec<i64>)> {
         let tables = self.tables.iter();
         let tables = tables.filter_map(|(place, id)| Some((first + id, manifest.tables.get(*place)?.splits.clone())));
@@ -248,7 +248,7 @@ impl Plan {
 }
 
 impl What {
-    /// A record under its new name; `None`: it is not restored.
+    /// A record under its new name. `None` means that it is not restored.
     fn record(&self, key: &[u8], value: Vec<u8>) -> Result<Option<KeyAndValue>, BackupError> {
         let Some((kind, of, name)) = rename::place(key) else {
             return Ok(Some((key.to_vec(), value)));
@@ -301,7 +301,7 @@ fn numbered(table: &Table, next: &mut u32) -> Table {
     table
 }
 
-/// A keyspace whose numbers begin with `first` rather than 0.
+/// A keyspace whose numbers begin with `first` instead of 0.
 fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
     let moved = |table: &Arc<Table>| {
         let mut table = Table::clone(table);
@@ -320,7 +320,7 @@ fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
     keyspace
 }
 
-/// A keyspace in which tables have new ids where theirs are those of tables that are there.
+/// A keyspace whose tables have new ids if existing tables use theirs.
 fn with_own_ids(mut keyspace: Keyspace, before: &Schema, new_id: &mut dyn FnMut() -> Uuid) -> Keyspace {
     let others = before
         .keyspaces
@@ -353,7 +353,7 @@ fn with_own_ids(mut keyspace: Keyspace, before: &Schema, new_id: &mut dyn FnMut(
     keyspace
 }
 
-/// The name of an index of a table that was renamed, which no other index of the keyspace has.
+/// A name for an index of a renamed table that no other index of the keyspace has.
 fn free_name(taken: &BTreeSet<String>, index: &str, from: &str, to: &str) -> String {
     let renamed = match index.strip_prefix(from) {
         Some(rest) => format!("{to}{rest}"),

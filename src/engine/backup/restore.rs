@@ -21,16 +21,16 @@ use crate::schema::StorageId;
 /// Commits of a restore that are under way at once; each is about a block.
 const COMMITS_MAX: usize = 4;
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Tables and materialized views.
     pub tables: usize,
     /// Rows, static ones too.
     pub rows: u64,
-    /// The moment that they show, µs since 1970-01-01 UTC.
+    /// The time of the backup, µs since 1970-01-01 UTC.
     pub moment_micros: i64,
-    /// Things that a salvage could not read, which are missing.
+    /// Parts that a salvage could not read, which are missing.
     pub lost: usize,
 }
 
@@ -64,18 +64,20 @@ pub(crate) struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    /// Restores tables of a backup as new ones. What is not complete is never seen, and a kill leaves nothing of it.
+    /// Restores tables of a backup as new ones. An incomplete restore is never visible, and a kill leaves nothing of
+    /// it.
     ///
     /// # Errors
-    /// The backup does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is restored then.
+    /// The backup lacks a requested table; a keyspace or table of the name exists; a store fails. Nothing is restored
+    /// then.
     pub(crate) async fn restore(self, reader: &Reader, what: &What) -> Result<Restored, BackupError> {
         let manifest = reader.manifest();
         check_profile(manifest, self.profile)?;
         let plan = Plan::new(manifest, what)?;
-        // Whatever would be refused at the end is refused here.
+        // Refusals that would come at the end come here.
         let schema = Arc::clone(&self.catalog.load().schema);
         plan.next(&schema, &(0..plan.numbers), &mut uuid::Uuid::nil)?;
-        // What is written from now on must stand above what the other server wrote.
+        // Writes from now on must be dated above those of the other server.
         self.clock.found_ballot(manifest.timestamp_max_micros);
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
         let outcome = self.restore_as(reader, &plan, &numbers).await;
@@ -115,7 +117,7 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Writes what a backup has of a table into the main store under a number.
+    /// Writes a table's contents from a backup into the main store under a number.
     async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
         let store = self.catalog.main();
         let failed = |error| storage_write(&error);
@@ -127,7 +129,7 @@ impl Restorer<'_> {
             let Some(payload) = block else { break };
             let batch = changes(&payload, id, &mut counts);
             let batch = batch.ok_or_else(|| damaged(table, "an entry cannot be read"))?;
-            // What is merged must meet what it is merged with.
+            // A merged row must find the rows that it is merged with.
             let in_work_max = if counts.late > 0 { 0 } else { COMMITS_MAX - 1 };
             while commits.len() > in_work_max {
                 commits.next().await.transpose().map_err(failed)?;

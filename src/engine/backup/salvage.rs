@@ -1,13 +1,16 @@
-//! A backup of what can be read of a damaged database.
+//! A backup of the readable part of a damaged database.
 //!
 //! ```text
-//! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself ─► rows and deletions by the maps
+//! catalog of the main store ─► schema, partition maps, batch log ─► each store by itself
+//!     ─► rows and deletions by the maps
 //!     ─► a backup whose manifest names under "lost" what is missing, and why
 //! ```
-//! The damaged directory is only read. What comes out is restored as any backup is, so rows keep timestamps, times to live and tombstones.
+//! The damaged directory is only read. The result is restored as any backup is, so rows keep timestamps, times to live
+//! and tombstones.
 //!
-//! **What may be wrong in it**, and is told: rows are missing; rows are older than they were, where the newer file is damaged; rows that were
-//! deleted are there, where the record of the deletion is missing. Nothing is in it that was never written.
+//! **What may be wrong in it**, and is reported: rows are missing; rows are older than they were, where the newer file
+//! is damaged; deleted rows are back, where the record of the deletion is missing. It contains nothing that was never
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,18 +28,18 @@ use crate::profile::Profile;
 use crate::schema::record::{self, rename};
 use crate::schema::{StorageId, Table, system};
 
-/// Why a table of ordered partition keys comes without rows.
+/// The reason why a table of ordered partition keys is salvaged without rows.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
-/// Tables that are named where a file is lost; of more, their number.
+/// Tables that are named for a lost file; of more, only their number.
 const NAMED_MAX: usize = 20;
 
-/// What was salvaged.
+/// The result of a salvage.
 #[derive(Debug)]
 pub struct Salvaged {
-    /// What the backup holds, and what is missing.
+    /// The contents of the backup, and its losses.
     pub manifest: Manifest,
-    /// Tables of which something may be missing or old, as `KEYSPACE.TABLE`.
+    /// Tables with missing or old rows, as `KEYSPACE.TABLE`.
     pub incomplete: BTreeSet<String>,
 }
 
@@ -89,7 +92,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
     })
 }
 
-/// What the catalog holds, as far as it can be read.
+/// The contents of the catalog, as far as it can be read.
 #[derive(Default)]
 struct Found {
     /// Of the schema.
@@ -117,7 +120,7 @@ impl Found {
         found
     }
 
-    /// The tables and views of users. Definitions that cannot be used are left out and told.
+    /// The tables and views of users. Definitions that cannot be used are left out and reported.
     fn load(&mut self, lost: &mut Vec<Loss>) -> Vec<Arc<Table>> {
         for (file, why) in &self.gaps {
             lost.push(Loss {
@@ -219,7 +222,7 @@ impl Work {
         })
     }
 
-    /// Opens the stores that the maps name, and, where maps may be missing, all that are there.
+    /// Opens the stores that the maps name, or all existing ones where maps may be missing.
     async fn open_side(&mut self, places: &[Placed]) {
         let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, list)| stores_of(list)).collect();
         if self.is_catalog_damaged() {
@@ -243,7 +246,8 @@ impl Work {
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
         if list.placement() == Placement::Key {
-            // Its stored keys carry no token of their partition key: a restore would put the rows where no read looks for them.
+            // Its stored keys carry no token of their partition key: a restore would put the rows where no read
+            // searches.
             self.lose(table, ORDERED.to_owned());
             return without_rows(table, writer).await;
         }
@@ -298,7 +302,7 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// What logged batches on their way say about the table.
+    /// The changes of unfinished logged batches to the table.
     async fn late(&self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
         let said = self.found.batches.iter();
@@ -311,7 +315,8 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// What stores beside the main one have of a table whose partition map may be missing: merged with what the main one has.
+    /// The rows, in stores beside the main one, of a table whose partition map may be missing: merged with those of the
+    /// main one.
     async fn of_other_stores(&mut self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         if self.found.maps.contains_key(&table.storage_id) || !self.is_catalog_damaged() {
             return Ok((0, writer));
@@ -342,7 +347,7 @@ impl Work {
         Ok((count, writer))
     }
 
-    /// Holds the rows that were read against those that damaged stores had counted.
+    /// Compares the number of rows that were read with the counts of damaged stores.
     fn compare_count(&mut self, table: &Table, list: &PartitionMap, read: u64) {
         let ids = stores_of(list);
         if ids.iter().all(|id| self.stores.damage(*id).is_empty()) {
@@ -358,7 +363,7 @@ impl Work {
         }
     }
 
-    /// Tells files that are gone, with the tables that had rows in the same store.
+    /// Reports missing files, with the tables that had rows in the same store.
     fn tell_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);
@@ -375,7 +380,7 @@ impl Work {
         }
     }
 
-    /// Tells tables that have rows and no definition, where definitions may be missing.
+    /// Reports tables that have rows and no definition, where definitions may be missing.
     async fn tell_strangers(&mut self, places: &[Placed]) {
         if !self.is_catalog_damaged() {
             return;
@@ -392,7 +397,7 @@ impl Work {
     }
 }
 
-/// The entry of a table of which only the definition is salvaged.
+/// The entry of a table whose definition alone is salvaged.
 async fn without_rows(table: &Table, mut writer: Writer) -> Result<(TableEntry, Writer), BackupError> {
     let (files, writer) = blocking(move || writer.end_table().map(|files| (files, writer))).await?;
     let entry = TableEntry {

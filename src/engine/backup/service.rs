@@ -14,7 +14,7 @@ use crate::profile::Profile;
 #[derive(Clone, Copy)]
 pub struct Backups<'a> {
     pub(in crate::engine) catalog: &'a Arc<Catalog>,
-    /// Gives writes their timestamps.
+    /// The source of writes' timestamps.
     pub(in crate::engine) timestamps: &'a WriteClock,
     pub(in crate::engine) profile: Profile,
 }
@@ -26,7 +26,8 @@ impl std::fmt::Debug for Backups<'_> {
 }
 
 impl Backups<'_> {
-    /// Writes a backup of one moment into a directory that is new or empty. Writes wait while the snapshots are taken only.
+    /// Writes a backup of one moment into a directory that is new or empty. Writes wait only while the snapshots are
+    /// taken.
     ///
     /// # Errors
     /// There is no such keyspace or table; a store or the directory fails. Then the directory is no backup.
@@ -54,11 +55,11 @@ impl Backups<'_> {
         super::restore::check_profile(backup.manifest(), profile)
     }
 
-    /// Restores tables of a backup as new ones. They are seen when all of them are complete.
+    /// Restores tables of a backup as new ones. They become visible when all of them are complete.
     ///
     /// # Errors
-    /// The backup is damaged or does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is
-    /// restored then.
+    /// The backup is damaged or lacks a requested table; a keyspace or table of the name exists; a store fails. Nothing
+    /// is restored then.
     pub async fn restore(self, from: &Path, what: &What) -> Result<Restored, BackupError> {
         let reader = verify(from).await?;
         self.restore_verified(&reader, what).await

@@ -1,9 +1,11 @@
 //! Tables whose rows are written before the tables exist: a restore.
 //!
 //! ```text
-//! numbers taken, each with its !garbage record, durable ─► rows written under them ─► one commit: the schema, and the records go
+//! numbers taken, each with its !garbage record, durable ─► rows written under them
+//!     ─► one commit: the schema, and removal of the records
 //! ```
-//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves nothing.
+//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves
+//! nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +19,8 @@ use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
-    /// Reserves numbers in the stores for future tables and indexes. The next start removes what is written under them,
-    /// unless [`Catalog::adopt`] assigns them to tables.
+    /// Reserves numbers in the stores for future tables and indexes. The next start removes the rows written under
+    /// them, unless [`Catalog::adopt`] assigns them to tables.
     ///
     /// # Errors
     /// A store fails.
@@ -85,7 +87,7 @@ impl Catalog {
         .await
     }
 
-    /// Removes what was written under reserved numbers.
+    /// Removes the rows written under reserved numbers.
     pub(in crate::engine) fn give_up(&self, numbers: Range<StorageId>) {
         for id in numbers {
             self.leftovers.remove_number(id, None);

@@ -18,9 +18,11 @@
 //! !garbage · u32         no table uses the rows, or index entries, of this number any more; they are being removed
 //! !next_store            u32: no store has had this number or one above it
 //! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
-//! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
-//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )     the same from a key of the token `lower` on, to the
-//!                        end of the ring (0) or before a key (1); written only where a bound lies inside a token
+//! !moved · table u32 · store u32 · lower i64 · upper i64
+//!                        rows of the table with these tokens may lie in the store, and belong elsewhere
+//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )
+//!                        the same from a key of the token `lower` on, to the end of the ring (0) or before a key (1);
+//!                        written only where a bound lies inside a token
 //! ```
 
 use std::collections::BTreeSet;
@@ -148,7 +150,7 @@ pub(super) fn garbage_key(id: StorageId) -> Vec<u8> {
     [GARBAGE, &id.to_be_bytes()].concat()
 }
 
-/// The records that reserve these numbers: no table has one, and the next start removes what is written under them.
+/// The records that reserve these numbers: no table has one, and the next start removes the rows written under them.
 pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
     let mut batch = Batch::new();
     let next = ids.end.to_be_bytes();
@@ -159,7 +161,7 @@ pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
     batch
 }
 
-/// The removal of those records, after which tables keep what is written under these numbers.
+/// The removal of those records, after which tables keep the rows written under these numbers.
 pub(super) fn numbers_kept(ids: Range<StorageId>) -> Batch {
     let mut batch = Batch::new();
     for id in ids {
@@ -458,13 +460,13 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
 
 /// Empties a range, then removes its record, each durable before the next.
 async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
-    // The record of the rows' new store comes first.
+    // The record of the rows' new store must be durable first.
     stores.make_durable(stores.main()).await?;
     let store = stores.get(moved.store);
     if let Some(store) = &store {
         empty(store, moved).await?;
     }
-    // The record must be gone before the range may come back: the next start would remove the range.
+    // The record must be removed before the range may be used again: the next start would remove the range.
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, moved.key());
     let others: Vec<Store> = store.into_iter().filter(|_| moved.store != StoreId::MAIN).collect();
@@ -484,7 +486,7 @@ pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> 
     for (table, list) in lists {
         let mut of_table: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
         if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
-            // No part of the table was ever in another store, or that store is gone.
+            // No part of the table was ever in another store, or that store has been removed.
             continue;
         }
         if of_table.iter().all(|(id, _)| *id != StoreId::MAIN) {

@@ -11,8 +11,9 @@
 //! **Readers** hold nothing. A reader with the old partition map reads the rows in their old store. They stay there
 //! unchanged until the last such reader has ended ([`TablePartitions::when_left`]).
 //!
-//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied; deletions, which are few,
-//! are copied, and index entries derived. Other engines copy from a snapshot in batches. A store's index entries follow from its rows.
+//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied;
+//! deletions, which are few, are copied, and index entries derived. Other engines copy from a snapshot in batches. A
+//! store's index entries follow from its rows.
 //!
 //! **Kills, failures and power losses.** The records in the main store are the truth. Whatever else a move left is
 //! garbage, removed as leftovers.rs says, and the range of the target is emptied before rows are copied into it. The
@@ -322,7 +323,7 @@ impl Run<'_> {
     async fn carry_out(&mut self, action: Action) -> Result<Event, Error> {
         match action {
             Action::RecordStore => self.record_store().await?,
-            // Remains of an earlier lift must be gone before rows are copied to the same range.
+            // Remains of an earlier lift must be removed before rows are copied to the same range.
             Action::AwaitRemoval => self.catalog.leftovers.until_removed(&self.of.copied()).await?,
             Action::BeginNotes => self.begin_notes().await?,
             Action::Copy => self.copy().await?,

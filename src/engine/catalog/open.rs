@@ -87,7 +87,7 @@ impl Found {
             let micros = value.try_into().map(i64::from_be_bytes);
             self.last_ballot = Some(micros.map_err(|_| damaged("it is no time"))?);
         } else if key == PROBE {
-            // Says nothing.
+            // Nothing to load: it holds the time of a health check.
         } else if let Some(id) = key.strip_prefix(PARTITIONS) {
             self.partitions.insert(number(id)?, Bytes::copy_from_slice(value));
         } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {

@@ -25,9 +25,10 @@
 //!                  RemoveCopied
 //! Refused          Unlock                                 (lift) store: being made         old place          –
 //! ```
-//! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and what is left in the
-//! source. So there is no crash after which the map names a place without all rows. The start removes whatever the map does not name, so that
-//! no crash leaves rows that come back. A split or merge begins at `Recording`, moves no rows, and neither holds a gate nor leaves a source.
+//! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and
+//! the rows left in the source. So there is no crash after which the map names a place without all rows. The start
+//! removes all rows outside the map, so that no crash leaves rows that come back. A split or merge begins at
+//! `Recording`, moves no rows, and neither holds a gate nor leaves a source.
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
 
@@ -102,7 +103,7 @@ pub(super) enum Action {
     EndNotes,
     /// Makes the next map.
     MakeMap,
-    /// Records the map, the target as a store in use, and what is left in the source, in one commit.
+    /// Records the map, the target as a store in use, and the rows left in the source, in one commit.
     Record,
     /// Publishes the map.
     Publish,
@@ -120,7 +121,7 @@ pub(super) enum Action {
     Release,
     /// Drops the lock of changes. Cannot fail.
     Unlock,
-    /// Removes what was copied to the target, in the background. Cannot fail.
+    /// Removes the copied rows from the target, in the background. Cannot fail.
     RemoveCopied,
 }
 
@@ -129,7 +130,7 @@ pub(super) enum Action {
 pub(super) enum Event {
     /// All are done.
     Done,
-    /// Noted keys were copied: how many.
+    /// The number of recorded keys that were copied.
     Copied(usize),
     /// One failed; those after it were not begun.
     Failed,
@@ -201,7 +202,8 @@ const fn enter(kind: Kind, phase: Phase) -> (State, &'static [Action]) {
 mod tests {
     use super::*;
 
-    /// Keys of the partition, each a bit: two that are there when it begins, one that is written while it is copied, one while noted keys are.
+    /// Keys of the partition, each a bit: two that are there when it begins, one that is written while it is copied,
+    /// one while noted keys are.
     const OLD: u8 = 0b0011;
     const MEANWHILE: u8 = 0b0100;
     const LAST: u8 = 0b1000;
@@ -214,7 +216,7 @@ mod tests {
         InUse,
     }
 
-    /// What is on disk: all that the next start knows.
+    /// The state on disk, which is all that the next start knows.
     #[derive(Clone, Copy, Debug)]
     struct Disk {
         /// Rows of the partition in the store that it was in, and in the one that it goes to.
@@ -320,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Goes by the machine, crashes at each point, and lets each action that can fail do so at each point too.
+    /// Follows the machine, crashes at each point, and lets each action that can fail do so at each point too.
     fn follow(kind: Kind, (state, actions): (State, &[Action]), mut disk: Disk, seen: &mut Vec<Phase>) {
         if !seen.contains(&state.phase) {
             seen.push(state.phase);

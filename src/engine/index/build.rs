@@ -98,7 +98,7 @@ impl Build {
         Ok(false)
     }
 
-    /// Puts the entries of some rows. Returns whether these were the last.
+    /// Writes the entries of some rows. Returns whether these were the last.
     async fn step(&mut self) -> store::Result<bool> {
         let index = self.index;
         let stores = self.stores.iter().map(|(_, store)| store);
@@ -125,7 +125,8 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(rows),
             last,
         };
-        // Last, and after the entries are durable, so that what is passed has its entries wherever it is.
+        // Last, and after the entries are durable, so that every row before the recorded place has its entries wherever
+        // it is.
         of_main.put(Space::Catalog, record_key(index), record.encode());
         self.home.record_after_durable(&others, of_main).await?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
@@ -142,8 +143,8 @@ impl Build {
     }
 }
 
-/// The keys of the next rows of a table behind one (empty: from the first), those of each store apart and as many as one step may have of rows
-/// and bytes; and the place up to which all of them are there, if there are more.
+/// The keys of a table's next rows after one (empty: from the first), grouped by store, as many as one step may have of
+/// rows and bytes; and the place up to which they are complete, if there are more.
 ///
 /// # Errors
 /// When a store fails.

@@ -1,4 +1,5 @@
-//! What a change of the schema means for indexes: which come, which go, which tables' rows have other entries.
+//! What a change of the schema means for indexes: which are added, which are removed, and which tables' rows have other
+//! entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Compares two schemas; what they share is not looked at.
+    /// Compares two schemas, and skips what they share.
     pub(crate) fn between(before: &Schema, after: &Schema) -> Self {
         let mut difference = Self::default();
         let nothing = imbl::OrdMap::new();
@@ -54,7 +55,7 @@ impl Difference {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// The indexes that are there now and were not, each with its table's number.
+    /// The added indexes, each with its table's number.
     pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
@@ -68,7 +69,7 @@ impl Difference {
         before.filter(|index| !after.contains_key(index)).collect()
     }
 
-    /// What is to be registered while both schemas may be in use, and what when only the second one is.
+    /// The derivations to register while both schemas may be in use, and those for when only the second one is.
     pub(crate) fn derivations(&self, now: &Derivations) -> (Derivations, Derivations) {
         let (mut meanwhile, mut then) = (now.clone(), now.clone());
         for id in self.before.keys().filter(|id| !self.after.contains_key(id)) {
@@ -94,7 +95,7 @@ impl Difference {
     }
 }
 
-/// Indexes that keep something, each with its table's number.
+/// Indexes that have entries, each with its table's number.
 fn indexes(tables: &BTreeMap<StorageId, Arc<Table>>) -> BTreeMap<StorageId, StorageId> {
     let of_table = |table: &Arc<Table>| {
         let table = Arc::clone(table);
@@ -108,8 +109,8 @@ fn targets(table: &Table) -> impl Iterator<Item = IndexTarget> {
     table.indexes.values().filter_map(|index| index.target(table))
 }
 
-/// The schema with new numbers for those indexes whose encoding is another than before, though they have the same number: those
-/// must be built anew. A type that got another field makes such. `None`: there is none.
+/// The schema with new numbers for indexes whose encoding has changed under the same number: those must be built again.
+/// Adding a field to a type causes this. `None` means that there is none.
 pub(crate) fn renumbered(before: &Schema, after: &Schema, next_id: &mut StorageId) -> Option<Schema> {
     let difference = Difference::between(before, after);
     let mut changed: Option<Schema> = None;

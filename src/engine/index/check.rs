@@ -1,4 +1,4 @@
-//! Looking whether indexes are what they must be: for tests, and for people who doubt.
+//! Verifies indexes against the rows: for tests, and for operators who suspect an index.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,16 +12,16 @@ use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Moment, ReadView};
 use crate::schema::{StorageId, Table};
 
-/// Rows that are looked at before their entries are looked up.
+/// Rows that are read before their entries are looked up.
 const STRIDE_ROWS: usize = 1024;
 
-/// Differences that are told one by one; more are counted.
+/// Differences that are listed one by one; more are counted.
 const DIFFERENCES_MAX: usize = 20;
 
-/// What [`crate::engine::Upkeep::check_indexes`] found.
+/// The result of [`crate::engine::Upkeep::check_indexes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexCheck {
-    /// Complete indexes looked at.
+    /// Complete indexes that were checked.
     pub indexes: u64,
     /// Indexes that are being built, which were not.
     pub building: u64,
@@ -42,7 +42,8 @@ impl IndexCheck {
     }
 }
 
-/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+/// Compares the entries of every complete index with those that the rows of its table derive, byte for byte, under one
+/// snapshot of each store.
 ///
 /// # Errors
 /// When the medium fails or is damaged.
@@ -99,7 +100,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
     Ok(check)
 }
 
-/// Counts what the rows of part of a table derive for each index, and tells of what is not there.
+/// Counts the entries that part of a table derives for each index, and reports those that are missing.
 async fn missing(
     partition: &Hosted,
     at: &Moment,

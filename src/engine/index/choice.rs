@@ -1,4 +1,4 @@
-//! Whether a read goes by an index, without reading any row.
+//! Decides whether a read uses an index, without reading any row.
 
 use super::Indexes;
 use super::walk::{Probes, Walk};
@@ -59,7 +59,7 @@ pub(crate) async fn explain(
     })
 }
 
-/// A walk of an index in the physical partition of a token, over what lies under that token.
+/// A walk of an index in the physical partition of a token, over the rows of that token.
 pub(crate) async fn in_token<'a>(
     probes: &Probes<'a>,
     partition: &'a Hosted,
@@ -73,12 +73,12 @@ pub(crate) async fn in_token<'a>(
     }
 }
 
-/// What lies under a token in its physical partition.
+/// The span of a token in its physical partition.
 fn of_token(partition: &Hosted, token: Token) -> Option<KeySpan> {
     KeySpan::of_tokens(token.value(), token.value()).and_then(|span| span.and(&partition.span))
 }
 
-/// Whether an index may be asked within partitions.
+/// Whether an index may be read within partitions.
 pub(crate) fn may_seek_in_keys(select: &Read) -> bool {
     !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }

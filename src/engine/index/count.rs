@@ -1,4 +1,4 @@
-//! How many entries of an index a read would go by, without reading any row.
+//! Counts the index entries that a read would use, without reading any row.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use crate::partition::entries::EntryRange;
 use crate::partition::{ReadView, StoreId, TablePartitions};
 use crate::token::Token;
 
-/// Entries of an index that a SELECT would go by, counted up to `most` in all physical partitions that it visits.
+/// Entries of an index that a SELECT would use, counted up to `most` in all physical partitions that it visits.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -46,7 +46,7 @@ pub(crate) async fn count(
     Ok(counted)
 }
 
-/// Whether a SELECT asks for partitions of this token.
+/// Whether a SELECT may read partitions of this token.
 fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
     match &select.partitions {
         Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),

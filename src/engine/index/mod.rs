@@ -42,7 +42,7 @@ use crate::schema::StorageId;
 /// Builds that run at once; more wait.
 const BUILDS_MAX: usize = 2;
 
-/// What the records of indexes begin with, in the catalog space.
+/// Prefix of the records of indexes, in the catalog space.
 pub(crate) const RECORD: &[u8] = b"!index";
 
 /// The key of an index's record.
@@ -52,7 +52,7 @@ pub(crate) fn record_key(index: StorageId) -> Vec<u8> {
 
 const RECORD_VERSION: u8 = 1;
 
-/// The progress of an index, as its record says.
+/// The recorded progress of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Every row has its entries.

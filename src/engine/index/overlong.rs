@@ -1,13 +1,15 @@
 //! Values that are too long for an index: refused with the write, as by Cassandra, before anything is stored.
 //!
-//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be has no place in the
-//! index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes and more in a legacy index
-//! (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes of the other kinds leave out terms that are too
-//! long, in Cassandra too, and so does the build of any index over rows that were there before.
+//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be
+//! has no place in the index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes
+//! and more in a legacy index (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes
+//! of the other kinds leave out terms that are too long, in Cassandra too, and so does the build of any index over rows
+//! that were there before.
 //!
 //! Differs: the key of the row counts here, so that the limit is lower where keys are long.
 //!
-//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most doubles them.
+//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most
+//! doubles them.
 
 use std::sync::Arc;
 
@@ -18,13 +20,13 @@ use crate::partition::RowKey;
 use crate::partition::store::{CellState, Row};
 use crate::schema::{IndexFamily, Table};
 
-/// What an entry has besides encoded bytes of values and the row's key: ends of components, and the index's number.
+/// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
 const FRAME_BYTES: usize = 64;
 
-/// As Cassandra has it: values of so many bytes are refused already.
+/// As in Cassandra: values of this length are already refused.
 const VALUE_BYTES_MAX: usize = 65_535;
 
-/// Refuses what is written to a row if an index of its table cannot keep a value of it.
+/// Refuses a write to a row if an index of its table cannot store one of the values.
 ///
 /// # Errors
 /// [`Error::Refused`] in Cassandra's words.
@@ -71,7 +73,7 @@ fn judge(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             column: column.unwrap_or_default(),
-            // What Cassandra would take too is refused with what fits beside this key.
+            // The limit reported for a value that Cassandra would accept is the bytes that fit beside this key.
             bytes_max: if of.value_bytes >= VALUE_BYTES_MAX {
                 VALUE_BYTES_MAX
             } else {

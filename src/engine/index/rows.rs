@@ -1,8 +1,9 @@
-//! Which entries a stored row has in the indexes of its table.
+//! The entries of a stored row in the indexes of its table.
 //!
-//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and what a deletion
-//! from outside hides keeps its entries until then. Indexes on columns of the key have entries of every row that has a marker or a
-//! value; those on columns of the partition key of the static row too, since a partition may show that alone.
+//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and
+//! what a deletion from outside hides keeps its entries until then. Indexes on columns of the key have entries of every
+//! row that has a marker or a value; those on columns of the partition key of the static row too, since a partition may
+//! show that alone.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(crate) struct IndexedRows {
 #[derive(Debug)]
 struct OfCells {
     id: ColumnId,
-    /// The column was dropped and added again: under its old number what was written after the drop counts (µs).
+    /// The column was dropped and added again: under its old number, only values written after the drop count (µs).
     old: Option<(ColumnId, i64)>,
     kind: RowKind,
     shape: Shape,
@@ -47,7 +48,7 @@ impl OfCells {
 }
 
 impl IndexedRows {
-    /// What follows from a table's rows; `None` where it has no index that keeps anything.
+    /// What derives from a table's rows. `None` means that it has no index that keeps anything.
     pub(crate) fn of(table: &Arc<Table>) -> Option<Self> {
         let mut rows = Self {
             table: Arc::clone(table),
@@ -159,7 +160,7 @@ impl Derivation for IndexedRows {
     }
 }
 
-/// Whether an entry of an encoded value of so many bytes can be kept for the row of this key.
+/// Whether the row of this key can have an entry of an encoded value of so many bytes.
 pub(crate) fn entry_fits(encoded_bytes: usize, key: &[u8]) -> bool {
     encoded_bytes + key.len() <= KEY_BYTES_MAX
 }
@@ -173,7 +174,7 @@ fn put_value(target: &IndexTarget, value: &[u8], key: &[u8], entries: &mut Entri
 /// A key of a map with its value.
 fn put_entry(target: &IndexTarget, map_key: &[u8], value: &[u8], key: &[u8], entries: &mut Entries) {
     if let Some(encoded) = target.encode_entry(map_key, value) {
-        // As Cassandra's `CompositeType` has both: each with a length of two bytes and an end of one.
+        // As in Cassandra's `CompositeType`: each with a length of two bytes and an end of one.
         entries.add(target.storage_id, &encoded, map_key.len() + value.len() + 6, key);
     }
 }
@@ -207,7 +208,7 @@ fn put_cell(table: &Table, of: &OfCells, path: &[u8], bytes: &[u8], key: &[u8], 
     }
 }
 
-/// A value that is kept as one: as it is, or a frozen collection's elements.
+/// A value that is stored as one: as it is, or a frozen collection's elements.
 fn put_whole(table: &Table, target: &IndexTarget, bytes: &[u8], key: &[u8], entries: &mut Entries) {
     match target.part {
         IndexPart::Value | IndexPart::Full => put_value(target, bytes, key, entries),

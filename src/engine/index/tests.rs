@@ -33,7 +33,7 @@ fn an_index_is_used_from_its_end_to_its_removal() {
     indexes.add_building(8, &progress);
     indexes.remove(8);
     assert!(progress.is_ended.load(Ordering::Relaxed));
-    // A build that ends after its index went changes nothing.
+    // A build that ends after its index was dropped changes nothing.
     indexes.finish(8);
     assert!(!indexes.is_complete(8));
     indexes.add_complete(9);

@@ -1,12 +1,14 @@
-//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought as a scan would.
+//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought
+//! as a scan would.
 //!
 //! ```text
 //! one value        entries lie in the order of the ring:  seek · some entries · their rows · seek · …
-//! several, ranges  entries lie in the order of values:    pass over all · keep the least places · their rows · pass again · …
+//! several, ranges  entries lie in the order of values:  pass over all · keep the least places · their rows · again · …
 //! ```
-//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer. An index of regular or clustering columns leads to rows; one
-//! of static columns or of the partition key leads to partitions, which are then read whole. An index that would cost more than the
-//! scan that it spares, or that is not complete, is not used: the caller scans and filters, with the same answer.
+//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer.
+//! An index of regular or clustering columns leads to rows; one of static columns or of the partition key leads to
+//! partitions, which are then read whole. An index that would cost more than the scan that it spares, or that is not
+//! complete, is not used: the caller scans and filters, with the same answer.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -38,7 +40,7 @@ const SAME_PARTITION_ENTRIES: usize = 64;
 /// Bytes of places after which a seek takes no more.
 const SEEK_BYTES: usize = 256 * 1024;
 
-/// Memory of a place besides its bytes.
+/// Memory of a place, excluding its bytes.
 const PLACE_BYTES: usize = 48;
 
 /// Entries of each probe that are counted to choose among several.
@@ -76,7 +78,7 @@ struct Current<'a> {
     is_done: bool,
 }
 
-/// The usable probes of a SELECT, at every moment that is taken from now on.
+/// The usable probes of a SELECT, under every snapshot that is taken from now on.
 pub(crate) struct Probes<'a> {
     indexes: &'a Indexes,
     select: &'a Read,
@@ -84,8 +86,8 @@ pub(crate) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    /// Probes for one request. Made before a moment is taken: the index is complete before, so that a snapshot has its
-    /// last entries.
+    /// Probes for one request. Made before a snapshot is taken: the index is complete before, so that a snapshot has
+    /// its last entries.
     pub(crate) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
         let complete = select
             .probes
@@ -103,7 +105,7 @@ impl<'a> Probes<'a> {
         self.complete.is_empty()
     }
 
-    /// Chooses among the probes for part of a physical partition; `None` when none is of use.
+    /// Chooses among the probes for part of a physical partition. `None` means that none is worth using.
     pub(crate) async fn walk(
         &self,
         partition: &'a Hosted,
@@ -123,7 +125,7 @@ impl<'a> Probes<'a> {
         wanted: Option<usize>,
     ) -> Result<Result<Walk<'a>, Spared>, Error> {
         let (select, table) = (self.select, self.select.table.as_ref());
-        // Complete after, so that it was still kept up when the moment was taken.
+        // Complete after, too, so that it was still maintained when the snapshot was taken.
         let mut usable = self.complete.clone();
         usable.retain(|probe| self.indexes.is_complete(probe.storage_id));
         let Some(probe) = best(partition, &at, &usable).await? else {
@@ -170,7 +172,7 @@ impl<'a> Probes<'a> {
                 size.rows.max(size.bytes / ROW_BYTES)
             };
             let at_once = wanted.unwrap_or(PASS_PLACES).min(PASS_PLACES);
-            // A scan looks at rows·wanted/found rows, passes look at as many entries as are found, each time.
+            // A scan reads rows·wanted/found rows; passes read as many entries as are found, each time.
             let even = rows.saturating_mul(u64::try_from(at_once).unwrap_or(1)).isqrt();
             walk.pass_entries_max = usize::try_from(even).unwrap_or(usize::MAX).max(PASS_PLACES);
             if walk.is_too_much().await? {
@@ -198,7 +200,8 @@ impl<'a> Walk<'a> {
         self.ordered.is_some()
     }
 
-    /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical partition.
+    /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical
+    /// partition.
     pub(crate) fn seeks_rows(&self) -> bool {
         !self.by_partition && self.is_ordered()
     }
@@ -364,7 +367,7 @@ impl<'a> Walk<'a> {
                     return Ok(step);
                 }
             }
-            // What is wanted no more of a logical partition need not be sought either.
+            // If no more rows of a logical partition are wanted, do not seek the rest.
             if let Some(current) = current.as_ref().filter(|current| rest && current.is_done) {
                 self.places.skip(current.partition.prefix());
             }

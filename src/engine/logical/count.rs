@@ -11,7 +11,7 @@ use crate::partition::store::{CellRef, CellStateRef, Derivation, Entries, Row, R
 use crate::partition::{Hosted, RowKey};
 use crate::schema::Table;
 
-/// What a partition was found to hold.
+/// The counted contents of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) bytes: u64,
@@ -19,11 +19,11 @@ pub(super) struct Counted {
     pub(super) tombstones: u64,
 }
 
-/// The turn to count, which one task has at a time. It is given back however the task ends, by a panic too.
+/// The right to count, which one task has at a time. It is released however the task ends, by a panic too.
 pub(super) struct Turn(Arc<AtomicBool>);
 
 impl Turn {
-    /// `None`: another task has it.
+    /// `None` means that another task has it.
     pub(super) fn take(is_taken: &Arc<AtomicBool>) -> Option<Self> {
         (!is_taken.swap(true, Ordering::Relaxed)).then(|| Self(Arc::clone(is_taken)))
     }
@@ -85,7 +85,7 @@ fn tombstones(row: &RowView<'_>) -> u64 {
     cells
 }
 
-/// Bytes of the index entries that what is written to a row can derive.
+/// Bytes of the index entries that a write to a row can derive.
 pub(crate) fn entries_of(table: &Arc<Table>, key: &RowKey, row: &Row) -> u64 {
     let Some(indexed) = IndexedRows::of(table) else {
         return 0;

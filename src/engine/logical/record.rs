@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::schema::StorageId;
 
-/// What the records of watched partitions begin with, in the catalog space.
+/// Prefix of the records of watched partitions, in the catalog space.
 pub(in crate::engine) const RECORD: &[u8] = b"!logical";
 
 const RECORD_VERSION: u8 = 1;
@@ -37,7 +37,7 @@ pub(crate) struct Recorded {
     pub(super) bytes: u64,
 }
 
-/// The key of the record of a partition whose token no other one that is watched has.
+/// The key of the record of a partition that shares its token with no other watched one.
 pub(super) fn short_key(place: &Place) -> Vec<u8> {
     [RECORD, &place.table.to_be_bytes(), &place.spread.to_be_bytes()].concat()
 }
@@ -53,7 +53,8 @@ pub(super) fn encode(bytes: u64, key: &[u8]) -> Bytes {
     [&[RECORD_VERSION], bytes.to_be_bytes().as_slice(), key].concat().into()
 }
 
-/// Reads a record; `place` is what follows [`RECORD`] in its key. `None` when it is none: then the partition is not known.
+/// Decodes a record; `place` follows [`RECORD`] in its key. `None` means that it is no record: then the partition is
+/// not watched.
 pub(in crate::engine) fn decode(place: &[u8], value: &[u8]) -> Option<Recorded> {
     let (table, rest) = place.split_first_chunk::<4>()?;
     let (spread, of_key) = rest.split_first_chunk::<8>()?;

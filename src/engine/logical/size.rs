@@ -1,4 +1,4 @@
-//! The size of one watched partition, and what it means for a write: pure.
+//! The size of one watched partition, and whether it allows a write: pure.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use super::Weight;
 /// Percent of the limit from which each write is warned.
 const WARNED_PERCENT: u64 = 70;
 
-/// What is up to this size is counted while the writer waits, what is larger behind it.
+/// Partitions up to this size are counted while the writer waits, larger ones in the background.
 const QUICK_BYTES: u64 = 1 << 20;
 
-/// The same under a limit no larger than this, where waiting for it is worth being exact.
+/// The same under a limit no larger than this: there exactness is worth the writer's wait.
 const QUICK_BYTES_EXACT: u64 = 8 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
     /// As last counted.
     pub(super) counted: u64,
-    /// Written since, and what was being written then.
+    /// Bytes written since, including writes in progress then.
     pub(super) added: u64,
     /// Being written now.
     pub(super) in_flight: u64,
@@ -29,7 +29,7 @@ pub(super) struct Size {
     pub(super) is_freed: bool,
     /// How often it was counted.
     pub(super) counts: u64,
-    /// How often after a sweep.
+    /// How many of them followed a purge.
     pub(super) swept_counts: u64,
     /// How often that was begun.
     pub(super) counts_begun: u64,
@@ -39,12 +39,12 @@ pub(super) struct Size {
     pub(super) logged_percent: u64,
 }
 
-/// What is to be done with a write.
+/// How to treat a write.
 pub(super) enum Verdict {
     Written {
-        /// Percent of the limit that are told.
+        /// The percentage of the limit to warn of.
         warns: Option<u64>,
-        /// What its record is to say.
+        /// The size to record.
         record: Option<u64>,
         counts_later: bool,
     },
@@ -60,14 +60,14 @@ impl Size {
         self.counted.saturating_add(self.added)
     }
 
-    /// How often it was counted: of counts after a sweep only those, since a count without one finds no room.
+    /// How often it was counted. With `sweeps`, only counts after a purge, since a count without one frees no room.
     pub(super) const fn counts_so_far(&self, sweeps: bool) -> u64 {
         if sweeps { self.swept_counts } else { self.counts }
     }
 
-    /// Judges a write and, unless it is refused or must wait, adds it.
+    /// Checks a write against the limit and, unless it is refused or must wait, adds it.
     pub(super) fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
-        // So much may be uncertain: a hundredth, or what is counted in no time.
+        // The uncertainty allowed: a hundredth, or a size that is counted in no time.
         let slack = (cap / 100).max(64 << 10).min(cap);
         let next = self.bytes().saturating_add(weight.bytes());
         if weight.deletes {

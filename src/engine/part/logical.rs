@@ -11,7 +11,7 @@ use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment};
 use crate::schema::Table;
 
-/// Rows that are looked up one by one before other requests get their turn.
+/// Rows that are looked up one by one before the task yields to other requests.
 const ROWS_PER_TURN: usize = 256;
 
 /// One logical partition being read.
@@ -20,7 +20,7 @@ pub(crate) struct Logical<'a> {
     pub(crate) partition: LogicalPartition<'a>,
     /// As of when.
     pub(crate) at: &'a Moment,
-    /// What is asked.
+    /// The SELECT.
     pub(crate) select: &'a Read,
     /// Of which table.
     pub(crate) table: &'a Table,
@@ -29,7 +29,7 @@ pub(crate) struct Logical<'a> {
 }
 
 impl Logical<'_> {
-    /// Brings its rows to a reader, from behind `resume` if a page before has ended inside.
+    /// Passes its rows to a reader, starting after `resume` if the page before has ended inside.
     ///
     /// # Errors
     /// A store fails, or the sink.
@@ -165,7 +165,7 @@ impl Logical<'_> {
         Ok(Step::Continue)
     }
 
-    /// Between which clustering keys what is left of a range lies.
+    /// The clustering bounds of the rest of a range.
     fn bounds<'r>(&self, range: &'r ClusteringRange, after: Option<&'r [u8]>) -> (Bound<&'r [u8]>, Bound<&'r [u8]>) {
         let mut start = Bound::Included(range.start.as_slice());
         let mut end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -182,7 +182,7 @@ impl Logical<'_> {
     }
 }
 
-/// Where a page goes on when the one before ended with this row.
+/// Where a page continues if the page before ended with this row.
 fn page_begin(last: &[u8]) -> Bound<&[u8]> {
     if mutant::is_on(Mutant::PageRepeatsRow) {
         Bound::Included(last)
@@ -200,7 +200,7 @@ pub(crate) fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> 
     }
 }
 
-/// Brings a partition's static row to a reader.
+/// Passes a partition's static row to a reader.
 pub(crate) async fn bring_static(
     partition: &LogicalPartition<'_>,
     at: &Moment,

@@ -1,14 +1,14 @@
 //! Parts: what one physical partition does of a command, run where the partition lives.
 //!
 //! ```text
-//! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, the page
-//! part level                                              index or scan,    ─→ Receipt: how it ended, charges, tombstones
+//! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, page
+//! part level                                              index or scan,    ─→ Receipt: outcome, charges, tombstones
 //!                                                         deletions, filter
 //! ```
-//! The two levels meet at [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`] alone, and `tests/house.rs` holds them to it: a part
-//! knows nothing of pages, groups, sessions or other partitions, and the statement level never sees a stored row, a deletion or an
-//! index entry. What a part borrows of its host is lent with it: the moment of the store ([`crate::partition::ReadView`]), the indexes
-//! that were complete before that moment, and [`Scratch`].
+//! The two levels meet at [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`] alone, and `tests/house.rs` enforces
+//! that. A part knows nothing of pages, groups, sessions or other partitions. The statement level never sees a stored
+//! row, a deletion or an index entry. A part borrows its host's resources: the snapshot of the store
+//! ([`crate::partition::ReadView`]), the indexes that were complete before that snapshot, and [`Scratch`].
 //!
 //! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.
 

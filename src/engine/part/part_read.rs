@@ -1,19 +1,19 @@
-//! What every part of a read is given.
+//! The input of every part of a read.
 
 use crate::command::Read;
 use crate::engine::read::layout::Layout;
 use crate::functions::Context;
 
-/// What all parts of a read share: a read bound to its values, before it is cut to physical partitions.
+/// The data that all parts of a read share: a read bound to its values, before it is cut to physical partitions.
 pub(crate) struct PartRead<'a> {
     /// The command.
     pub(crate) read: &'a Read,
-    /// What is read of each row.
+    /// The columns to read of each row.
     pub(crate) layout: &'a Layout,
     /// Time and chance for functions in its filter.
     pub(crate) context: &'a Context,
-    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC.
+    /// The moment against which expiry is checked, seconds since 1970-01-01 UTC.
     pub(crate) now_seconds: i64,
-    /// Tombstones at which the read fails; `None`: it does not.
+    /// Tombstones at which the read fails. `None` means no limit.
     pub(crate) tombstones_max: Option<u64>,
 }

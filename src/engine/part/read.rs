@@ -16,12 +16,12 @@ use crate::partition::entries::PlaceRange;
 use crate::partition::{Hosted, KeySpan, Moment};
 use crate::token::Token;
 
-/// What of its physical partition a part reads.
+/// The section of its physical partition that a part reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Cut<'a> {
     /// One logical partition.
     Key(Token, &'a Bytes),
-    /// What lies in a span of the ring.
+    /// A span of the ring.
     Span(&'a KeySpan),
 }
 
@@ -29,23 +29,23 @@ pub(crate) enum Cut<'a> {
 pub(crate) struct ReadPart<'p, 'a> {
     /// Where it runs.
     pub(crate) partition: &'a Hosted,
-    /// What of it is read.
+    /// The section to read.
     pub(crate) cut: Cut<'p>,
-    /// Where the page before ended, if it ended inside, or in a part before.
+    /// The end of the previous page, if it ended inside this part or an earlier one.
     pub(crate) resume: Option<&'p Position>,
-    /// The read has not come to the physical partition before, in this page or another.
+    /// No page of the read has visited the physical partition yet.
     pub(crate) is_first: bool,
-    /// The moment of the store at which it is read: the request's, and the same for all parts in one store.
+    /// The snapshot of the store that it reads: the request's, the same for all parts in one store.
     pub(crate) at: &'p Moment,
-    /// The indexes that were complete before that moment; `None`: it scans.
+    /// The indexes that were complete before that snapshot. `None` means that it scans.
     pub(crate) probes: Option<&'p Probes<'a>>,
-    /// Rows that the page may still take; `None`: any number, or it is not known, as with groups.
+    /// Rows that the page may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) rows_wanted: Option<usize>,
-    /// Tombstones that parts before have walked over, where they count together.
+    /// Tombstones that earlier parts have walked over, where they count together.
     pub(crate) tombstones_before: u64,
 }
 
-/// Runs a part of a read where its partition lives, and gives its rows to a sink.
+/// Runs a part of a read where its partition lives, and passes its rows to a sink.
 pub(crate) async fn run_part<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
@@ -55,12 +55,12 @@ pub(crate) async fn run_part<'a>(
     let mut reader = Reader::new(bound, part.tombstones_before, scratch, rows);
     let mut index = None;
     let ended = match (&part.cut, part.probes) {
-        // Here and not in a function, whose future every read would have to fill and take apart.
+        // Inlined: a function's future would have to be filled and taken apart for every read.
         (Cut::Key(token, key), None) => match whole_key(bound, part, (*token, key), &mut reader) {
             Ok(logical) => logical.run(part.resume, &mut reader).await,
             Err(error) => Err(error),
         },
-        // Boxed: most reads look at one logical partition by no index, and every read's future would be as large.
+        // Boxed: most reads visit one logical partition without an index, and every read's future would be as large.
         (Cut::Key(token, key), Some(probes)) => {
             Box::pin(key_by_index(
                 bound,
@@ -106,7 +106,7 @@ async fn span_of<'a>(
     }
 }
 
-/// Reads one logical partition. Where the entries of one value lie beside each other within it, they are sought there.
+/// Reads one logical partition. If the entries of one value are adjacent within it, the walk seeks them there.
 async fn key_by_index<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
@@ -128,7 +128,7 @@ async fn key_by_index<'a>(
     walk.over(places).run(part.resume, reader).await
 }
 
-/// One logical partition, entered, to be read by the keys and ranges of the command.
+/// Enters one logical partition, to be read by the keys and ranges of the command.
 fn whole_key<'p>(
     bound: &PartRead<'p>,
     part: &ReadPart<'p, 'p>,

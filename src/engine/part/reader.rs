@@ -1,4 +1,4 @@
-//! Reads rows as they are stored: which are there, which of them pass the filter, and what looking at them is charged.
+//! Reads stored rows: which are live, which of them pass the filter, and what reading them is charged.
 
 use bytes::Bytes;
 
@@ -15,13 +15,13 @@ use crate::partition::{Consistency, Hosted};
 use crate::throughput::{Charges, Mark, PartitionRef};
 use crate::token::Token;
 
-/// What is lent to the parts of a read, one after the other.
+/// Buffers that the parts of a read borrow, one after the other.
 pub(crate) struct Scratch<'c> {
-    /// The row that is looked at.
+    /// The current row.
     buffer: RowBuffer,
     /// The request's sheet of charges.
     charges: &'c mut Charges,
-    /// Of groups: what was charged up to the last row that one took in. What came after it is the next page's.
+    /// With groups: the charges up to the last row that joined one. Later charges are the next page's.
     taken: Option<Mark>,
 }
 
@@ -35,7 +35,7 @@ impl<'c> Scratch<'c> {
         }
     }
 
-    /// Leaves to the next page what was charged after the last row that a group took in.
+    /// Leaves the charges after the last row that joined a group to the next page.
     pub(crate) fn take_back(&mut self) {
         if let Some(mark) = self.taken {
             self.charges.restore(mark);
@@ -53,13 +53,13 @@ pub(crate) struct Reader<'a, S> {
     charged_before_micros: u64,
     /// A partition without rows shows its static row.
     shows_static_only: bool,
-    /// The filter lets every row through: most reads', and asking it of each row costs as much as a cell.
+    /// The filter accepts every row, as most reads' does. Evaluating it for each row would cost as much as a cell.
     takes_all: bool,
     /// Rows are looked up by their whole keys.
     looks_up: bool,
     /// The logical partition was begun by a page before.
     is_resumed: bool,
-    /// Nothing more of the logical partition is wanted by PER PARTITION LIMIT.
+    /// PER PARTITION LIMIT of the logical partition is used up.
     is_spent: bool,
     had_row: bool,
     static_is_live: bool,
@@ -99,7 +99,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// What became of the part.
+    /// The outcome of the part.
     pub(super) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
         Receipt {
             ended: ended.map(|step| match step {
@@ -113,8 +113,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// What follows is charged to this physical partition, and to the logical one of this key if it is known. `is_first`: the read has
-    /// not come to the physical partition before, in this page or another.
+    /// Charges what follows to this physical partition, and to the logical one of this key if it is known. `is_first`:
+    /// no page of the read has visited the physical partition yet.
     pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
@@ -128,13 +128,13 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// A row was looked up and is not there.
+    /// A row was looked up and does not exist.
     pub(super) fn no_row(&mut self) {
         self.charge_row(false, 0);
     }
 
-    /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
-    /// with pages it would not be looked at.
+    /// Charges a stored row that the filter has checked. A missing row costs only its lookup by key. A row that a limit
+    /// keeps out is free: with pages it would not be read.
     fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
         if !self.charges.is_on() || self.is_spent {
             return;
@@ -151,7 +151,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         self.bound.layout.needs_static || self.shows_static_only || self.bound.read.counts_static
     }
 
-    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
+    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER
+    /// PARTITION LIMIT left.
     ///
     /// # Errors
     /// When the key has not the form of the table's.
@@ -162,7 +163,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     ) -> Result<(), Damaged> {
         let read = self.bound.read;
         if matches!(read.partitions, Partitions::Keys(_)) {
-            // Of the one before, which the statement reports on its own.
+            // Those of the previous partition, which the statement reports on its own.
             self.rows.walked(std::mem::take(&mut self.walked));
         }
         let left_before = resumed.flatten();
@@ -263,7 +264,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         Ok(self.rows.unseen_row())
     }
 
-    /// Notes what the part holds of places to visit.
+    /// Records the bytes that the part holds of places to visit.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -281,7 +282,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
+    /// Passes on the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         let read = self.bound.read;
         self.had_row = true;

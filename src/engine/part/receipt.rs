@@ -1,21 +1,21 @@
-//! What a part answers with: how it ended, what it was charged, what it walked over.
+//! The result of a part: how it ended, its charges, the tombstones that it walked over.
 
 use crate::engine::Error;
 use crate::partition::store::RowView;
 
-/// What became of a part.
+/// The outcome of a part.
 #[derive(Debug)]
 pub(crate) struct Receipt<'a> {
-    /// Whether there may be more in it; an error where it failed, after whatever rows it had given.
+    /// Whether there may be more rows; an error if it failed, after any rows that it had passed on.
     pub(crate) ended: Result<Ended, Error>,
     /// Rows that it gave.
     pub(crate) rows: u64,
-    /// What it walked over and has not told ([`super::PartSink::walked`]).
+    /// The tombstones that it walked over and has not reported yet ([`super::PartSink::walked`]).
     pub(crate) walked: Walked,
-    /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of charges, which the part
-    /// was lent, so that a part that fails is charged for what it did.
+    /// Its charge, in millionths of a request unit. The details are on the request's sheet of charges, which the part
+    /// borrows, so that a part that fails is charged for its work, too.
     pub(crate) charged_micros: u64,
-    /// The index that led to its rows; `None`: it scanned.
+    /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
 }
 
@@ -28,20 +28,20 @@ pub(crate) enum Ended {
     Stopped,
 }
 
-/// What a read has walked over without showing it.
+/// The tombstones that a read has walked over.
 ///
-/// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without such
-/// cells, and two for each deleted range.
+/// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole
+/// rows without such cells, and two for each deleted range.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Walked {
-    /// Rows that are there, whether filters let them through or not.
+    /// Live rows, whether they passed the filter or not.
     pub(crate) rows: u64,
     /// Tombstones.
     pub(crate) tombstones: u64,
 }
 
 impl Walked {
-    /// Counts a row: whether it is there, and how many of its cells are not.
+    /// Counts a row: whether it is live, and how many of its cells are dead.
     pub(crate) fn row(
         &mut self,
         is_there: bool,

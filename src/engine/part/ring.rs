@@ -25,16 +25,16 @@ pub(super) struct Ring<'a> {
     ahead: Ahead,
 }
 
-/// The logical partition being read, and what is deleted in it.
+/// The logical partition being read, and its deletions.
 type Current = Option<(Prefix, Deletions)>;
 
 /// Why a scan paused.
 enum Pause {
     End,
     Stop,
-    /// Go on behind the partition of this prefix.
+    /// Continue after the partition of this prefix.
     NextPartition(Prefix),
-    /// Read deletions from this prefix on, then go on at this key.
+    /// Read deletions from this prefix on, then continue at this key.
     NeedDeletions {
         prefix: Prefix,
         place: KeyPlace,
@@ -43,7 +43,7 @@ enum Pause {
 }
 
 impl<'a> Ring<'a> {
-    /// `None`: nothing of the span lies in the partition.
+    /// `None` means that no part of the span lies in the partition.
     pub(super) fn new(partition: &'a Hosted, at: Moment, select: &'a Read, span: &KeySpan) -> Option<Self> {
         let table = select.table.storage_id;
         Some(Self {
@@ -153,6 +153,7 @@ impl<'a> Ring<'a> {
                 return Ok(Some(Pause::Stop));
             }
             let (prefix, _, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
+            // Reading deletions is asynchronous and this callback is not, so the scan pauses for it.
             if self.has_deletions && !self.ahead.knows(&prefix) {
                 let place = row.place();
                 return Ok(Some(Pause::NeedDeletions { prefix, place }));

@@ -1,10 +1,10 @@
-//! What crosses from a part to the statement: logical partitions, and of each the rows that its filter lets through.
+//! What passes from a part to the statement: logical partitions, and the rows of each that pass its filter.
 
 use super::receipt::Walked;
 use crate::engine::Error;
 use crate::engine::read::buffer::RowBuffer;
 
-/// What the part does next.
+/// The part's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Go on with the next row.
@@ -15,36 +15,37 @@ pub(crate) enum Step {
     Stop,
 }
 
-/// What the statement made of a row.
+/// The statement's answer to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Whatever it was, its look is charged to this page.
+    /// Any other outcome: the row's read is charged to this page.
     Plain(Step),
-    /// A group took it in. What is charged up to here is this page's.
+    /// The row joined a group. Charges up to here are this page's.
     Grouped(Step),
-    /// The next page takes it in: what was charged since the last [`Reply::Grouped`] is charged there.
+    /// The row belongs to the next page: charges since the last [`Reply::Grouped`] are that page's.
     Later(Step),
 }
 
 /// Takes the rows of a read's parts, one after the other.
 pub(crate) trait PartSink: Send {
-    /// A logical partition begins. `left`: how many of its rows, or groups, PER PARTITION LIMIT still allows; `None`: any number.
+    /// Begins a logical partition. `left`: how many of its rows, or groups, PER PARTITION LIMIT still allows. `None`
+    /// means no limit.
     fn begin_partition(&mut self, partition_key: &[u8], left: Option<u32>);
 
-    /// Takes a row that the filter let through; `clustering` is `None` for a static row that stands for its partition.
+    /// Takes a row that passed the filter; `clustering` is `None` for a static row that stands for its partition.
     ///
     /// # Errors
     /// A function fails on its values, or there is no memory for it.
     fn row(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error>;
 
-    /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
-    /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
+    /// Counts the static row of a partition whose rows the statement excludes (`c IN ()`, the last clustering column).
+    /// As in Cassandra it counts toward the page and LIMIT, and is not returned.
     fn unseen_row(&mut self) -> Step;
 
-    /// What a part walked over in the logical partition begun last, of those that the command names.
+    /// The tombstones that a part walked over in the logical partition begun last, of those that the command names.
     fn walked(&mut self, walked: Walked);
 
-    /// A part holds so many bytes of places that it has looked up in an index and not visited yet.
+    /// Records the bytes that a part holds of places that it has looked up in an index and not visited yet.
     ///
     /// # Errors
     /// There is no memory for them.

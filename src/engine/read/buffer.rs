@@ -1,6 +1,7 @@
-//! One row's values while it is looked at: an arena that is filled for each row and used again for the next.
+//! The values of the current row: an arena that is filled for each row and used again for the next.
 //!
-//! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow them.
+//! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow
+//! them.
 //!
 //! ```text
 //! bytes  │ partition key components · static values │ clustering values · regular values │
@@ -28,7 +29,7 @@ const NULL: Slot = Slot {
     end: usize::MAX,
 };
 
-/// What is known of one live cell besides its value.
+/// What a read knows of one live cell besides its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellInfo {
     /// The column's place in `table.columns`.
@@ -37,11 +38,11 @@ pub(crate) struct CellInfo {
     path: Slot,
     /// Write time, µs.
     pub(crate) timestamp_micros: i64,
-    /// `None`: it stays.
+    /// `None` means that it does not expire.
     pub(crate) expiry: Option<Expiry>,
 }
 
-/// A row being looked at.
+/// The current row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
@@ -49,7 +50,7 @@ pub(crate) struct RowBuffer {
     cells: Vec<CellInfo>,
     mark: usize,
     cells_mark: usize,
-    /// Cells met since they were last asked for that were deleted or have expired.
+    /// Deleted or expired cells since the count was last taken.
     dead_cells: u64,
 }
 
@@ -66,7 +67,7 @@ impl RowBuffer {
         }
     }
 
-    /// Cells met since this was last asked that were deleted or have expired, those of columns that are not needed included.
+    /// Takes the count of deleted or expired cells since the last call, including those of columns that are not needed.
     pub(crate) fn take_dead_cells(&mut self) -> u64 {
         std::mem::take(&mut self.dead_cells)
     }
@@ -77,7 +78,7 @@ impl RowBuffer {
         self.bytes.get(slot.start..slot.end)
     }
 
-    /// The live cells of a column, sorted by path; only where the layout keeps metadata.
+    /// The live cells of a column, sorted by path; only if the layout keeps metadata.
     pub(crate) fn cells(&self, place: usize) -> impl Iterator<Item = (CellInfo, &[u8])> {
         self.cells.iter().filter(move |cell| cell.place == place).map(|cell| {
             (
@@ -136,7 +137,7 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Takes the partition's static row. Whether it shows anything.
+    /// Takes the partition's static row. Returns whether it shows anything.
     pub(crate) fn set_static(
         &mut self,
         layout: &Layout,
@@ -165,7 +166,7 @@ impl RowBuffer {
         }
     }
 
-    /// Takes the clustering columns out of an encoded clustering key.
+    /// Decodes the clustering columns from an encoded clustering key.
     pub(crate) fn set_clustering(&mut self, table: &Table, layout: &Layout, clustering: &[u8]) -> Result<(), Error> {
         let mut rest = clustering;
         for (number, column) in table.clustering().iter().take(layout.clustering).enumerate() {
@@ -180,7 +181,7 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Takes a row's cells. Whether the row is there: a live marker or a live cell of a column that still exists.
+    /// Takes a row's cells. Returns whether the row exists: a live marker or a live cell of a column that still exists.
     pub(crate) fn set_row(
         &mut self,
         layout: &Layout,
@@ -216,7 +217,7 @@ impl RowBuffer {
         let mut live = false;
         let mut columns = wanted.iter();
         let mut column: Option<&Wanted> = columns.next();
-        // The multi-cell value being put together: its column, where it starts, how many elements it has.
+        // The multi-cell value under construction: its column, where it starts, how many elements it has.
         let mut open: Option<(&Wanted, usize, u32)> = None;
         for cell in view.cells() {
             let cell = cell.map_err(|error| storage_read(&error))?;
@@ -287,7 +288,8 @@ impl RowBuffer {
         self.cells.retain(|cell| cell.place != place);
     }
 
-    /// Appends one element to the value being put together. Where its path lies, and how many elements there are now.
+    /// Appends one element to the value under construction. Returns where its path lies, and the number of elements
+    /// now.
     fn take_element(&mut self, shape: &Shape, path: &[u8], bytes: &[u8], count: u32) -> Result<(Slot, u32), Error> {
         let path_slot = match shape {
             Shape::Plain | Shape::List => {
@@ -345,14 +347,14 @@ impl RowBuffer {
         }
     }
 
-    /// Ends a multi-cell value: says how many elements it has, or fills up a user-defined type's fields.
+    /// Ends a multi-cell value: writes its number of elements, or fills up a user-defined type's fields.
     fn close(&mut self, open: Option<(&Wanted, usize, u32)>) {
         let Some((wanted, start, count)) = open else { return };
         if let Some(Shape::User(fields)) = wanted.shape {
             for _ in usize::try_from(count).unwrap_or(0)..fields {
                 self.bytes.extend_from_slice(&(-1_i32).to_be_bytes());
             }
-            // Its value has no count: the four bytes kept for one stay in the arena before it.
+            // Its value has no count: the four bytes reserved for a count stay in the arena before it.
             self.set(wanted.place, start + 4);
         } else {
             self.patch(start, usize::try_from(count).unwrap_or(usize::MAX));
@@ -371,7 +373,7 @@ impl RowBuffer {
 }
 
 impl CellInfo {
-    /// The number of the field of a user-defined type that this is a cell of.
+    /// The number of the user-defined type's field that this cell belongs to.
     pub(crate) fn field(&self) -> usize {
         self.path.start
     }

@@ -17,7 +17,7 @@ use crate::types::{encode_list, encode_map, encode_tuple, list_elements, map_ent
 use super::buffer::RowBuffer;
 use super::layout::Shape;
 
-/// What an expression sees.
+/// The data that an expression can refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The table.
@@ -26,9 +26,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) row: &'a RowBuffer,
     /// Results of the aggregates; empty while rows are gathered.
     pub(crate) aggregates: &'a [Option<Bytes>],
-    /// The moment against which expiry is judged.
+    /// The moment against which expiry is checked.
     pub(crate) now_seconds: i64,
-    /// What functions may see of the request.
+    /// The data of the request that functions can read.
     pub(crate) context: &'a Context,
 }
 
@@ -191,8 +191,8 @@ impl Scope<'_> {
         })
     }
 
-    /// The figures of a column's cells that a part selects: one for each element, in order; fields of a user-defined type that
-    /// have no cell count as `None`. The second says whether a single one was asked for.
+    /// The figures of the selected cells of a column: one for each element, in order. Fields of a user-defined type
+    /// that have no cell count as `None`. The second value says whether a single cell was selected.
     fn figures<T: Copy>(
         &self,
         place: usize,
@@ -203,7 +203,7 @@ impl Scope<'_> {
         let cells = || self.row.cells(place);
         let first = || cells().next().and_then(|(cell, _)| figure(&cell));
         Ok(match (Shape::of(ty), part) {
-            // A frozen value has one cell, whatever part of it is asked for.
+            // A frozen value has one cell, whatever part of it is selected.
             (Shape::Plain, None | Some(Part::Field(_) | Part::Element(_) | Part::Slice(..))) => (vec![first()], true),
             (Shape::User(_), Some(Part::Field(number))) => (
                 vec![
@@ -269,7 +269,7 @@ impl Scope<'_> {
     /// Whether the row passes a filter.
     ///
     /// # Errors
-    /// When the filter names what is not there.
+    /// When the filter names a column or part that does not exist.
     pub(crate) fn passes(&self, filter: &Filter) -> Result<bool, Error> {
         match filter {
             Filter::Test(test) => self.holds(test),
@@ -309,7 +309,7 @@ impl Scope<'_> {
         self.compare(filter, &value, operand)
     }
 
-    /// Whether the row meets a condition of IF: `= null` and `!= null` ask whether there is a value.
+    /// Whether the row meets a condition of IF: `= null` and `!= null` test whether there is a value.
     ///
     /// # Errors
     /// As [`Scope::passes`].
@@ -356,7 +356,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The type of what CONTAINS looks into; the filter's own type is the operand's.
+    /// The type that CONTAINS searches; the filter's own type is the operand's.
     fn collection_type<'a>(&'a self, filter: &'a Predicate) -> Result<&'a CqlType, Error> {
         match &filter.target {
             FilterTarget::Column(place) => column_type(self.table, *place),
@@ -406,7 +406,8 @@ fn operands(filter: &Predicate) -> impl Iterator<Item = &Bytes> {
     })
 }
 
-/// Texts as an index sees them: equal when they have the same terms; LIKE when each of the pattern's terms is like one of them.
+/// Compares texts by the terms of an index: equal when they have the same terms; LIKE when each of the pattern's terms
+/// is like one of them.
 fn compare_analysed(
     ty: &CqlType,
     analysis: Analysis,
@@ -449,8 +450,8 @@ fn compare_analysed(
     })
 }
 
-/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is not frozen,
-/// are compared as their type does, and the values of a frozen one are the very same or not.
+/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is
+/// not frozen, are compared as their type does, and the values of a frozen one are the very same or not.
 fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool) -> Result<bool, Error> {
     let failed = |error: crate::types::Invalid| damaged(&error);
     let is_strict = !among_keys && matches!(ty, CqlType::Frozen(_));
@@ -505,7 +506,7 @@ fn number_list<const N: usize>(numbers: impl ExactSizeIterator<Item = Option<[u8
     Some(out.into())
 }
 
-/// Whether a filter looks at the rows of a partition rather than at its key and static columns.
+/// Whether a filter reads the rows of a partition rather than its key and static columns.
 pub(crate) fn looks_at_rows(table: &Table, filter: &Predicate) -> bool {
     let of_row = |place: &usize| !super::buffer::is_of_partition(table, *place);
     match &filter.target {

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use crate::command::ResultColumn;
 use crate::types::json_string;
 
-/// A row as Cassandra prints it: names in order of selection, in double quotes of their own where they are not in lower case.
+/// A row as Cassandra prints it: names in order of selection, in double quotes of their own where they are not in lower
+/// case.
 pub(crate) fn row(columns: &[ResultColumn], values: &[Option<Bytes>]) -> String {
     let mut text = String::from("{");
     for (number, (column, value)) in columns.iter().zip(values).enumerate() {

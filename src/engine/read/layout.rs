@@ -41,34 +41,35 @@ pub(crate) struct Wanted {
     pub(crate) id: ColumnId,
     /// Its place in `table.columns`.
     pub(crate) place: usize,
-    /// `None`: its value is not needed, but it may show that the row is there.
+    /// `None` means that its value is not needed, but that it may show that the row exists.
     pub(crate) shape: Option<Shape>,
-    /// The column was dropped and added again: under this, its old number, only what was written after the drop counts (µs).
+    /// The column was dropped and added again. Under this, its old number, only values written after the drop count
+    /// (µs).
     pub(crate) newer_than_micros: Option<i64>,
-    /// What stands under an old number gives way to this.
+    /// The value replaces what is stored under the old number.
     pub(crate) replaces: bool,
 }
 
-/// What is read of each row. Made once for a plan.
+/// The columns to read of each row, and how. Made once for a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// How many columns the table has.
     pub(crate) columns: usize,
     /// Components of the partition key that are needed.
     pub(crate) partition_key: Vec<usize>,
-    /// How many leading clustering columns must be decoded to have those that are needed.
+    /// How many leading clustering columns must be decoded to reach all needed ones.
     pub(crate) clustering: usize,
     /// Static columns, by id.
     pub(crate) statics: Vec<Wanted>,
-    /// Regular columns, by id. A column that was dropped is not among them.
+    /// Regular columns, by id, without dropped ones.
     pub(crate) regulars: Vec<Wanted>,
     /// Whether some static column is needed.
     pub(crate) needs_static: bool,
     /// Whether write times and expiries are kept.
     pub(crate) metadata: bool,
-    /// Whether a cell that is not needed is passed over when it is older than its row's marker, as Cassandra does when some static
-    /// or regular column is asked for (`BTreeRow.filter`): the marker shows the row, so that such a cell need not. Once the
-    /// marker has expired the row is then not there for reads of other columns, and that too is as in Cassandra.
+    /// Whether a cell that is not needed is skipped when it is older than its row's marker. Cassandra does so when some
+    /// static or regular column is selected (`BTreeRow.filter`): the marker shows the row, so such a cell need not.
+    /// Once the marker has expired, reads of other columns no longer find the row, which also is as in Cassandra.
     pub(crate) passes_over: bool,
 }
 

@@ -1,11 +1,12 @@
 //! Reads: command → rows of one page, for a front end.
 //!
-//! The statement level: [`source`] spreads a read over [parts](super::part), which give rows to a [`sink`]; that groups and sorts them and
-//! hands them to the front end's [`row_sink`]; [`aside`] keeps those that are sorted; [`nearest`] keeps the rows nearest to a vector;
-//! [`room`] bounds what is held; [`tombstones`] has the warning about what was walked over unseen.
+//! The statement level: [`source`] spreads a read over [parts](super::part), which pass rows to a [`sink`]; that groups
+//! and sorts them and hands them to the front end's [`row_sink`]; [`aside`] keeps those that are sorted; [`nearest`]
+//! keeps the rows nearest to a vector; [`room`] bounds the memory that is held; [`tombstones`] has the warning about
+//! tombstones walked over.
 //!
-//! Both levels: [`layout`] says what is read of a row, [`buffer`] holds the one row that is looked at, [`evaluate`] computes expressions
-//! and filters on it.
+//! Both levels: [`layout`] says which columns are read of a row, [`buffer`] holds the current row, [`evaluate`]
+//! computes expressions and filters on it.
 
 mod aside;
 pub(crate) mod buffer;

@@ -1,10 +1,10 @@
-//! The rows nearest to a vector: as many as LIMIT says, the nearest first.
+//! Approximate nearest neighbour (ANN) search: the rows nearest to a vector, as many as LIMIT says, the nearest first.
 //!
-//! A heap holds the encoded rows that are nearest so far, with the farthest of them on top; a row that is farther is not even
-//! encoded. So memory is bounded by LIMIT's rows (at most 1,000), whatever is read. Of rows that are equally near those that the ring
-//! has first are kept, and come first.
+//! A heap holds the encoded rows that are nearest so far, with the farthest of them on top. A row that is farther is
+//! not even encoded, so memory is bounded by LIMIT's rows (at most 1,000), however many rows are read. Among equally
+//! near rows the earlier in ring order win, and come first.
 //!
-//! What Cassandra refuses only when the statement runs, and warns of, is here too (`SelectStatement.execute`).
+//! The refusals and warnings that Cassandra raises only at execution are here too (`SelectStatement.execute`).
 
 use crate::engine::refusal::NearestRefusal;
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use crate::engine::Error;
 use crate::functions::floats;
 use crate::partition::Consistency;
 
-/// Most rows that may be asked for. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
+/// Largest LIMIT of an ANN search. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
 const LIMIT_MAX: u32 = 1000;
 
 /// A row with how near it is.
@@ -64,7 +64,7 @@ pub(crate) struct NearestRows<'a> {
 }
 
 impl<'a> NearestRows<'a> {
-    /// What a SELECT asks for; `None`: not for the nearest.
+    /// The ANN search of a SELECT. `None` means that it is none.
     pub(crate) fn of(select: &'a Read) -> Option<Self> {
         Some(Self {
             wanted: select.nearest.as_ref()?,
@@ -79,7 +79,8 @@ impl<'a> NearestRows<'a> {
         self.wanted.column
     }
 
-    /// How near a row is; `None`: it has no vector, or none that could be in an index, or others are nearer.
+    /// How near a row is. `None` means that it has no vector, or none that could be in an index, or that others are
+    /// nearer.
     pub(crate) fn score(&self, vector: Option<&[u8]>) -> Option<f32> {
         let vector = floats(vector?);
         let score = self.wanted.similarity.score(&vector, &self.wanted.vector)?;
@@ -88,7 +89,7 @@ impl<'a> NearestRows<'a> {
         farthest.is_none_or(|farthest| score > farthest).then_some(score)
     }
 
-    /// Keeps a row that was found near enough. Gives the one that it pushes out.
+    /// Keeps a row that was found near enough. Returns the row that it displaces.
     pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) -> Option<Vec<u8>> {
         self.kept += 1;
         self.heap.push(Entry {
@@ -108,7 +109,8 @@ impl<'a> NearestRows<'a> {
     }
 }
 
-/// Refuses what cannot be done with the nearest rows, and says what is done otherwise than asked.
+/// Refuses clauses that an ANN search does not support, and returns warnings where the search deviates from the
+/// statement.
 ///
 /// # Errors
 /// Aggregates and groups, a serial level, no LIMIT or one that is too great, PER PARTITION LIMIT.
@@ -157,7 +159,7 @@ pub(crate) fn judge(
     Ok(())
 }
 
-/// The level that a read of the nearest rows is carried out at where another one is asked for.
+/// The level at which an ANN search runs if another one was requested.
 pub(crate) const fn downgraded(asked: Consistency) -> Option<Consistency> {
     match asked {
         Consistency::One | Consistency::LocalOne => None,

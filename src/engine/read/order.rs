@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::schema::Table;
 
-/// What a row is sorted by, and the row, encoded.
+/// The sort key of a row, and the encoded row.
 pub(super) type Sortable = (Vec<Option<Bytes>>, Vec<u8>);
 
 /// Sorts rows by these columns, given as places in `table.columns` and whether each descends.
@@ -22,7 +22,7 @@ pub(super) fn sort(rows: &mut [Sortable], table: &Table, by: &[(usize, bool)]) {
             .map(|((column, descending), (a, b))| {
                 let (order, is_reversed) = match (column, a, b) {
                     (Some(column), Some(a), Some(b)) => (column.ty.compare(a, b), *descending),
-                    // Null comes before all values in the table's own order.
+                    // Null sorts before all values in the table's own order.
                     (Some(column), a, b) => (a.is_some().cmp(&b.is_some()), *descending != column.descending),
                     (None, a, b) => (a.is_some().cmp(&b.is_some()), *descending),
                 };

@@ -1,8 +1,8 @@
-//! What an answer may take in memory while it is built.
+//! Bounds the memory of an answer while it is built.
 //!
-//! A connection's read begins with what is free for each, and asks its connection's share for more whenever what it holds has outgrown
-//! that. Where there is no more it ends with [`Error::NoRoom`]: the connection drops the request, waits, and begins it again with what
-//! it was granted ([`Share::hand`]).
+//! A connection's read begins with a free allowance, and requests more from its connection's share whenever it has
+//! outgrown that. If the share has no more, the read ends with [`Error::NoRoom`]: the connection drops the request,
+//! waits, and begins it again with the memory that it was granted ([`Share::hand`]).
 
 use crate::engine::refusal::Refusal;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use bytes::Bytes;
 use crate::budget::{Reservation, SMALL_ANSWER_BYTES, Share};
 use crate::engine::Error;
 
-/// What an answer may take.
+/// The memory that an answer may take.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
-    /// `None`: no connection asks, and nothing is bounded.
+    /// `None` means that the read is no connection's, and nothing is bounded.
     share: Option<&'a Arc<Share>>,
     reservations: Vec<Reservation>,
     /// Bytes that it may take now.
@@ -24,14 +24,14 @@ pub(crate) struct Room<'a> {
     page_bytes: usize,
 }
 
-/// The memory that is reserved for the rows of an answer; given back when it is dropped.
+/// The memory that is reserved for the rows of an answer; released on drop.
 #[derive(Debug, Default)]
 pub struct AnswerMemory {
-    /// Empty: no connection asks, or the answer is small.
+    /// Empty if the read is no connection's, or the answer is small.
     reservations: Vec<Reservation>,
 }
 
-/// What is encoded, with the bytes that are reserved for it as long as it lives.
+/// An encoded answer, with the bytes that are reserved for it as long as it lives.
 struct Held {
     content: Vec<u8>,
     _reservations: Vec<Reservation>,
@@ -44,7 +44,8 @@ impl AsRef<[u8]> for Held {
 }
 
 impl<'a> Room<'a> {
-    /// What is free for an answer of this connection, and what its request waited for. `page_bytes`: what a page may have.
+    /// The free allowance of an answer of this connection, plus the memory that its request waited for. `page_bytes`:
+    /// the allowance of a page.
     pub(crate) fn of(share: Option<&'a Arc<Share>>, page_bytes: usize) -> Self {
         let mut room = Self {
             bytes: if share.is_some() {
@@ -63,7 +64,8 @@ impl<'a> Room<'a> {
         room
     }
 
-    /// Sees to it that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for growing.
+    /// Ensures that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for
+    /// growing.
     ///
     /// # Errors
     /// [`Error::NoRoom`]; [`Error::Refused`] where no answer may be so large.
@@ -82,7 +84,7 @@ impl<'a> Room<'a> {
         if bytes > bytes_max {
             return Err(Refusal::AnswerTooLarge { bytes_max }.into());
         }
-        // By a quarter at least, so that many rows ask seldom.
+        // By a quarter at least, so that an answer of many rows rarely requests more.
         let wanted = capacity.max(self.bytes + self.bytes / 4).min(bytes_max);
         if wanted <= self.bytes {
             return Ok(());
@@ -95,7 +97,7 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// What is reserved, for the answer to keep until it is sent.
+    /// The reservations, for the answer to keep until it is sent.
     pub(crate) fn keep(&mut self) -> AnswerMemory {
         AnswerMemory {
             reservations: std::mem::take(&mut self.reservations),
@@ -104,7 +106,7 @@ impl<'a> Room<'a> {
 }
 
 impl AnswerMemory {
-    /// The encoded rows, which keep what is reserved for them until they are dropped.
+    /// The encoded rows, which keep their reservations until they are dropped.
     #[must_use]
     pub fn hold(self, content: Vec<u8>) -> Bytes {
         let mut reservations = self.reservations;

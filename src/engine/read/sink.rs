@@ -1,7 +1,8 @@
-//! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's [`RowSink`].
+//! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's
+//! [`RowSink`].
 //!
-//! Parts give rows that their filter let through ([`PartSink`]); the sink says after each whether it wants more ([`Step`]). When a page is
-//! full it notes the [`Position`] behind the last row that it has taken in.
+//! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it wants more
+//! ([`Step`]). When a page is full it records the [`Position`] after the last row that it has accepted.
 
 mod given;
 mod groups;
@@ -27,7 +28,7 @@ use self::groups::Group;
 pub(crate) use self::shape::Limits;
 pub use self::shape::Shape;
 
-/// Takes rows in, gives a page out.
+/// Takes rows in, and makes a page of them.
 pub(crate) struct Sink<'a, R> {
     table: &'a Table,
     select: &'a Read,
@@ -35,7 +36,7 @@ pub(crate) struct Sink<'a, R> {
     context: &'a Context,
     now_seconds: i64,
     given: Given<'a, R>,
-    /// Static rows that count for the page and for LIMIT though they are not given: see [`PartSink::unseen_row`].
+    /// Static rows that count for the page and for LIMIT though they are not returned: see [`PartSink::unseen_row`].
     unseen_rows: u32,
     limits: Limits,
     partition_left: Option<u32>,
@@ -46,25 +47,25 @@ pub(crate) struct Sink<'a, R> {
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
-    /// What it may hold.
+    /// The memory that it may hold.
     room: Room<'a>,
     /// Bytes of places that a part has looked up in an index and not visited yet.
     places_bytes: usize,
 }
 
-/// What a sink has gathered.
+/// The page that a sink has gathered.
 pub(crate) struct Page {
     /// How many rows were given.
     pub(crate) row_count: u32,
     /// Bytes that the front end took for them.
     pub(crate) bytes: usize,
-    /// What is reserved for them.
+    /// The memory reserved for them.
     pub(crate) memory: AnswerMemory,
-    /// Where to go on; `None`: there is nothing more.
+    /// Where to continue. `None` means that there are no more rows.
     pub(crate) position: Option<Position>,
-    /// What the client should be warned of.
+    /// Warnings to the client.
     pub(crate) warnings: Vec<String>,
-    /// What was charged since the last row that a group took in is the next page's.
+    /// Charges since the last row that joined a group belong to the next page.
     pub(crate) leaves_rest: bool,
 }
 
@@ -100,17 +101,17 @@ impl<'a, R: RowSink> Sink<'a, R> {
         }
     }
 
-    /// Whether nothing can be wanted at all (LIMIT used up by pages before).
+    /// Whether no row can be wanted at all (earlier pages have used up LIMIT).
     pub(crate) fn is_exhausted(&self) -> bool {
         self.limits.rows == Some(0)
     }
 
-    /// How many rows the page may still take; `None`: any number, or it is not known, as with groups.
+    /// How many rows the page may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
         self.limits.rows_wanted(self.select)
     }
 
-    /// Tombstones that parts have walked over and that count with those of the next one.
+    /// Tombstones that earlier parts have walked over and that count with those of the next one.
     pub(crate) const fn tombstones(&self) -> u64 {
         self.walked.tombstones
     }
@@ -134,10 +135,11 @@ impl<'a, R: RowSink> Sink<'a, R> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
-                // Of a partition whose static row alone has been given there is no more.
+                // A partition that has emitted only its static row has no more rows.
                 let is_done = self.partition_left == Some(0) || self.last_clustering.is_none();
                 if self.select.group_by.is_some() && self.is_full() && !(is_done && self.is_last_key()) {
-                    // Whether there is another group the full page does not know: the next one, of no rows, says so.
+                    // The full page does not know whether another group follows: the next page, which has no rows,
+                    // shows it.
                     self.note_position_of_group(false);
                 }
                 leaves_rest = self.select.group_by.is_some() && (self.position.is_some() || self.is_exhausted());
@@ -178,7 +180,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
             || clustering.is_none()
             || self.table.clustering_count == 0;
         if self.is_full() {
-            // As Cassandra's pager: behind the last row that can be there is no page, not even an empty one.
+            // As Cassandra's pager: after the last possible row there is no further page, not even an empty one.
             if !(partition_is_done && self.is_last_key()) {
                 self.note_position(clustering.filter(|_| !partition_is_done).map(<[u8]>::to_vec));
             }
@@ -213,7 +215,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.end_page_at(partition_key, clustering, self.partition_left);
     }
 
-    /// The page ends behind the last row of the group before; `goes_on` where its partition has more groups.
+    /// The page ends after the last row of the previous group; `goes_on` if its partition has more groups.
     fn note_position_of_group(&mut self, goes_on: bool) {
         let clustering = self.last_clustering.take().filter(|_| !self.select.distinct);
         let partition_key = std::mem::take(&mut self.last_partition_key).into();

@@ -1,4 +1,5 @@
-//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants their rows.
+//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants
+//! their rows.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +16,11 @@ use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
 use crate::token::Token;
 
-/// The physical partitions that a SELECT may have to visit, in order of token; one that several keys lead to comes several times.
+/// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys
+/// repeats.
 pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
     let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
-        // Keys need not be hashed where there is one place only.
+        // With a single physical partition no key needs to be hashed.
         (_, [_]) => (partitions.all(), &[]),
         (Partitions::Keys(keys), _) => (Default::default(), keys),
         (Partitions::Ring { lower, upper }, _) => match KeySpan::of_tokens(*lower, *upper) {
@@ -30,7 +32,7 @@ pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -
     ring.iter().map(AsRef::as_ref).chain(of_keys)
 }
 
-/// Those of the [`concerned`] that are not passed yet when a page begins behind `resume`.
+/// Those of the [`concerned`] that are still ahead of a page that begins after `resume`.
 pub(crate) fn ahead<'a>(
     partitions: &'a TablePartitions,
     select: &'a Read,
@@ -45,7 +47,7 @@ pub(crate) fn ahead<'a>(
     })
 }
 
-/// The part of a span of the ring that is left when a page begins behind `resume`; `None`: nothing is.
+/// The rest of a span of the ring for a page that begins after `resume`. `None` means that nothing is left.
 fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: Option<&Position>) -> Option<KeySpan> {
     let span = KeySpan::of_tokens(lower, upper)?;
     let Some(position) = resume else { return Some(span) };
@@ -56,9 +58,9 @@ fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: O
 /// The way that a read took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way<'a> {
-    /// Parts of the ring in different physical partitions that were read.
+    /// The number of physical partitions that were read.
     pub(crate) visited: usize,
-    /// The index that led to its rows; `None`: it scanned.
+    /// The index that led to its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct Spread<'a> {
     pub(crate) indexes: &'a Indexes,
     /// Where the page before ended.
     pub(crate) resume: Option<&'a Position>,
-    /// Tombstones at which it fails; `None`: it does not.
+    /// Tombstones at which it fails. `None` means no limit.
     pub(crate) tombstones_max: Option<u64>,
 }
 
@@ -90,7 +92,7 @@ impl<'a> Spread<'a> {
         if sink.is_exhausted() {
             return Ok(way);
         }
-        // Before any moment is taken: an index that is complete now is so in all of them.
+        // Before any snapshot is taken: an index that is complete now is complete in all of them.
         let scans = self.read.probes.is_empty()
             || (matches!(self.read.partitions, Partitions::Keys(_)) && !may_seek_in_keys(self.read));
         let probes = (!scans).then(|| Probes::now(self.indexes, self.read));
@@ -117,7 +119,7 @@ impl<'a> Spread<'a> {
                         at: view.lend(partition),
                         probes,
                         rows_wanted: sink.rows_wanted(),
-                        // They count by logical partition where these are named.
+                        // Tombstones count by logical partition if the statement names partitions.
                         tombstones_before: 0,
                     };
                     let receipt = run_part(&bound, &part, scratch, sink).await;
@@ -148,7 +150,7 @@ impl<'a> Spread<'a> {
                     if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
                         break;
                     }
-                    // Where the first part goes by no index, the others do not either.
+                    // If the first part uses no index, the others use none either.
                     probes = probes.filter(|_| way.index.is_some());
                 }
             }
@@ -157,7 +159,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Takes the receipt of a part: whether more is wanted, or why the read fails.
+/// Takes the receipt of a part. Returns whether more is wanted, or why the read fails.
 fn settle<'a>(
     receipt: Receipt<'a>,
     part: &ReadPart<'_, 'a>,
@@ -176,7 +178,8 @@ fn settle<'a>(
     receipt.ended
 }
 
-/// Whether no page before has come to a physical partition. Where the ring is read in its order, one has come to that of its last row.
+/// Whether no earlier page has visited a physical partition. A read in ring order has visited the partition of its last
+/// row.
 fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
     resume.is_none_or(|position| {
         let token = partition.token(&position.partition_key);
@@ -184,17 +187,17 @@ fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
     })
 }
 
-/// The physical partitions that reads of several keys come to.
+/// The physical partitions that a read of several keys visits.
 struct Visits<'a> {
     partitions: &'a TablePartitions,
-    /// The one that was come to first: most reads come to no other, which costs no allocation.
+    /// The first one visited. Most reads visit no other, which costs no allocation.
     first: Option<PhysicalPartitionId>,
     more: BTreeSet<PhysicalPartitionId>,
 }
 
 impl<'a> Visits<'a> {
-    /// Before the first of the keys that are `left` of all; the pages before have come to where the others lie. `inside`: one has ended
-    /// inside the first.
+    /// Before the first of the keys that are `left` of all; earlier pages have visited the partitions of the others.
+    /// `inside`: the last page ended inside the first.
     fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
         let passed = keys.len() - left.len() + usize::from(inside);
         let mut visits = Self {
@@ -208,7 +211,7 @@ impl<'a> Visits<'a> {
         visits
     }
 
-    /// The token and the physical partition of a key, and whether the read comes to that for the first time.
+    /// The token and the physical partition of a key, and whether this is the read's first visit to that partition.
     fn of(&mut self, partition_key: &[u8]) -> (Token, &'a Hosted, bool) {
         let (token, partition) = self.partitions.place(partition_key);
         let is_first = match self.first {
@@ -222,8 +225,8 @@ impl<'a> Visits<'a> {
     }
 }
 
-/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A place in none of
-/// them, as a page of another read leaves it, leaves nothing.
+/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A
+/// place in none of them, as a page of another read leaves it, leaves nothing.
 fn keys_left<'k, 'p>(keys: &'k [Bytes], resume: Option<&'p Position>) -> (&'k [Bytes], Option<&'p Position>) {
     let Some(position) = resume else {
         return (keys, None);

@@ -1,7 +1,8 @@
-//! What a read has walked over without showing it, and what is said of that.
+//! The tombstones that a read has walked over, and the warning about them.
 //!
-//! Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without
-//! such cells, and two for each deleted range; by partition where partitions are named, else over the page.
+//! Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole
+//! rows without such cells, and two for each deleted range; by partition where partitions are named, else over the
+//! page.
 
 use crate::command::{Clustering, FilterTarget, Partitions, Read, Value};
 use crate::engine::part::Walked;
@@ -13,7 +14,8 @@ use crate::types::quoted;
 /// Longest text of a query in a warning, in characters.
 const QUERY_CHARACTERS_MAX: usize = 512;
 
-/// Cassandra's warning. `partition_key` is the last one that was read; `page_rows` the size of the page, if there are pages.
+/// Cassandra's warning. `partition_key` is the last one that was read; `page_rows` the size of the page, if there are
+/// pages.
 pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8], walked: Walked) -> String {
     let query: String = query_text(select, page_rows, partition_key)
         .chars()
@@ -27,7 +29,8 @@ pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8
     )
 }
 
-/// The read as Cassandra's `toCQLString` has it. Ranges of clustering columns are left out: of those only encoded keys are known here.
+/// The read as Cassandra's `toCQLString` has it. Ranges of clustering columns are left out: of those only encoded keys
+/// are known here.
 fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> String {
     let table = select.table.as_ref();
     let keys = table.partition_key_count + table.clustering_count;

@@ -11,7 +11,7 @@ use crate::token::Token;
 use super::row_sink::RowSink;
 use super::sink::{Shape, Sink};
 
-/// A row as a view makes it: values by place in `table.columns`.
+/// A row of a view: values by place in `table.columns`.
 pub(crate) type ViewRow = Vec<Option<Bytes>>;
 
 struct Made {
@@ -20,7 +20,7 @@ struct Made {
     values: ViewRow,
 }
 
-/// The token of a row's partition key. Rows that the server makes lie in no physical partition: CQL's hash orders them.
+/// The token of a row's partition key. Virtual rows lie in no physical partition: CQL's hash orders them.
 pub(crate) fn token(partition_key: &[u8]) -> i64 {
     Token::of(partition_key).value()
 }
@@ -48,7 +48,7 @@ fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
     key
 }
 
-/// Gives rows that a view made, in token order, to a sink, as one part that lies in no physical partition.
+/// Passes rows that a view made, in token order, to a sink, as one part that lies in no physical partition.
 ///
 /// # Errors
 /// As the sink.
@@ -102,7 +102,7 @@ pub(crate) fn run(
     let mut wanted = wanted.as_slice();
     let mut after: Option<&[u8]> = None;
     if let Some(position) = resume {
-        // Where the partition has gone since, the scan goes on behind the place where it was.
+        // If the partition has been removed since, the scan continues after its place.
         let place = wanted.iter().position(|partition| match &select.partitions {
             Partitions::Keys(_) => key_of(partition) == position.partition_key,
             Partitions::Ring { .. } => {

@@ -41,7 +41,7 @@ pub struct Checked<'r> {
     warnings: Vec<String>,
 }
 
-/// The result of a read besides its rows.
+/// The result of a read, apart from its rows.
 #[derive(Debug)]
 pub struct ReadPage {
     /// How many rows the sink received.

@@ -1,17 +1,17 @@
-//! The sweep of one physical partition, through its gate.
+//! The purge of one physical partition, through its gate.
 
 use crate::partition::Hosted;
 use crate::partition::store::{self, Sweep, Swept};
 
-/// Sweeps a range of a physical partition, as far as it is not moved meanwhile.
+/// Purges a range of a physical partition, unless it is moved meanwhile.
 ///
 /// # Errors
-/// When its store fails; what was swept before stays so.
+/// When its store fails; earlier removals remain.
 pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sweep) -> store::Result<Swept> {
     while let Some(pass) = partition.gate.enter_to_sweep() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {
             Ok(stride) => stride.is_break(),
-            // What was judged before need not be so any more; the next sweep begins anew.
+            // The rows may have changed since they were checked; the next purge begins anew.
             Err(store::Error::OpenedAgain) => true,
             Err(error) => return Err(error),
         };

@@ -168,7 +168,7 @@ impl Build {
         Ok(if is_last { Step::Done } else { Step::More })
     }
 
-    /// Puts the view's rows of these base rows. Returns the stores that they are in; `None` means that the view was
+    /// Writes the view's rows of these base rows. Returns the stores that they are in; `None` means that the view was
     /// dropped.
     async fn put_rows(&self, catalog: &Arc<Catalog>, keys: &[Vec<u8>]) -> Result<Option<Written>, Error> {
         loop {

@@ -29,11 +29,11 @@ struct TouchedPartition {
 
 #[derive(Default)]
 struct TouchedRow {
-    /// What is written of it.
+    /// The columns of the row that are written.
     said: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
-    /// Its rows in views are to be put even if they do not change.
+    /// Its rows in views are to be written even if they do not change.
     is_made_anew: bool,
 }
 
@@ -65,7 +65,7 @@ impl ViewRow {
 }
 
 impl Touched {
-    /// Adds what is said of a base table with views.
+    /// Adds a partial row of a base table with views.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, said: Said) {
         match said {
             Said::Row { place, row: said } if snapshot.followed(place.table).is_some() => {
@@ -95,7 +95,7 @@ impl Touched {
         Some(partition.rows.entry(clustering).or_default())
     }
 
-    /// Adds a base row whose rows in views are to be made anew.
+    /// Adds a base row whose rows in views are to be computed again.
     ///
     /// # Errors
     /// When the key is damaged.
@@ -107,7 +107,7 @@ impl Touched {
         Ok(())
     }
 
-    /// Adds the key of a view's row that is to be made anew.
+    /// Adds the key of a view's row that is to be computed again.
     ///
     /// # Errors
     /// When the key is damaged.

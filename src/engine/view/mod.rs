@@ -1,4 +1,4 @@
-//! Materialized views: tables whose rows follow from those of another.
+//! Materialized views: tables whose rows derive from those of another.
 //!
 //! **A write** of a base table with views takes the stripe of its logical partition and reads the rows that it changes.
 //! Their new versions, and so the one row that each view has of each ([`rows`]), are known then. The view's row
@@ -7,19 +7,19 @@
 //! store. Otherwise the batch log makes them atomic and records the keys of the view's rows: a replay computes those
 //! again from the base rows, whatever was written since.
 //!
-//! **Which writers** must do so, the gate of the base's physical partition reports (`partition::gate`). Writers enter
-//! it in any case, so tables without views pay nothing. CREATE MATERIALIZED VIEW marks the gates and publishes the
-//! view, and the build holds the gates once before it reads a row: after that every writer knows the view.
+//! **The gate** of the base's physical partition reports which writers must do so (`partition::gate`). Writers enter it
+//! in any case, so tables without views pay nothing. CREATE MATERIALIZED VIEW marks the gates and publishes the view,
+//! and the build holds the gates once before it reads a row: after that every writer knows the view.
 //!
 //! **The build** ([`build`]) visits the existing rows in the order of their keys, each under its lock, in steps with a
 //! record: a kill loses at most a step.
 //!
-//! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the base's key has rows that
-//! live as long as that cell: the row's marker has the cell's timestamp and expiry, and no other cell of it expires later.
-//! Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
+//! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the
+//! base's key has rows that live as long as that cell: the row's marker has the cell's timestamp and expiry, and no
+//! other cell of it expires later. Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
 //!
 //! **Removed rows** are deletions, not absent keys, since no key is removed while its partition is copied
-//! (`partition::gate`); sweeps drop them after the view's `gc_grace_seconds`.
+//! (`partition::gate`); purges drop them after the view's `gc_grace_seconds`.
 //!
 //! ```text
 //! !view · view id u32  →  as `!index` (engine::index): how far the view is built     (Space::Catalog)
@@ -37,7 +37,7 @@ mod rows;
 pub(crate) use self::plan::Followed;
 use crate::schema::StorageId;
 
-/// What the records of views begin with, in the catalog space.
+/// Prefix of the records of views, in the catalog space.
 pub(crate) const RECORD: &[u8] = b"!view";
 
 /// The key of a view's record.

@@ -1,4 +1,4 @@
-//! What of a base table's row goes where in its views. Made once for each schema.
+//! Maps a base table's columns to the columns of its views. Made once for each schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ pub(crate) struct Followed {
     /// The base table.
     pub(crate) base: Arc<Table>,
     pub(super) views: Vec<Following>,
-    /// What tests may see of a request: they have no functions any more.
+    /// The context in which tests are evaluated: they have no functions any more.
     pub(super) context: Context,
 }
 
-/// A materialized view, by what it takes of its base table.
+/// A materialized view, by the columns that it takes from its base table.
 #[derive(Debug)]
 pub(crate) struct Following {
     pub(super) view: Arc<Table>,
-    /// Where the values of the view's key come from, partition key first.
+    /// The sources of the values of the view's key, partition key first.
     pub(super) key: Vec<Source>,
     /// The column of the view's key that is none of the base's key.
     pub(super) key_cell: Option<Taken>,
@@ -36,7 +36,7 @@ pub(crate) struct Following {
     pub(super) tests: Vec<Predicate>,
 }
 
-/// Where a value of a view's key comes from.
+/// The source of a value of a view's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A component of the base's key, partition key first.
@@ -52,7 +52,8 @@ pub(super) struct Taken {
     pub(super) base: ColumnId,
     /// Its number in the view.
     pub(super) view: ColumnId,
-    /// Under this number it was before it was dropped and added again: what is newer than that, µs, counts where the new one has nothing.
+    /// The column's number before it was dropped and added again. Values newer than this time (µs) count where the new
+    /// number has none.
     pub(super) old: Option<(ColumnId, i64)>,
 }
 
@@ -84,7 +85,7 @@ impl Followed {
 }
 
 impl Following {
-    /// `None`: the view has a column that the base table does not have.
+    /// `None` means that the view has a column that the base table does not have.
     fn new(base: &Table, view: &View) -> Option<Self> {
         let keys = base.partition_key_count + base.clustering_count;
         let table = &view.table;
@@ -120,13 +121,13 @@ impl Following {
         Some(following)
     }
 
-    /// The place among the view's key at which a component of the base's key stands.
+    /// The place in the view's key of a component of the base's key.
     pub(super) fn place_of(&self, component: usize) -> Option<usize> {
         self.key.iter().position(|source| *source == Source::Key(component))
     }
 }
 
-/// A stored test as a predicate on the base table; `None` where a column is gone, which no ALTER permits.
+/// A stored test as a predicate on the base table. `None` means that a column is missing, which no ALTER permits.
 fn predicate(base: &Table, test: &ViewTest) -> Option<Predicate> {
     let places = test
         .columns

@@ -47,7 +47,7 @@ pub(super) fn key_of(table: &Table, values: &[Bytes]) -> Key {
 }
 
 impl Followed {
-    /// Whether the WHERE of a view lets a base row of this key through.
+    /// Whether a base row of this key satisfies the WHERE of a view.
     pub(super) fn passes(&self, following: &Following, base: &Key) -> Result<bool, Error> {
         if following.tests.is_empty() {
             return Ok(true);
@@ -75,7 +75,7 @@ impl Followed {
 }
 
 impl Following {
-    /// The key of the base row that the view's row of this key follows from.
+    /// The key of the base row that the view's row of this key derives from.
     pub(super) fn base_key(&self, base: &Table, key: &Key) -> Result<Option<Key>, Error> {
         let of_view = values_of(&self.view, key)?;
         let components = 0..base.partition_key_count + base.clustering_count;
@@ -98,7 +98,7 @@ impl Following {
         Some(key_of(&self.view, &values))
     }
 
-    /// What the view has of this base row; `None`: nothing.
+    /// The view's row of this base row. `None` means that it has none.
     pub(super) fn row(&self, base: &Row, now_seconds: i64) -> Option<Row> {
         let live = |cell: &&Cell| cell.is_live(now_seconds);
         let marker = match &self.key_cell {
@@ -136,8 +136,8 @@ impl Following {
         (!row.is_empty()).then(|| row.canonical())
     }
 
-    /// The marker of a row of a view that does not have all columns: it lives as long as the base's marker or a cell that it does not
-    /// have (Cassandra's `computeLivenessInfoForEntry`).
+    /// The marker of a row of a view that does not have all columns: it lives as long as the base's marker or a cell
+    /// that it does not have (Cassandra's `computeLivenessInfoForEntry`).
     fn marker_of_others(&self, base: &Row, now_seconds: i64) -> Option<Marker> {
         let is_taken = |cell: &Cell| {
             let mut all = self.cells.iter().chain(&self.key_cell);
@@ -194,7 +194,7 @@ impl Taken {
     }
 }
 
-/// The value of a cell and when it expires; `None`: it has none.
+/// The value of a cell and its expiry. `None` means that it has no value.
 fn value_of(cell: &Cell) -> Option<(&Bytes, Option<Expiry>)> {
     match &cell.state {
         CellState::Live { value, expiry } => Some((value, *expiry)),

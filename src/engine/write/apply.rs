@@ -1,4 +1,5 @@
-//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage, commit.
+//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage,
+//! commit.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::partition::{Consistency, Held, TablePartitions};
 use crate::throughput::Charges;
 
 impl WriteRoom {
-    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how large they
-    /// may be together; `None`: any size. Gives a warning when they are large.
+    /// Executes modifications without conditions, all at one timestamp unless they bring their own. `size` is the
+    /// threshold of their total size; `None` means no limit. Returns a warning when they are large.
     ///
     /// # Errors
     /// When replicas are missing, an operation cannot be applied, a store refuses, or they are too large.
@@ -53,7 +54,7 @@ impl WriteRoom {
             None
         };
         let (mut passes, mut lists) = self.pass(modifications, request.consistency).await?;
-        // The locks come before the gates.
+        // Locks are taken before gates.
         if passes.are_followed() && held.is_none() {
             drop(passes);
             held = Some(Box::pin(self.lock(modifications)).await);
@@ -107,11 +108,11 @@ impl WriteRoom {
         Ok(outcome)
     }
 
-    /// Goes through the gates of all partitions that are written to. Where one has been moved since the request began: the lists to go
-    /// by, one for each modification.
+    /// Enters the gates of all partitions that are written to. If one has been moved since the request began, returns
+    /// the partition maps to use instead, one for each modification.
     ///
     /// # Errors
-    /// When a table is gone meanwhile, or the place of its rows is in doubt.
+    /// When a table has been dropped meanwhile, or the place of its rows is in doubt.
     pub(crate) async fn pass(
         &self,
         modifications: &[Routed<'_>],
@@ -146,7 +147,7 @@ impl WriteRoom {
             .await
     }
 
-    /// What the parts of a request have in common.
+    /// The settings that the parts of a request share.
     pub(super) fn writing<'a>(&'a self, request: &'a WriteRequest) -> Writing<'a> {
         Writing {
             list_keys: &self.list_keys,

@@ -1,5 +1,5 @@
-//! Timestamps of writes, of schema changes, and keys of list elements: all by one clock, and all rise strictly, across restarts too
-//! ([`Timestamps`]).
+//! Timestamps of writes and schema changes, and keys of list elements: all from one clock, and all rise strictly,
+//! across restarts too ([`Timestamps`]).
 
 use crate::engine::refusal::ConditionRefusal;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use crate::clock::{TimeMark, Timestamps};
 use crate::engine::Error;
 use crate::mutant::{self, Mutant};
 
-/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait: what is written next, also by
-/// drivers with timestamps of their own, is then above it. Further ahead, the wall clock was set back.
+/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait. After the wait,
+/// later writes are above it, also those of drivers with timestamps of their own. Further ahead, the wall clock was set
+/// back.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Gives µs timestamps that never repeat and never go back. Clones are the same.
+/// Generates µs timestamps that never repeat and never go back. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteClock(Timestamps);
 
@@ -31,12 +32,13 @@ impl WriteClock {
         self.0.next_micros()
     }
 
-    /// The timestamp of a conditional write: the next one, or just above the newest timestamp of what it reads and writes. A condition
-    /// that was met decides about what is stored, so what it writes must be the newest there (as Cassandra's ballots are). What a client
-    /// dated ahead does not raise the clock: it dates this write, and no other.
+    /// The timestamp of a conditional write: the next one, or just above the newest timestamp that it reads and writes.
+    /// A condition that was met is a decision about the stored rows, so its writes must be the newest there (as
+    /// Cassandra's ballots are). A client's timestamp in the future does not raise the clock: it dates this write, and
+    /// no other.
     ///
     /// # Errors
-    /// When something there has the last timestamp of all.
+    /// When a stored cell has the greatest timestamp possible.
     pub(crate) fn above(&self, newest: Option<i64>) -> Result<i64, Error> {
         let next = self.next_micros();
         let is_below = mutant::is_on(Mutant::ConditionBelowRead);
@@ -53,7 +55,7 @@ impl WriteClock {
         self.0.reset();
     }
 
-    /// Takes in the record that versions without time marks kept of conditional writes.
+    /// Takes in the record of conditional writes that versions without time marks kept.
     pub(crate) fn found_ballot(&self, micros: i64) {
         self.0.found(TimeMark {
             given_micros: micros,
@@ -61,8 +63,8 @@ impl WriteClock {
         });
     }
 
-    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not, timestamps go
-    /// on above the last one.
+    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not,
+    /// timestamps go on above the last one.
     pub(crate) async fn catch_up(&self) {
         let ahead = self.0.ahead();
         if ahead.is_zero() {
@@ -79,7 +81,7 @@ impl WriteClock {
         );
     }
 
-    /// Whether what expired may be removed from the stores ([`Timestamps::may_purge`]).
+    /// Whether expired data may be removed from the stores ([`Timestamps::may_purge`]).
     pub(crate) fn may_purge(&self) -> bool {
         self.0.may_purge()
     }
@@ -95,16 +97,16 @@ impl WriteClock {
     }
 }
 
-/// The record in which versions without time marks kept how far conditional writes had come: µs as i64, big-endian. It is read, and
-/// not written any more.
+/// The record in which versions without time marks kept the newest timestamp of conditional writes: µs as i64,
+/// big-endian. It is read, and not written any more.
 pub(crate) const LAST_BALLOT: &[u8] = b"!last_ballot";
 
-/// Gives the keys under which elements of lists are kept, in the order in which they shall stand.
+/// Generates the keys under which elements of lists are stored, in the order of the list.
 ///
 /// ```text
 /// key  µs i64, sign flipped · number in the operation u32 · node u32         big-endian, 16 bytes
 /// ```
-/// Elements put before a list get a time mirrored at `MIRROR`, so that what comes later stands further to the front.
+/// Elements prepended to a list get a time mirrored at `MIRROR`, so that later ones sort further to the front.
 #[derive(Debug)]
 pub(crate) struct ListKeys {
     clock: WriteClock,
@@ -120,13 +122,13 @@ impl ListKeys {
         Self { clock, node }
     }
 
-    /// Keys behind every one given before.
+    /// Keys after every earlier one.
     pub(crate) fn append(&self, count: usize) -> impl Iterator<Item = Bytes> {
         let micros = if count == 0 { 0 } else { self.clock.next_micros() };
         self.keys(micros, count)
     }
 
-    /// Keys before every one given before, in order among themselves.
+    /// Keys before every earlier one, in order among themselves.
     pub(crate) fn prepend(&self, count: usize) -> impl Iterator<Item = Bytes> {
         let micros = if count == 0 { 0 } else { self.clock.next_micros() };
         self.keys(MIRROR.saturating_mul(2).saturating_sub(micros), count)

@@ -1,9 +1,9 @@
-//! Conditional modifications: read, judge, write, all under the stripe lock of the partition.
+//! Conditional modifications: read, check the conditions, write, all under the stripe lock of the partition.
 //!
-//! Only who holds the lock of a partition decides about it, and a snapshot taken under the lock sees every conditional write
-//! before: so conditional statements on one partition happen one after the other. Before each, that is, which the store shows: what
-//! a write has done that was answered with an error may come to light when the store has been opened again. Then the store refuses
-//! what was judged before that, and it is judged again ([`Judged`]).
+//! Only the holder of a partition's lock decides conditions on it, and a snapshot taken under the lock sees every
+//! earlier conditional write: so conditional statements on one partition are serialized. The exception is a write that
+//! was answered with an error: it may become visible when the store has been reopened. Then the store refuses changes
+//! whose conditions were checked before that, and they are checked again ([`Judged`]).
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::throughput::Charges;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// What its conditions came to; `None`: it had none.
+    /// The result of its conditions. `None` means that it had none.
     pub decision: Option<Decision>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
@@ -54,7 +54,7 @@ impl WriteRoom {
         Err(given_up())
     }
 
-    /// `None`: nothing was done, and the conditions have to be judged again.
+    /// `None` means that nothing was written, and the conditions have to be checked again.
     async fn judge_and_apply(
         &self,
         modifications: &[Routed<'_>],
@@ -109,7 +109,7 @@ impl WriteRoom {
             ..Staged::default()
         };
         staged.changes.deletes_just_before = true;
-        // A member without a condition may bring a timestamp, but Cassandra writes all with that of the ballot.
+        // A member without a condition may bring a timestamp, but Cassandra dates all writes with that of the ballot.
         for write in &writes {
             let stamp = self.stamp(write, timestamp, request)?;
             let part = WritePart::new(place, write, partition_key, stamp)?;
@@ -147,7 +147,7 @@ fn one_partition<'a>(modifications: &'a [Routed<'a>]) -> Result<(&'a Routed<'a>,
     Ok((first, key))
 }
 
-/// One row cannot be asked to be there, not to be there, and to have values.
+/// One row cannot be required to exist, not to exist, and to have values.
 fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
     let mut seen: BTreeMap<Option<&[u8]>, &Condition> = BTreeMap::new();
     for routed in modifications {

@@ -1,7 +1,8 @@
-//! Going through the gates of the physical partitions that are written to (`partition::gate`).
+//! Entering the gates of the physical partitions that are written to (`partition::gate`).
 //!
-//! After the locks of logical partitions, before anything is read that the write depends on. Where a partition is being moved the writer
-//! waits; where it has been moved since the request began, the writer goes on by the list in force.
+//! After the locks of logical partitions, before anything is read that the write depends on. If a partition is being
+//! moved the writer waits. If it has been moved since the request began, the writer continues with the partition map in
+//! force.
 
 use std::sync::Arc;
 
@@ -9,13 +10,13 @@ use super::request::Routed;
 use crate::engine::Error;
 use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
 
-/// Being inside the gates of all partitions that a request writes to.
+/// Holds the gates of all partitions that a request writes to.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
     /// Most writes have one, which costs no allocation.
     first: Option<Pass>,
     more: Vec<Pass>,
-    /// Rows of views follow from what is written.
+    /// The written table has views, whose rows follow its own.
     is_followed: bool,
 }
 
@@ -58,7 +59,7 @@ impl Passes {
         Ok(passes)
     }
 
-    /// Whether rows of views follow from what is written inside.
+    /// Whether the written table has views, whose rows follow its own.
     pub(crate) const fn are_followed(&self) -> bool {
         self.is_followed
     }
@@ -69,7 +70,7 @@ impl Passes {
         passes.any(|pass| pass.gate().is_copied())
     }
 
-    /// The keys of a batch that a running copy must know of; none where none runs.
+    /// The keys of a batch that a running copy must learn of; none if no copy is running.
     pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
         if self.are_copied() {
             keys()
@@ -78,8 +79,9 @@ impl Passes {
         }
     }
 
-    /// Notes keys that were written, or may have been if the commit failed, for a running copy. After the commit, since a copy that is
-    /// made before would miss it; and inside the gate, since after it no writer is waited for.
+    /// Records keys that were written, or may have been if the commit failed, for a running copy. After the commit,
+    /// since a copy that is made before would miss it; and inside the gate, since after it no move waits for this
+    /// writer.
     pub(crate) fn note(&self, keys: &BatchKeys, is_done: bool) {
         if keys.is_empty() {
             return;
@@ -91,10 +93,11 @@ impl Passes {
         }
     }
 
-    /// Goes through the gates of partitions of lists in force, waiting where it must. `gates` gives them by the newest lists.
+    /// Enters the gates of partitions of the partition maps in force, waiting where it must. `gates` returns them by
+    /// the newest maps.
     ///
     /// # Errors
-    /// What `gates` gives.
+    /// Those of `gates`.
     pub(crate) async fn wait<T>(
         mut gates: impl FnMut() -> Result<(T, Vec<Arc<WriteGate>>), Error>,
     ) -> Result<(T, Self), Error> {
@@ -108,7 +111,7 @@ impl Passes {
                     if let Closed::Held(gate) = closed {
                         gate.wait().await;
                     }
-                    // The list in force is put there before the gates of the one before are superseded.
+                    // The partition map in force is published before the gates of the previous one are superseded.
                     tokio::task::yield_now().await;
                 }
             }

@@ -1,14 +1,14 @@
-//! A modification on its way: what it asks for and where its table's rows are.
+//! A modification in progress: its statement and the partition map of its table.
 
 use crate::command::Write;
 use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
 
-/// What of a request matters to its writes.
+/// The parts of a request that its writes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteRequest {
-    /// µs; `None`: the node's.
+    /// µs. `None` means that the node assigns it.
     pub(crate) timestamp_micros: Option<i64>,
     pub(crate) now_seconds: i64,
     pub(crate) consistency: Consistency,

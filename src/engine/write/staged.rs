@@ -1,4 +1,4 @@
-//! Changes on their way to their stores: one batch for each, with what is to be known of them once they are durable.
+//! Staged writes: one batch for each store, with the sizes and charges to record once they are durable.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Ro
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
 
-/// What came of staged changes.
+/// The outcome of staged changes.
 pub(crate) enum Outcome {
     /// Durable; what the client is to be warned of.
     Written(Vec<String>),
-    /// Nothing was done: what they follow from may not be so any more ([`Judged`]).
+    /// Nothing was written: the rows that the changes derive from may have changed ([`Judged`]).
     JudgeAgain,
 }
 
-/// How often changes are judged again before they are given up: each time the store failed and came back meanwhile.
+/// How often changes are derived again before the write fails: each time the store failed and was reopened meanwhile.
 pub(crate) const JUDGEMENTS_MAX: usize = 8;
 
-/// Changes were judged [`JUDGEMENTS_MAX`] times, and each time the store was opened again before they were written.
+/// Changes were derived [`JUDGEMENTS_MAX`] times, and each time the store was reopened before they were written.
 pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
 
-/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before that
-/// failed may have been done nevertheless, which the stores show only when they are opened again.
+/// The openings of the stores under which a request read, if its writes depend on those reads. An earlier commit that
+/// failed may have taken effect nevertheless, which the stores show only when they are opened again.
 #[derive(Default)]
 pub(crate) struct Judged(Vec<(StoreId, Opening)>);
 
@@ -63,7 +63,7 @@ impl Judged {
     }
 }
 
-/// Changes on their way to their stores.
+/// Changes to be committed to their stores.
 #[derive(Default)]
 pub(crate) struct Staged {
     pub(super) changes: Changes,
@@ -72,16 +72,17 @@ pub(crate) struct Staged {
     pub(super) passes: Passes,
     /// Keys of the rows of views that follow from the rest.
     pub(super) view_rows: Vec<Vec<u8>>,
-    /// What the stores are to allow a row; `None`: any length, or it is judged already.
+    /// The longest row that the stores are to allow. `None` means no limit, or that it has been checked already.
     pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
-    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
-    /// reads under them next must see what it has done. By reference: to move what was staged costs a copy of several hundred bytes.
+    /// Commits the staged writes; durable when it returns. A commit continues when its request is dropped, and keeps
+    /// its locks: the next reader under them must see its result. By reference: moving the staged writes costs a copy
+    /// of several hundred bytes.
     ///
     /// # Errors
-    /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
+    /// When a limit would be exceeded, and nothing was written then; when a store refuses or fails.
     pub(crate) async fn commit(
         &mut self,
         room: &WriteRoom,
@@ -91,7 +92,7 @@ impl Staged {
     ) -> Result<Outcome, Error> {
         let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
-            // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
+            // In the same commit if the store that has the catalog is written to anyway, so that it costs nothing.
             let main = self.of_main(&room.catalog);
             for (key, value) in admitted.records.drain(..) {
                 main.batch.put(Space::Catalog, key, value);
@@ -106,11 +107,12 @@ impl Staged {
             .merged_row_bytes_max
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         match row_bytes_max {
-            // Once its record is written all of it has to come, so no store may refuse its part.
+            // Once its record is written all of the batch must be applied, so no store may refuse its part.
             Some(max) if is_logged => self.refuse_long_rows(max).await?,
             max => self.row_bytes_max = max,
         }
-        // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
+        // Keys written during a copy are recorded after the commit, so that has to finish, too, when the request is
+        // dropped.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
@@ -151,7 +153,7 @@ impl Staged {
         Ok(Outcome::Written(warnings))
     }
 
-    /// Refuses rows that would become longer than they may be, by reading them.
+    /// Reads rows to refuse those that would exceed their length limit.
     async fn refuse_long_rows(&self, bytes_max: usize) -> Result<(), Error> {
         for StagedStore { store, batch, .. } in &self.changes.stores {
             let at = store.snapshot();
@@ -160,6 +162,7 @@ impl Staged {
                 let stored = stored.map_err(|error| storage_read(&error))?;
                 let before = stored.as_ref().map(Bytes::len);
                 let after = match &stored {
+                    // A merged row is no longer than both versions together, so a shorter sum needs no merge.
                     Some(stored) if stored.len() + fragment.len() > bytes_max => {
                         let [stored, fragment] = [stored, fragment].map(|row| Row::decode(row));
                         let stored = stored.map_err(|error| storage_read(&error))?;
@@ -174,7 +177,7 @@ impl Staged {
         Ok(())
     }
 
-    /// What goes to the store that has the catalog.
+    /// The writes to the store that has the catalog.
     fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
         let place = self.changes.stores.iter().position(|staged| staged.id == StoreId::MAIN);
         let place = place.unwrap_or_else(|| {
@@ -190,7 +193,8 @@ impl Staged {
         self.changes.stores.get_mut(place).expect("the store is there")
     }
 
-    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
+    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record,
+    /// which is pending.
     async fn commit_logged(
         &mut self,
         nodes: &Nodes,
@@ -200,7 +204,7 @@ impl Staged {
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
-        // A part that no store would ever take must not leave the others written.
+        // A part that no store would ever accept must not leave the others written.
         let judged = self.changes.stores.iter();
         let judged = judged
             .map(|staged| staged.store.judge(&staged.batch))
@@ -219,11 +223,11 @@ impl Staged {
             batch_log::spawn_forget(catalog, logged.0);
             return Err(failed(error));
         }
-        // The main store's part comes last, and with it the record goes.
+        // The main store's part is last, and removes the record.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
-            // Nothing was done, and what will be has a record of its own.
+            // Nothing was written, and the next attempt will have a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());
@@ -243,8 +247,8 @@ impl Staged {
         committed
     }
 
-    /// Whether it was done; if not, nothing was, and it has to be judged again. `logged`: the main store's part, which is the last,
-    /// removes a record of the batch log, so that the others are durable before it.
+    /// Whether the changes were committed; if not, nothing was, and they have to be derived again. `logged`: the main
+    /// store's part, which is the last, removes a record of the batch log, so that the others are durable before it.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,
@@ -283,6 +287,8 @@ impl Staged {
                 };
                 self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
+                    // Only before the first store has its part: afterwards the changes cannot be withdrawn and derived
+                    // again.
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => committed.map_err(|error| storage_write(&error))?,
                 };

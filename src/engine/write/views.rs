@@ -1,4 +1,4 @@
-//! Adding the rows of materialized views that follow from what was staged (`engine::view`).
+//! Adding the rows of materialized views that derive from staged writes (`engine::view`).
 
 use std::sync::Arc;
 
@@ -15,23 +15,24 @@ use crate::partition::rows::said;
 pub(super) enum Views {
     /// They were, or there are none.
     Staged,
-    /// A view's partition is being moved, so nothing may be committed. Let go of everything, wait at the gate if there is one, and begin again.
+    /// A view's partition is being moved, so nothing may be committed. Release everything, wait at the gate if there is
+    /// one, and begin again.
     Again(Option<Arc<WriteGate>>),
 }
 
 impl Views {
-    /// Waits for what is in the way. The caller holds no lock and is inside no gate.
+    /// Waits for the move in the way. The caller holds no lock and is inside no gate.
     pub(super) async fn wait(gate: Option<Arc<WriteGate>>) {
         match gate {
             Some(gate) => gate.wait().await,
-            // The list in force is put there before the gates of the one before are superseded.
+            // The partition map in force is published before the gates of the previous one are superseded.
             None => tokio::task::yield_now().await,
         }
     }
 }
 
 impl WriteRoom {
-    /// Adds the rows of views. The caller holds the stripes of what was staged.
+    /// Adds the rows of views. The caller holds the stripes of the staged rows.
     ///
     /// # Errors
     /// When a store fails, or it is in doubt which catalog holds.

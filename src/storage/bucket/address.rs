@@ -18,7 +18,7 @@ pub enum Cloud {
 impl Cloud {
     const ALL: [Self; 3] = [Self::S3, Self::Azure, Self::Google];
 
-    /// What a URL begins with.
+    /// The prefix of a URL.
     #[must_use]
     pub const fn scheme(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Cloud {
     }
 }
 
-/// The account that stands for Azure's emulator.
+/// The account name that means Azure's emulator.
 #[cfg(feature = "slate")]
 pub(super) const EMULATOR: &str = "emulator";
 
@@ -58,12 +58,12 @@ pub struct Address {
     pub account: String,
     /// The bucket, or the container.
     pub bucket: String,
-    /// What all our objects' names begin with, without a slash at its ends; never empty.
+    /// The prefix of all our objects' names, without a slash at its ends; never empty.
     pub prefix: String,
 }
 
 impl Address {
-    /// Reads what comes after the colon of a URL.
+    /// Parses the part of a URL after the colon.
     ///
     /// # Errors
     /// It is not of the cloud's form. The error does not repeat the text, which may hold a key.

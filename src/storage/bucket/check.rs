@@ -1,8 +1,8 @@
-//! Whether a bucket keeps what the engine relies on: conditional puts of which one wins, lists that show what was put, reads of parts, and
-//! objects that can be removed.
+//! Checks the guarantees of a bucket that the engine relies on: conditional puts of which one wins, listings that show
+//! earlier puts, reads of parts, and objects that can be removed.
 //!
-//! SlateDB fences writers and orders manifests by conditional puts. A store that takes two of them at once loses acknowledged writes, and says
-//! nothing; so each race is run many times.
+//! SlateDB fences writers and orders manifests by conditional puts. A store that accepts two of them at once loses
+//! acknowledged writes silently; so each race is run many times.
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, future};
@@ -24,7 +24,7 @@ const RACE_ROUNDS: usize = 50;
 /// Bytes of the object of which a part is read.
 const PART_OF_BYTES: usize = 100_000;
 
-/// What went wrong in a trial; `None`: nothing.
+/// The failure of a trial. `None` means that it passed.
 type Wrong = StoreResult<Option<String>>;
 
 struct Check<'b> {
@@ -32,7 +32,7 @@ struct Check<'b> {
     folder: String,
 }
 
-/// Checks a bucket, below `fleet/check/`, and removes what it put there.
+/// Checks a bucket, below `fleet/check/`, and removes its objects there.
 ///
 /// # Errors
 /// The bucket cannot be reached, or may not be written.
@@ -187,7 +187,7 @@ impl Check<'_> {
         Ok(None)
     }
 
-    /// Whether one racer won, and what is there is its body.
+    /// Whether exactly one racer won and the object has its body.
     async fn judge(&self, at: &Path, bodies: &[String], raced: Vec<StoreResult<PutResult>>) -> Wrong {
         let mut winners = Vec::new();
         for (body, put) in bodies.iter().zip(raced) {

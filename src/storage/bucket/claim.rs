@@ -1,8 +1,8 @@
-//! Whose a prefix is.
+//! The claim of a prefix: which fleet it belongs to.
 //!
 //! ```text
-//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎      put if absent, never changed
-//! PREFIX/fleet/used   empty: there is a database                                         put once the first opening is whole
+//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
+//! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //! ```
 
 use futures::StreamExt;
@@ -17,7 +17,7 @@ const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
 const FORMAT: &str = "helenus fleet 1, slatedb 0.18";
 
-/// Whether the prefix is ours, from an answer of the store. So it says, too, whether the store is reached, and may be.
+/// Whether the prefix is ours, from an answer of the store. So it also shows whether the store can be reached and used.
 ///
 /// # Errors
 /// It is not reached, or the prefix is another version's.
@@ -85,7 +85,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
         Ok(_) | Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {}
         Err(error) => return Err(refusal(&error)),
     }
-    // Another process may have put its own, of another version.
+    // Another process may have put its own claim, of another version.
     is_reached(reached).await
 }
 
@@ -101,7 +101,7 @@ pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refus
     }
 }
 
-/// Notes that there is a database.
+/// Records that there is a database.
 ///
 /// # Errors
 /// The bucket is not reached.

@@ -33,9 +33,9 @@ const RETRYING_MAX: Duration = Duration::from_secs(5);
 /// A bucket with its client.
 #[derive(Debug)]
 pub(in crate::storage) struct Reached {
-    /// What is below the prefix.
+    /// The objects below the prefix.
     pub(in crate::storage) objects: Arc<dyn ObjectStore>,
-    /// Whom to ask for the bucket's rules; `None`: they are not in the protocol.
+    /// The client for the bucket's rules. `None` means that the protocol does not offer them.
     pub(super) rules: Option<Rules>,
 }
 
@@ -45,7 +45,7 @@ impl Reached {
     /// # Errors
     /// A setting means nothing, or the CA file cannot be read.
     pub(in crate::storage) fn new(address: &Address, reach: &Reach) -> Result<Self, Refusal> {
-        // An earlier choice stays; the program has none but this one.
+        // An earlier choice stays; the program makes no other.
         drop(rustls::crypto::ring::default_provider().install_default());
         check_settings(address, reach)?;
         let options = client_options(reach)?;
@@ -144,7 +144,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// An error of a builder: its text is of settings and files, never of keys.
+/// Classifies an error of a builder: its text is of settings and files, never of keys.
 fn of_builder(error: &StoreError) -> Refusal {
     let text = error.to_string();
     match refusal(error) {
@@ -170,7 +170,7 @@ fn s3(address: &Address, reach: &Reach, options: ClientOptions) -> Result<(Clien
     let endpoint = endpoint
         .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
         .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
-    // An address that says http: is asked for by name.
+    // A custom endpoint with `http:` opts in to plain HTTP.
     let is_plain = endpoint
         .as_ref()
         .is_some_and(|endpoint| endpoint.starts_with("http://"));
@@ -246,7 +246,7 @@ fn azure(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Cli
         .with_retry(retries())
         .with_container_name(&address.bucket);
     if address.account == EMULATOR {
-        // Its keys are published; those of the environment are of an account.
+        // The emulator's keys are published; those of the environment belong to an account.
         builder = MicrosoftAzureBuilder::new()
             .with_retry(retries())
             .with_container_name(&address.bucket)

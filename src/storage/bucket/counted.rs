@@ -1,4 +1,4 @@
-//! Counts what is asked of a bucket, by what the objects' names say.
+//! Counts the requests to a bucket, by the kind of object.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::metrics::{BucketCause as Cause, BucketRequest as Request, count_bucke
 #[derive(Debug)]
 pub(super) struct Counted(pub(super) Arc<dyn ObjectStore>);
 
-/// The store that an object or folder is of, and what it is for there.
+/// The store of an object or folder, and the purpose of the request.
 fn about(location: &Path) -> (u32, Cause) {
     let mut parts = location.as_ref().split('/');
     let store = match parts.next() {

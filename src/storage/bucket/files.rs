@@ -1,7 +1,8 @@
-//! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is AWS_PROFILE, or `default`.
+//! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is
+//! AWS_PROFILE, or `default`.
 //!
-//! Read anew whenever the file has changed, so that renewed credentials need no restart. What `credential_process` and SSO say there
-//! is not followed.
+//! Read again whenever the file has changed, so that renewed credentials need no restart. Entries of
+//! `credential_process` and SSO are not followed.
 
 use std::fmt;
 use std::fs;
@@ -16,11 +17,11 @@ use slatedb::object_store::{CredentialProvider, Error as StoreError, Result as S
 pub(super) struct Section {
     path: PathBuf,
     name: String,
-    /// What was read last, and when the file was written that it was read from.
+    /// The credentials read last, and when their file was written.
     kept: Mutex<Option<(SystemTime, u64, Arc<AwsCredential>)>>,
 }
 
-/// Never what it holds.
+/// Never shows the contents.
 impl fmt::Debug for Section {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Section")
@@ -31,7 +32,7 @@ impl fmt::Debug for Section {
 }
 
 impl Section {
-    /// The section that the environment names; `None`: the file has no keys there.
+    /// The section that the environment names. `None` means that the file has no keys there.
     pub(super) fn find(environment: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let path = match environment("AWS_SHARED_CREDENTIALS_FILE") {
             Some(path) => PathBuf::from(path),
@@ -66,7 +67,7 @@ impl CredentialProvider for Section {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> StoreResult<Arc<AwsCredential>> {
-        // A file that is being written may lack its end for a moment: the client asks again.
+        // A file that is being written may lack its end for a moment: the client retries.
         self.read().ok_or_else(|| StoreError::Generic {
             store: "S3",
             source: "no credentials in the file".into(),

@@ -1,7 +1,7 @@
-//! What an error of an object store means.
+//! Classifies errors of an object store.
 //!
-//! `object_store` keeps status and body of an answer in a private type, so they are read from its text: `status code: 403 Forbidden: <body>`, and
-//! `<Code>` of the body, which is the same element in S3, Azure and Google's XML.
+//! `object_store` keeps status and body of an answer in a private type, so they are read from its text: `status code:
+//! 403 Forbidden: <body>`, and `<Code>` of the body, which is the same element in S3, Azure and Google's XML.
 
 use std::error::Error as StdError;
 
@@ -10,7 +10,7 @@ use slatedb::object_store::client::{HttpError, HttpErrorKind};
 
 use super::Refusal;
 
-/// Error codes of stores, by what they mean.
+/// Error codes of stores, by their meaning.
 const MEANINGS: &[(&[&str], Refusal)] = &[
     (
         &[
@@ -57,7 +57,8 @@ const MEANINGS: &[(&[&str], Refusal)] = &[
     (&["RequestTimeTooSkewed"], Refusal::WrongTime),
 ];
 
-/// Addresses at which machines of the clouds give credentials; asked last, so a failure there means that there are none.
+/// Addresses at which machines of the clouds provide credentials. They are tried last, so a failure there means that
+/// there are none.
 const METADATA: [&str; 4] = [
     "169.254.169.254",
     "169.254.170.2",
@@ -65,7 +66,7 @@ const METADATA: [&str; 4] = [
     "/latest/api/token",
 ];
 
-/// What an error means.
+/// Classifies an error.
 pub(in crate::storage) fn refusal(error: &StoreError) -> Refusal {
     let mut text = error.to_string();
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
@@ -92,7 +93,7 @@ fn classify(text: &str, failed: Option<HttpErrorKind>) -> Refusal {
             .iter()
             .any(|name| code == Some(name) || (code.is_none() && text.contains(name)))
     };
-    // Azure says so of a signature whose time is over, under the code of a wrong one.
+    // Azure reports an expired signature this way, under the code of a wrong one.
     if text.contains("not valid in the specified time frame") {
         return Refusal::Expired;
     }
@@ -142,7 +143,7 @@ fn region(text: &str) -> Option<String> {
     (region.len() <= 32 && region.bytes().all(is_name)).then(|| region.to_owned())
 }
 
-/// The text of the first element of this name, where it is one word.
+/// The text of the first element of this name, if it is one word.
 fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inner = after(text, &format!("<{name}>"))?.split('<').next()?;
     let is_word = !inner.is_empty()

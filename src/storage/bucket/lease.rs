@@ -1,10 +1,11 @@
-//! What the lease of a prefix says, and what may be concluded from it. Pure: the time is passed in.
+//! The content of a prefix's lease, and the conclusions drawn from it. Pure: the time is passed in.
 //!
 //! ```text
-//! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎ <name> ⏎ <address> ⏎
+//! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎
+//!                       <name> ⏎ <address> ⏎
 //! ```
-//! An incarnation is one acquisition by one process, and counts its puts. So no two puts have one body: a tag that S3 makes of the
-//! content never comes back, and a holder knows its own put again when the answer to it was lost.
+//! An incarnation is one acquisition by one process, and counts its puts. So no two puts have one body: a tag that S3
+//! makes of the content never comes back, and a holder knows its own put again when the answer to it was lost.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ const FORMAT: &str = "helenus lease 1";
 /// Longest part of a lease that a message shows.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// How long a lease lasts when nothing is set. A start after a crash waits for it.
+/// Default length of a lease. A start after a crash waits for it.
 pub(super) const LEASE: Duration = Duration::from_millis(2500);
 
-/// What a lease says.
+/// The content of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     /// Of the acquisition.
     pub(super) incarnation: String,
     /// Puts of the incarnation, with this one.
     pub(super) put: u64,
-    /// Whether the holder goes on; otherwise it has released the prefix.
+    /// Whether the holder still holds it; otherwise it has released the prefix.
     pub(super) is_live: bool,
     /// How long it lasts from when the holder sent it.
     pub(super) length: Duration,
@@ -87,19 +88,19 @@ impl Lease {
     }
 }
 
-/// What a message may show of what a store holds.
+/// The part of a store's text that a message may show.
 fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
-/// What a server that wants the prefix knows of the one that has it.
+/// What a server that wants the prefix knows of its holder.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// The tag seen last, and when it was seen first.
     seen: Option<(UpdateVersion, Duration)>,
 }
 
-/// What follows from a look at a lease.
+/// The conclusion from one check of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The holder has renewed it.
@@ -111,8 +112,9 @@ pub(super) enum Found {
 }
 
 impl Watch {
-    /// Judges what was found now. A holder counts from before it sent its put, so its lease ends before this one's count from when the tag
-    /// was first seen. Only the rates of two clocks are compared: a hundredth is added for them, and 50 ms.
+    /// Evaluates the lease found now. A holder counts from before it sent its put, so its lease ends before this one's
+    /// count from when the tag was first seen. Only the rates of two clocks are compared: a hundredth is added for
+    /// them, and 50 ms.
     pub(super) fn look(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
         if !lease.is_live {
             return Found::Over;

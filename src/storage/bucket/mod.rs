@@ -1,24 +1,27 @@
-//! Buckets of S3, Azure Blob Storage and Google Cloud Storage: how one is named, reached, checked, and marked as ours.
+//! Buckets of S3, Azure Blob Storage and Google Cloud Storage: their names, connections, checks, and our marks in them.
 //!
 //! ```text
-//! s3://bucket/prefix                       credentials and region as the AWS tools take them (environment, files, roles)
+//! s3://bucket/prefix                       credentials, region as the AWS tools take them (environment, files, roles)
 //! az://account/container/prefix            az://emulator/… is Azurite, with its well-known key
 //! gs://bucket/prefix                       credentials as gcloud keeps them, or a service account's
 //!
-//! PREFIX/fleet/id                          whose prefix it is (claim.rs): put once, never changed
-//! PREFIX/fleet/used                        that there is a database
-//! PREFIX/fleet/owner                       which server has it open (lease.rs): replaced by its tag only
+//! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, never changed
+//! PREFIX/fleet/used                        marks that there is a database
+//! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! ```
-//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there is one sentence about
-//! bucket, permission, region or credentials ([`Refusal`]). Where there is no claim, nothing else may lie below the prefix, the
-//! bucket is checked, and the claim is put. Then the lease is acquired (owner.rs), and kept until the last store is closed. Only then is anything else written, and nothing is deleted before but objects of the check.
+//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there is
+//! one sentence about bucket, permission, region or credentials ([`Refusal`]). If there is no claim, nothing else may
+//! lie below the prefix, the bucket is checked, and the claim is put. Then the lease is acquired (owner.rs), and kept
+//! until the last store is closed. Only then is anything else written, and until then only objects of the check are
+//! deleted.
 //!
-//! **Invariants.** No credential is part of a URL, a setting or an error. What a store answers is classified, never repeated: of its text an error
-//! shows only the HTTP status and the error code.
+//! **Invariants.** No credential is part of a URL, a setting or an error. A store's answer is classified, never
+//! repeated: an error shows only its HTTP status and error code.
 //!
-//! **Deliberately absent.** No look at the lifecycle rules of Azure and Google: their rules are not in the protocol of blobs.
+//! **Deliberately absent.** A check of the lifecycle rules of Azure and Google: their rules are not in the protocol of
+//! blobs.
 
 mod address;
 #[cfg(feature = "slate")]
@@ -59,26 +62,26 @@ pub use self::refusal::Refusal;
 
 use super::{Error, Result, Url};
 
-/// How a bucket is reached and what is asked of it, besides its address and credentials.
+/// How a bucket is reached and checked, besides its address and credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own; `None`: the cloud's.
+    /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own. `None` means the cloud's.
     pub endpoint: Option<String>,
-    /// The bucket's region; `None`: of the environment.
+    /// The bucket's region. `None` means the environment's.
     pub region: Option<String>,
-    /// Whether the bucket is part of the host's name; otherwise of the path.
+    /// Whether the bucket is part of the host's name; otherwise it is part of the path.
     pub is_virtual_hosted: bool,
-    /// How S3 encrypts what is put.
+    /// How S3 encrypts objects.
     pub encryption: Encryption,
-    /// PEM file of certificates that are trusted besides the system's.
+    /// PEM file of certificates that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// How long this server's lease lasts; `None`: 2.5 s.
+    /// How long this server's lease lasts. `None` means 2.5 s.
     pub lease: Option<Duration>,
-    /// This server, as a server that wants the same prefix names it.
+    /// The name of this server, which a server that wants the same prefix reports.
     pub name: String,
     /// Where this server serves.
     pub address: String,
-    /// Drawn at random: names this process's claim and check.
+    /// A random number that identifies this process's claim and check.
     pub draw: u64,
 }
 
@@ -90,7 +93,7 @@ pub enum Encryption {
     Bucket,
     /// By S3's own keys (SSE-S3).
     Sse,
-    /// By a key of KMS; `None`: the account's own.
+    /// By a key of KMS. `None` means the account's own.
     Kms(Option<String>),
 }
 
@@ -110,12 +113,12 @@ impl FromStr for Encryption {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// What was tried, in order; with what went wrong, or `None`.
+    /// The trials, in order; each with what went wrong, or `None` if nothing did.
     pub trials: Vec<(&'static str, Option<String>)>,
-    /// What could not be judged, a sentence each.
+    /// Rules that could not be checked, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -136,7 +139,8 @@ impl fmt::Display for Checked {
     }
 }
 
-/// Checks whether a bucket keeps what the engine relies on. Writes and removes objects below `PREFIX/fleet/check/` only.
+/// Checks whether a bucket keeps what the engine relies on. Writes and removes objects below `PREFIX/fleet/check/`
+/// only.
 ///
 /// # Errors
 /// The URL names no bucket, or the bucket cannot be reached.
@@ -154,7 +158,7 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 
-/// What stands in for it in a build without buckets.
+/// The check in a build without buckets.
 ///
 /// # Errors
 /// Always.

@@ -1,13 +1,14 @@
-//! The one server that owns a prefix: how it gets the lease, keeps it, and knows that it has lost it.
+//! The one server that owns a prefix: how it acquires the lease, renews it, and detects that it has lost it.
 //!
-//! | rule | |
-//! |---|---|
-//! | a holder | trusts its lease until the time when it sent its newest confirmed put, and the lease's length; that end is one number, which each snapshot of a store is judged by *after* it was taken |
-//! | another server | takes the prefix when the lease was released, or has not changed for its whole length, a hundredth and 50 ms since it was first seen; it puts its own by the tag that it watched |
-//! | a put without an answer | the lease is read, and goes on when its incarnation is the holder's own |
-//! | a holder that finds another's | has lost the prefix for good: nothing is read or written by it any more |
+//! - **A holder** trusts its lease until the time when it sent its newest confirmed put, plus the lease's length. That
+//!   end is one number, against which each snapshot of a store is checked *after* it was taken.
+//! - **Another server** takes the prefix when the lease was released, or has not changed since it was first seen for
+//!   its whole length, a hundredth and 50 ms. It puts its own by the tag that it watched.
+//! - **After a put without an answer** the lease is read, and continues if its incarnation is the holder's own.
+//! - **A holder that finds another's lease** has lost the prefix for good: it reads and writes nothing any more.
 //!
-//! Time is counted through the machine's sleep where the system counts it. Writes do not depend on the lease: SlateDB's epoch fences them.
+//! Time includes the machine's sleep where the system counts it. Writes do not depend on the lease: SlateDB's epoch
+//! fences them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,7 @@ use crate::clock::Clock;
 
 const OWNER: &str = "fleet/owner";
 
-/// Time between looks at another server's lease.
+/// Time between checks of another server's lease.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Time until a renewal that failed is tried again.
@@ -62,17 +63,18 @@ struct Held {
     tag: UpdateVersion,
 }
 
-/// What became of a renewal.
+/// The outcome of a renewal.
 enum Renewed {
     Done,
     /// Nothing is known of it, or it must be sent again.
     Failed,
-    /// The prefix is another server's; `None`: the lease is gone.
+    /// The prefix is another server's. `None` means that the lease object is missing.
     Lost(Option<Lease>),
 }
 
 impl Owner {
-    /// Gets the lease of the prefix, or waits until the one that is there is over. `lost` is called when another server has taken it.
+    /// Gets the lease of the prefix, or waits until the one that is there is over. `lost` is called when another server
+    /// has taken it.
     ///
     /// # Errors
     /// Another server renews its lease, or the bucket is not reached.
@@ -96,7 +98,8 @@ impl Owner {
         })
     }
 
-    /// Whether this process owns the prefix now. Judged after a snapshot was taken, it says that no other server has written before that.
+    /// Whether this process owns the prefix now. If checked after a snapshot was taken, true means that no other server
+    /// had written before it.
     pub(in crate::storage) fn is_owner(&self) -> bool {
         self.state.now_micros() < self.state.ends_micros.load(Ordering::Acquire)
     }
@@ -125,7 +128,7 @@ impl State {
 
     async fn acquire(&self, reach: &Reach) -> Result<Held, Refusal> {
         let mut lease = Lease {
-            // Drawn at random by the program; a test may hand in the same number twice.
+            // Drawn at random by the program; a test may pass the same number twice.
             incarnation: format!("{:016x}-{:x}-{:x}", reach.draw, std::process::id(), self.now_micros()),
             put: 0,
             is_live: true,
@@ -187,7 +190,7 @@ impl State {
             .store(sent_micros.saturating_add(length), Ordering::Release);
     }
 
-    /// `None`: there is none.
+    /// `None` means that there is no lease.
     async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
         let got = match self.objects.get(&Path::from(OWNER)).await {
             Err(StoreError::NotFound { .. }) => return Ok(None),
@@ -201,7 +204,7 @@ impl State {
         Ok(Some((Lease::decode(&body)?, tag)))
     }
 
-    /// `None`: the lease is not the one that the mode asks for.
+    /// `None` means that the lease is not the one that the mode requires.
     async fn put(&self, lease: &Lease, mode: PutMode) -> Result<Option<UpdateVersion>, Refusal> {
         let options = PutOptions::from(mode);
         let body = PutPayload::from(lease.encode());

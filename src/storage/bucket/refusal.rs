@@ -1,4 +1,5 @@
-//! Why a bucket cannot be used: one sentence each. No text of a store is repeated, which may hold parts of what was sent.
+//! Why a bucket cannot be used: one sentence each. No text of a store is repeated, since it may hold parts of the
+//! request.
 
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum Refusal {
         region.as_ref().map(|region| format!(" but in {region}")).unwrap_or_default()
     )]
     WrongRegion {
-        /// Where it is, if the store says so.
+        /// Its region, if the store reports it.
         region: Option<String>,
     },
     /// The machine's clock and the store's differ too much.
@@ -59,7 +60,7 @@ pub enum Refusal {
     /// The bucket does not keep what the engine relies on.
     #[error("the bucket cannot keep a database: {}; try another store, or `helenus check-bucket` after a change", failed.join("; "))]
     Unfit {
-        /// What it failed at.
+        /// The failed trials.
         failed: Vec<String>,
     },
     /// There are objects below the prefix that are not ours.
@@ -78,9 +79,9 @@ pub enum Refusal {
     OtherFormat {
         /// The object below the prefix.
         object: &'static str,
-        /// What it says.
+        /// The content of the object.
         found: String,
-        /// What this version reads.
+        /// The content that this version reads.
         known: &'static str,
     },
     /// The prefix was ours and has lost its data.
@@ -96,7 +97,7 @@ impl Refusal {
     pub const fn may_pass(&self) -> bool {
         matches!(
             self,
-            // Credentials are renewed, and clocks are set, while the server runs.
+            // Transient: credentials are renewed, and clocks are set, while the server runs.
             Self::Unreachable { .. } | Self::Expired | Self::WrongCredentials | Self::NoCredentials | Self::WrongTime
         )
     }

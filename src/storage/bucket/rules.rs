@@ -1,7 +1,7 @@
-//! Rules of an S3 bucket that would remove or lock our objects: lifecycle and object lock. `object_store` has no call for them, so they are
-//! asked for by requests of our own, signed by its means.
+//! Rules of an S3 bucket that would remove or lock our objects: lifecycle and object lock. `object_store` has no call
+//! for them, so they are read by requests of our own, signed by its means.
 //!
-//! What stands in the answers is looked for by name; XML of S3 has neither attributes nor other spaces in these elements.
+//! Elements of the answers are found by name; XML of S3 has neither attributes nor other namespaces in these elements.
 
 use bytes::Bytes;
 use slatedb::object_store::aws::{AwsAuthorizer, AwsCredentialProvider};
@@ -10,7 +10,7 @@ use slatedb::object_store::{ClientOptions, Result as StoreResult};
 
 use super::Checked;
 
-/// Whom to ask.
+/// A client for the rules of a bucket.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// `https://host/bucket`, without a slash at its end.
@@ -21,11 +21,11 @@ pub(super) struct Rules {
     client: HttpClient,
 }
 
-/// What there is of one kind of rule.
+/// The store's answer about one kind of rule.
 enum Answer {
     None,
     Rules(String),
-    /// The store does not say.
+    /// The store does not answer that.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ impl Rules {
         })
     }
 
-    /// Judges both kinds.
+    /// Checks both kinds.
     pub(super) async fn judge(&self, checked: &mut Checked) {
         let mut judge = |trial, answer: Answer, judged: &dyn Fn(&str) -> Option<String>| match answer {
             Answer::None => checked.trials.push((trial, None)),
@@ -95,7 +95,8 @@ fn elements<'t>(text: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
         .filter_map(move |part| part.split(close.as_str()).next())
 }
 
-/// The rule that removes objects below the prefix. Rules for parts of uploads and for old versions remove nothing that is there.
+/// The rule that removes objects below the prefix. Rules for parts of uploads and for old versions remove nothing that
+/// is there.
 fn expires(text: &str, prefix: &str) -> Option<String> {
     let reaches = |rule: &&str| {
         let prefixes = elements(rule, "Prefix").next().unwrap_or_default();

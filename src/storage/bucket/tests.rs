@@ -1,4 +1,4 @@
-//! The check, held against stores that lie; and what is never shown.
+//! The check, run against stores that break the rules; and secrets that must never be shown.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ enum Lie {
     CreatesAgain,
     /// As one that does not know the tag.
     ReplacesAlways,
-    /// A condition is judged, and then, some time after, the object is put (as S3Mock does).
+    /// A condition is evaluated, and the object is put some time later (as S3Mock does).
     ChecksThenPuts,
-    /// A list shows what was there before the last put.
+    /// A listing shows the state before the last put.
     ListsLate,
     /// A retention.
     KeepsForever,

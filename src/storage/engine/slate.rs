@@ -1,28 +1,34 @@
-//! The engine of `slate+file:`, `slate+memory:`, `s3:`, `az:` and `gs:`: SlateDB, a log-structured tree over an object store. One database holds all
-//! spaces (layout.rs): each open database costs a dozen tasks.
+//! The engine of `slate+file:`, `slate+memory:`, `s3:`, `az:` and `gs:`: SlateDB, a log-structured tree over an object
+//! store. One database holds all spaces (layout.rs): each open database costs a dozen tasks.
 //!
-//! Fragments of rows are written as they are, by SlateDB's merge operator, and merged when they are read and compacted: a plain write
-//! must not read from a bucket. So the row cache stands before the reads, and what a range holds is only estimated, by its tables.
+//! Partial rows are written as they are, by SlateDB's merge operator, and merged by reads and compactions: a plain
+//! write must not read from a bucket. So reads go through the row cache, and the size of a range is only estimated, by
+//! its tables.
 //!
-//! One task commits. It takes what has queued as one write batch and writes it to SlateDB's memory. Meanwhile the log is put with the
-//! groups before (flight.rs). When a put is confirmed, the task brings the cache up to date, publishes the snapshot of its last group and answers
-//! (landing.rs). With `durability = periodic` or `os` it answers before the log is put, which SlateDB then does
-//! at the period (`os`: 100 ms), and readers may see what is not durable yet.
+//! One task commits. It takes the queue as one write batch and writes it to SlateDB's memory. Meanwhile the log is put
+//! with the earlier groups (flight.rs). When a put is confirmed, the task updates the cache, publishes the snapshot of
+//! its last group and answers (landing.rs). With `durability = periodic` or `os` it answers before the log is put,
+//! which SlateDB then does at the period (`os`: 100 ms), and readers may see writes that are not durable yet.
 //!
-//! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room closes it and opens
-//! it again: an object is put whole or not at all. Any other failure ends writing until the server starts again, and so does another
-//! writer that took the store over (by its epoch). A database that then cannot be read either is lost ([`Shared::lost`]): the server ends.
+//! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room
+//! closes it and opens it again: an object is put whole or not at all. Any other failure ends writing until the server
+//! starts again, and so does another writer that took the store over (by its epoch). A database that then cannot be
+//! read either is lost ([`Shared::lost`]): the server ends.
 //!
-//! **A bucket** (tuning.rs) may be out of reach for a while. A commit that is not confirmed in time fails, readers go on with what was published, and
-//! the committer asks the bucket again and again until it answers; then the database is opened anew, under a new epoch.
+//! **A bucket** (tuning.rs) may be out of reach for a while. A commit that is not confirmed in time fails, readers
+//! continue with the published snapshot, and the committer retries until the bucket answers; then the database is
+//! opened again, under a new epoch.
 //!
-//! **Opening.** SlateDB makes a database where there is no manifest, and may panic on a damaged one. So a store that was used and has no
-//! manifest is refused, the newest manifest is read first, and a panic is an error. The newest objects of the log and the newest manifests
-//! are written anew: the last put before the process ended may have failed to sync and be there all the same.
+//! **Opening.** SlateDB makes a database where there is no manifest, and may panic on a damaged one. So a store that
+//! was used and has no manifest is refused, the newest manifest is read first, and a panic is an error. The newest
+//! objects of the log and the newest manifests are written anew: the last put before the process ended may have failed
+//! to sync and be there all the same.
 //!
-//! The time that SlateDB dates writes and tables by never goes back (clock.rs). Every group records the time mark ([`crate::clock::TimeMark`]) under one key of the store's own.
+//! The time that SlateDB dates writes and tables by never goes back (clock.rs). Every group records the time mark
+//! ([`crate::clock::TimeMark`]) under one key of the store's own.
 //!
-//! The merge operator, the space bytes and SlateDB's own files are the format; `helenus.format` names it for `slate+file:`.
+//! The merge operator, the space bytes and SlateDB's own files are the format; `helenus.format` names it for
+//! `slate+file:`.
 //!
 //! Sources: SlateDB 0.18.0 (`Db`, `WriteBatch`, `MergeOperator`, `Settings`).
 
@@ -79,7 +85,7 @@ use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Estimate;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// The SlateDB engine. Clones are the same store; it closes behind when the last one goes.
+/// The SlateDB engine. Clones are the same store; it closes in the background when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
@@ -92,15 +98,15 @@ struct Inner {
 
 #[derive(Debug)]
 struct Shared {
-    /// `None` while the database is opened again, and after closing.
+    /// `None` while the database is being reopened, and after closing.
     published: ArcSwapOption<Published>,
     cache: RowCache,
-    /// What the next groups derive.
+    /// The derivations for the next groups.
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
-    /// Where it lies; `None` after closing.
+    /// Its place. `None` after closing.
     home: ArcSwapOption<Home>,
-    /// How often the database was opened, raised before what it found is published.
+    /// How often the database was opened; raised before the state of an opening is published.
     openings: AtomicU64,
     /// Why nothing can be read or written any more until the server starts again; the medium may say so, too.
     lost: ArcSwapOption<Error>,
@@ -113,7 +119,7 @@ impl Shared {
     }
 }
 
-/// What the committer published last.
+/// The state that the committer published last.
 pub(in crate::storage) struct Published {
     database: Db,
     view: Arc<DbSnapshot>,
@@ -130,7 +136,7 @@ impl std::fmt::Debug for Published {
     }
 }
 
-/// Merges fragments of rows and deletions when they are read and compacted.
+/// Merges partial rows and deletions in reads and compactions.
 struct Merger;
 
 impl MergeOperator for Merger {
@@ -143,8 +149,8 @@ impl MergeOperator for Merger {
     }
 }
 
-/// Merges two values; where one is damaged, that one stays, for its reader to refuse: an error in the merge operator would end the
-/// whole database.
+/// Merges two values; where one is damaged, that one stays, for its reader to refuse: an error in the merge operator
+/// would end the whole database.
 fn merge_or_keep_damage(space: Space, existing: Bytes, value: Bytes) -> Bytes {
     merge_values(space, &existing, &value).unwrap_or_else(|_| {
         if merge_values(space, &value, &value).is_ok() {
@@ -175,7 +181,7 @@ impl Store {
         Self::open_at(home, options).await
     }
 
-    /// Opens the database of this path in the bucket of this one; makes it if it is not there.
+    /// Opens the database of this path in the bucket of this one, and makes it if it does not exist.
     pub(in crate::storage) async fn open_side(&self, path: String, options: &Options) -> Result<Self> {
         let home = self.home()?.beside(path);
         Self::open_at(home, options).await
@@ -202,7 +208,7 @@ impl Store {
 
     /// Makes a database of this path that shows a range of rows as they are now.
     pub(in crate::storage) async fn clone_side(&self, path: String, rows: &KeyRange) -> Result<()> {
-        // What is in memory is put now and again in the committer's turn, so that commits wait for little.
+        // Memory is flushed now, and again in the committer's turn, so that commits wait for little.
         self.flush().await?;
         let (answer, answered) = oneshot::channel();
         let (start, end) = full_range(Space::Rows, rows);
@@ -256,10 +262,11 @@ impl Store {
         })))
     }
 
-    /// `None` while the database is opened again, after closing, and while another server may own the bucket.
+    /// `None` while the database is being reopened, after closing, and while another server may own the bucket.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
         let published = self.0.shared.published.load_full()?;
-        // Asked after the snapshot was taken: another server may have written since, but not before this request began.
+        // Checked after the snapshot was taken: another server may have written since, but not before this request
+        // began.
         published.home.is_owner().then_some(published)
     }
 
@@ -267,7 +274,7 @@ impl Store {
         self.0.shared.opening()
     }
 
-    /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
+    /// Why nothing can be read or written any more. `None` means that it can be read, or will be again.
     pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
         let shared = &self.0.shared;
         shared.lost.load_full().or_else(|| shared.medium.lost())
@@ -322,7 +329,7 @@ impl Store {
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Bytes of the tables that reach into a range of row keys; what only the log has is not counted.
+    /// Bytes of the tables that overlap a range of row keys, without rows that only the log has.
     pub(in crate::storage) fn estimate(&self, range: &KeyRange) -> Estimate {
         let Some(published) = self.snapshot() else {
             return Estimate::default();
@@ -360,7 +367,7 @@ impl Published {
         self.answer(get).await
     }
 
-    /// What SlateDB answers to a read, in the time that the medium has for it.
+    /// SlateDB's answer to a read, within the medium's time limit.
     async fn answer<T>(&self, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
         if !self.home.is_remote() {
             return read.await.map_err(|error| self.home.failure(&error));
@@ -418,7 +425,7 @@ impl Published {
             let Some(last) = last.take().filter(|_| is_long) else {
                 return Ok(());
             };
-            // What is left is read in larger parts.
+            // The rest is read in larger parts.
             let bound = Bound::Excluded(last.to_vec());
             rest = match order {
                 IterationOrder::Ascending => (bound, rest.1),

@@ -1,4 +1,5 @@
-//! What the parts of a write add to the batches of their stores, with what is to be known of it once it is durable.
+//! What the parts of a write add to the batches of their stores, and the sizes and charges to record once it is
+//! durable.
 
 use std::sync::Arc;
 
@@ -15,13 +16,13 @@ use crate::schema::Table;
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
-/// What a change of a batch is charged as.
+/// The charge of a change of a batch, to be measured at the commit.
 pub(in crate::engine) struct PendingCharge {
     pub(super) partition: PartitionRef,
     pub(super) spread: i64,
     pub(super) partition_key: Bytes,
     pub(super) how: RowWrite,
-    /// Bytes of what the write says, for engines that do not look at the row.
+    /// Bytes of the partial row, for engines that do not read the stored row.
     pub(super) fragment_bytes: usize,
     /// Indexed columns that it touches.
     pub(super) indexed: usize,
@@ -38,24 +39,24 @@ pub(in crate::engine) struct StagedStore {
     pub(in crate::engine) marked: Vec<PendingCharge>,
 }
 
-/// What the parts of a request have added.
+/// The changes that the parts of a request have added.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(in crate::engine) stores: Vec<StagedStore>,
-    /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
-    /// is looked for in what was stored before the batch, as in Cassandra.
+    /// Rows of counters and rows that are rewritten whole, as written: later members of a batch add to them. A list's
+    /// element is looked up in the row as stored before the batch, as in Cassandra.
     pub(super) added_to: Vec<(RowKey, Row)>,
-    /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
-    /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
+    /// Deletions of partitions and ranges are dated 1 µs before the rows written beside them, so that they do not
+    /// delete those. This is the case in conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
     pub(in crate::engine) deletes_just_before: bool,
-    /// What is measured of a batch; `None`: nothing.
+    /// The measured size of a batch. `None` means that it is not measured.
     pub(in crate::engine) size: Option<BatchSize>,
-    /// What is written to each logical partition.
+    /// Bytes written to each logical partition.
     pub(in crate::engine) weights: Vec<Weight>,
 }
 
 impl Changes {
-    /// The batch to which one change is to be added, which is charged as marked.
+    /// The batch for one change, which is charged as `marked` says.
     pub(super) fn batch(&mut self, partition: &Hosted, marked: PendingCharge) -> &mut Batch {
         let mut stores = self.stores.iter();
         let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
@@ -77,7 +78,7 @@ impl Changes {
         &mut staged.batch
     }
 
-    /// Puts a row that follows from others in place of whatever there is of it; the bytes of its key.
+    /// Replaces the stored version of a derived row, if any. Returns the bytes of its key.
     pub(in crate::engine) fn replace_row(
         &mut self,
         (table, partition): (&Arc<Table>, &Arc<Hosted>),
@@ -113,7 +114,7 @@ impl Changes {
         key_bytes
     }
 
-    /// Adds what is written to a logical partition.
+    /// Adds bytes written to a logical partition.
     pub(super) fn weigh(&mut self, part: &WritePart<'_>, row_bytes: u64, entry_bytes: u64) {
         let modification = part.write;
         let deletes = modification.kind == WriteVerb::Delete;
@@ -142,8 +143,8 @@ impl Changes {
     }
 }
 
-/// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
-/// written unseen, INSERT counts as new, and what the write says as the row.
+/// Charges a commit by the rows that the committer read in order to merge. Elsewhere, as in SlateDB, partial rows are
+/// written without a read: INSERT counts as new, and the partial row as the row.
 pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<PendingCharge>, charges: &mut Charges) {
     for written in committed.rows() {
         let Some(marked) = marked.get_mut(written.change) else {

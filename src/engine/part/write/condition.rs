@@ -1,6 +1,8 @@
-//! Conditions, judged where the logical partition lives: its rows are read, compared, and shown where they say no.
+//! Checks conditions where the logical partition lives: reads its rows, compares them, and returns them where a
+//! condition fails.
 //!
-//! What a refused statement answers with follows Cassandra's `CQL3CasRequest` and `ModificationStatement.buildCasResultSet`.
+//! The answer of a refused statement follows Cassandra's `CQL3CasRequest` and
+//! `ModificationStatement.buildCasResultSet`.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,7 +22,7 @@ use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
 
-/// The writes of a conditional request, all of one logical partition, as they are judged.
+/// The writes of a conditional request, all of one logical partition, whose conditions are to be checked.
 pub(crate) struct ConditionPart<'a> {
     /// Where it runs.
     pub(crate) partition: &'a Hosted,
@@ -30,24 +32,25 @@ pub(crate) struct ConditionPart<'a> {
     pub(crate) key: &'a Bytes,
     /// Its table.
     pub(crate) table: &'a Table,
-    /// The writes, in the forms in which their rows are stored.
+    /// The writes, in the encodings in which their rows are stored.
     pub(crate) writes: &'a [&'a Write],
     /// They came as a batch.
     pub(crate) is_batch: bool,
 }
 
-/// What a part says of its conditions.
+/// The result of a part's conditions.
 pub(crate) enum Verdict {
     /// They hold.
     Holds {
-        /// The newest timestamp of what they ask about or write, above which the writes must stand; `None`: there is nothing.
+        /// The newest timestamp of the rows that they check or write; the writes must be dated above it. `None` means
+        /// that there is no such row.
         newest: Option<i64>,
     },
     /// One does not; nothing is to be written.
     Refused(Decision),
 }
 
-/// Judges the conditions of a request, under the stripe of their logical partition.
+/// Checks the conditions of a request, under the stripe of their logical partition.
 ///
 /// # Errors
 /// When the store fails.
@@ -58,8 +61,9 @@ pub(crate) async fn judge(
     charges: &mut Charges,
 ) -> Result<Verdict, Error> {
     let logical = part.partition.logical(part.table.storage_id, part.token, part.key)?;
-    // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither. It ends here, before the
-    // commit waits: a store that is to be opened again waits for its snapshots first, and this one would wait for that.
+    // One snapshot serves the conditions and the newest timestamp, so that a plain write in between affects neither. It
+    // ends here, before the commit waits: a store that is being reopened first waits for its snapshots to end, and this
+    // one would wait for the store.
     let at = logical.now();
     let current = Current::read(part, &logical, (now_seconds, &at), context).await?;
     charges.enter(
@@ -79,27 +83,28 @@ pub(crate) async fn judge(
     Ok(Verdict::Holds { newest })
 }
 
-/// What the conditions of a write came to.
+/// The result of the conditions of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// They held; it was applied.
     Applied,
     /// They did not hold; nothing was changed.
     Refused {
-        /// The columns that say why: places in `table.columns`.
+        /// The columns to return with a refusal: places in `table.columns`.
         places: Vec<usize>,
-        /// The rows that the conditions looked at, as they are, each with a value for each of the columns; empty: none is there.
+        /// The rows that the conditions read, as they are, each with a value for each of the columns. Empty if none
+        /// exists.
         rows: Vec<Vec<Option<Bytes>>>,
     },
 }
 
-/// The rows that conditions look at, as they are now.
+/// The rows that conditions read, as they are now.
 struct Current<'a> {
     table: &'a Table,
     layout: Layout,
     partition_key: &'a [u8],
     static_row: Option<Bytes>,
-    /// By clustering key; `None`: nothing is stored.
+    /// By clustering key. `None` means that no row is stored.
     rows: BTreeMap<Vec<u8>, Option<Bytes>>,
     deletions: Deletions,
     now_seconds: i64,
@@ -108,11 +113,11 @@ struct Current<'a> {
     unread: Vec<usize>,
 }
 
-/// The row that a condition is about; `None`: the static row.
+/// The row that a condition is about. `None` means the static row.
 fn condition_row(modification: &Write) -> Option<&[u8]> {
     match &modification.target {
         WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
-        // The one row of a partition without clustering columns.
+        // The only row of a partition without clustering columns.
         WriteTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
         WriteTarget::Static | WriteTarget::Ranges(_) | WriteTarget::Partition => None,
     }
@@ -124,7 +129,7 @@ fn is_static(table: &Table, place: usize) -> bool {
     column.is_some_and(|column| column.kind == ColumnKind::Static)
 }
 
-/// The column that one condition of an IF looks at.
+/// The column that one condition of an IF reads.
 fn column_of(filter: &Predicate) -> Option<usize> {
     match &filter.target {
         FilterTarget::Column(place)
@@ -135,8 +140,9 @@ fn column_of(filter: &Predicate) -> Option<usize> {
     }
 }
 
-/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
-/// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
+/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static
+/// row's, also where the statement names another, which then is not read at all (Cassandra's
+/// `ColumnConditions.addConditionsTo`).
 pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
     let row = condition_row(modification);
     let (own, of_static) = match &modification.condition {
@@ -154,8 +160,8 @@ pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[
     own.then_some(row).into_iter().chain(of_static.then_some(None))
 }
 
-/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition unless a
-/// static row is written, regular ones in no condition unless a row is.
+/// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no
+/// condition unless a static row is written, regular ones in no condition unless a row is.
 fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
     let writes_static = writes
         .iter()
@@ -201,7 +207,7 @@ impl<'a> Current<'a> {
             context,
             unread: unread(table, writes),
         };
-        // What is not read does not show that a row is there.
+        // Columns that are not read cannot show that a row exists.
         let unread = std::mem::take(&mut current.unread);
         current.layout.statics.retain(|wanted| !unread.contains(&wanted.place));
         current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
@@ -225,7 +231,7 @@ impl<'a> Current<'a> {
         Ok(current)
     }
 
-    /// With conditions on static columns alone, a partition with rows is told from one without by its first row.
+    /// With conditions on static columns alone, the first row shows whether the partition has rows.
     async fn read_first_live(&mut self, partition: &LogicalPartition<'_>, at: &Moment) -> Result<(), Error> {
         use std::ops::Bound;
         let mut outcome = Ok(());
@@ -249,7 +255,7 @@ impl<'a> Current<'a> {
         outcome
     }
 
-    /// Charges the rows that were looked at, each as one that is read by its key; at least one is.
+    /// Charges the rows that were read, each as a lookup by key, and at least one.
     fn charge(&self, charges: &mut Charges) {
         let of_static = self.static_row.as_ref().map(Bytes::len);
         let rows = self.rows.iter();
@@ -264,7 +270,8 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.
+    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is
+    /// there.
     fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
         let mut buffer = RowBuffer::new(&self.layout);
         buffer.begin_partition(self.table, &self.layout, self.partition_key)?;
@@ -344,7 +351,8 @@ impl<'a> Current<'a> {
         Ok(Decision::Refused { places, rows })
     }
 
-    /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.
+    /// The columns that a refusal returns: all of them if some statement has IF EXISTS or IF NOT EXISTS. In a batch the
+    /// key comes first.
     fn columns_shown(&self, writes: &[&Write], is_batch: bool) -> Vec<usize> {
         if asks_existence(writes) {
             return (0..self.table.columns.len()).collect();

@@ -1,8 +1,9 @@
-//! Clustering values that are equal but not the same bytes: decimal 1.5 and 1.50, a varint with needless zeros.
+//! Several encodings of equal clustering values: decimal 1.5 and 1.50, a varint with needless zeros.
 //!
-//! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written, so a write to a
-//! table whose clustering columns have such types looks first whether the row is there in another form, and then writes to that.
-//! A range that goes on behind such a value is deleted under each of its forms that is stored:
+//! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written. So a
+//! write to a table whose clustering columns have such types first checks whether the row is stored under another
+//! encoding, and then writes to that. A range that continues after such a value is deleted under each of its stored
+//! encodings:
 //!
 //! ```text
 //! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
@@ -21,19 +22,19 @@ use crate::schema::Table;
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-/// Whether values of this type may be equal in several forms. Not so many as to make each write of a `double` look first: of
-/// those only NaN has several.
+/// Whether values of this type may have several encodings in practice. `float` and `double` do not count: only their
+/// NaN has several, and that would not justify a lookup before each write.
 fn has_forms(ty: &CqlType) -> bool {
     !matches!(ty, CqlType::Native(Native::Float | Native::Double)) && ty.has_equal_forms()
 }
 
-/// Whether writes to rows of this table must look first.
+/// Whether writes to rows of this table must look for other encodings first.
 pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// A write of one logical partition with each clustering key in the form in which its row is stored: another partition may hold the row
-/// in another form. `None`: nothing changes.
+/// A write of one logical partition with each clustering key in the encoding in which its row is stored: another
+/// partition may hold the row in another encoding. `None` means that no key changes.
 ///
 /// # Errors
 /// When the store fails.
@@ -55,7 +56,8 @@ pub(crate) async fn as_stored(
     }))
 }
 
-/// The rows of one partition in the forms in which they are stored; `None`: the target names no clustering values.
+/// The rows of one partition in the encodings in which they are stored. `None` means that the target names no
+/// clustering values.
 async fn target_as_stored(
     table: &Table,
     partition: &LogicalPartition<'_>,
@@ -81,7 +83,7 @@ async fn target_as_stored(
     }
 }
 
-/// The same rows as in a range, under other stored forms of the values that the keys of the range begin with.
+/// The same rows as in a range, under other stored encodings of the range's leading values.
 async fn of_other_forms(
     table: &Table,
     partition: &LogicalPartition<'_>,
@@ -90,7 +92,8 @@ async fn of_other_forms(
     let mut found = Vec::new();
     let mut start = range.start.clone();
     let is_below = |key: &[u8], end: Option<&Vec<u8>>| end.is_none_or(|end| key < end.as_slice());
-    // From the longest prefix to the shortest: where the range goes on behind all keys of one, the rest of it is under a shorter one.
+    // From the longest prefix to the shortest: where the range continues after all keys of one, its rest is under a
+    // shorter one.
     for values in prefixes(table, &range.start) {
         let prefix = encoded(table, &values);
         let end = behind(&prefix);
@@ -98,7 +101,7 @@ async fn of_other_forms(
         let piece_end = if ends_here { range.end.clone() } else { end.clone() };
         for form in stored_forms(table, partition, &values).await? {
             let moved = |key: &Vec<u8>| key.strip_prefix(prefix.as_slice()).map(|rest| [&form, rest].concat());
-            // A bound outside the prefix stands for all of it.
+            // A bound outside the prefix stands for the whole prefix.
             found.push(ClusteringRange {
                 start: moved(&start).unwrap_or_else(|| form.clone()),
                 end: piece_end.as_ref().and_then(moved).or_else(|| behind(&form)),
@@ -112,7 +115,7 @@ async fn of_other_forms(
     Ok(found)
 }
 
-/// The values that a key begins with: of all columns that it has whole, then one fewer, down to one.
+/// The leading values of a key: of all columns that it contains completely, then one fewer, down to one.
 fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
     let (mut rest, mut values, mut all) = (key, Vec::new(), Vec::new());
     for column in table.clustering() {
@@ -120,7 +123,7 @@ fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
             break;
         };
         values.push(value);
-        // The end of a range may look like the key of a value and be none.
+        // The end of a range may resemble the key of a value without being one.
         if !key.starts_with(&encoded(table, &values)) {
             break;
         }
@@ -130,7 +133,7 @@ fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
     all
 }
 
-/// What the keys of rows with these first values begin with.
+/// The prefix of the keys of rows with these first values.
 fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
     let mut key = Vec::new();
     for (column, value) in table.clustering().iter().zip(values) {
@@ -139,7 +142,7 @@ fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
     key
 }
 
-/// What the keys of stored rows begin with whose first values equal these in other bytes.
+/// The prefixes of stored keys whose first values equal these in other bytes.
 async fn stored_forms(
     table: &Table,
     partition: &LogicalPartition<'_>,
@@ -159,7 +162,8 @@ async fn stored_forms(
             let mut next = prefix;
             column.ty.encode_key_order(value, column.descending, &mut next);
             let end = behind(&next);
-            // From form to form, however many rows are under each. This one's own is among them if only for the columns that follow.
+            // From form to form, however many rows are under each. This one's own is among them if only for the columns
+            // that follow.
             loop {
                 let mut form = None;
                 let bounds = (
@@ -203,7 +207,7 @@ async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]
     let Some(wanted) = components(table, clustering) else {
         return Ok(None);
     };
-    // All forms begin with the columns before the first that has several, and the part of that one which they share.
+    // All encodings share the columns before the first one that has several, and a part of that one.
     let mut shared = Vec::with_capacity(clustering.len());
     for (column, value) in table.clustering().iter().zip(&wanted) {
         if has_forms(&column.ty) {
@@ -232,7 +236,7 @@ async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]
     Ok(found)
 }
 
-/// The least clustering key behind all that begin with this one; `None`: there is none.
+/// The least clustering key after all that begin with this one. `None` means that there is none.
 fn behind(shared: &[u8]) -> Option<Vec<u8>> {
     let kept = shared.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = shared.get(..=kept)?.to_vec();

@@ -1,4 +1,4 @@
-//! What a modification says about rows, as fragments that a store merges with what is there.
+//! Turns a modification into partial rows, which a store merges with its own.
 
 use crate::engine::refusal::ListRefusal;
 use bytes::Bytes;
@@ -18,14 +18,14 @@ use crate::engine::write::clock::ListKeys;
 pub(crate) struct Stamp {
     /// µs.
     pub(crate) timestamp_micros: i64,
-    /// The moment of the write, in seconds: what expiry and grace count from.
+    /// The time of the write, in seconds, from which expiry and grace count.
     pub(crate) now_seconds: i64,
-    /// Seconds to live; `None`: stays.
+    /// Seconds to live. `None` means that it does not expire.
     pub(crate) ttl_seconds: Option<u32>,
 }
 
 impl Stamp {
-    /// When it expires; `None`: it stays.
+    /// When it expires. `None` means never.
     pub(super) fn expiry(&self) -> Option<Expiry> {
         self.ttl_seconds.map(|ttl_seconds| Expiry {
             at_seconds: self.now_seconds.saturating_add(i64::from(ttl_seconds)),
@@ -50,30 +50,31 @@ impl Stamp {
     }
 }
 
-/// Puts together the fragment of one row.
+/// Builds the partial row of one row.
 pub(crate) struct FragmentWriter<'a> {
     /// When.
     pub(crate) stamp: Stamp,
-    /// Where keys of list elements come from.
+    /// The source of list elements' keys.
     pub(crate) list_keys: &'a ListKeys,
-    /// What is stored of the row, for operations that read before they write.
+    /// The stored row, for operations that read before they write.
     pub(crate) stored: Option<&'a Row>,
-    /// DELETE names columns: a multi-cell one is deleted at the write's own time, not just before it.
+    /// DELETE of columns: a multi-cell column is deleted at the write's own time, not just before it.
     pub(crate) deletes: bool,
 }
 
 impl FragmentWriter<'_> {
-    /// Adds what an operation says about a column.
+    /// Adds an operation on a column to the partial row.
     ///
     /// # Errors
-    /// When a list position is not there.
+    /// When a list position does not exist.
     pub(crate) fn apply(&self, row: &mut Row, column: &Column, operation: &ColumnChange) -> Result<(), Error> {
         match operation {
             ColumnChange::Set(Value::Unset) => {}
             ColumnChange::Set(Value::Null) => self.kill(row, column, None),
             ColumnChange::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
             ColumnChange::Replace(elements) => {
-                // Just before the write, so that what it puts in is not deleted with the rest (Cassandra's deletion for overwrite).
+                // Just before the write, so that the new elements are not deleted with the old ones (Cassandra's
+                // deletion for overwrite).
                 let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
                 let deletion = Deletion {
                     timestamp,
@@ -195,11 +196,11 @@ impl FragmentWriter<'_> {
         Ok(())
     }
 
-    /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives every
-    /// increment.
+    /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives
+    /// every increment.
     ///
-    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may go on from what was
-    /// deleted, which it calls undefined.
+    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may continue
+    /// from the deleted value, which it calls undefined.
     fn increment(&self, row: &mut Row, column: &Column, by: i64) {
         let cell = self
             .stored
@@ -234,7 +235,7 @@ fn path(shape: &Shape, element: &Bytes) -> Bytes {
     }
 }
 
-/// Whether an operation must know what is stored.
+/// Whether an operation must read the stored row.
 pub(crate) fn reads_before(operation: &ColumnChange) -> bool {
     matches!(
         operation,

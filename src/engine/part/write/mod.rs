@@ -1,12 +1,12 @@
-//! The half of a write that runs where its physical partition lives: stored rows are looked at, a condition is judged, and fragments are
-//! added to the batch of the store.
+//! The half of a write that runs where its physical partition lives: it reads stored rows, checks conditions, and adds
+//! partial rows to the batch of the store.
 //!
 //! ```text
 //! statement level  write/ cuts a command ─→ WritePart ──→ run_write_part ──→ Changes ─→ commits, a store each
 //! part level             ConditionPart ─→ judge ─→ Verdict      rows as stored, sizes, charges
 //! ```
-//! The statement level holds the stripes of the logical partitions and is inside the gates of the physical ones while a part runs; it
-//! lends both to the commit. What it never sees is a stored row (`tests/house.rs`).
+//! The statement level holds the stripes of the logical partitions and the gates of the physical ones while a part
+//! runs, and lends both to the commit. It never sees a stored row (`tests/house.rs`).
 
 pub(in crate::engine) mod changes;
 pub(crate) mod condition;
@@ -36,12 +36,12 @@ use crate::schema::Table;
 use crate::throughput::Charges;
 use crate::token::Token;
 
-/// What all parts of a write have in common.
+/// The settings that all parts of a write share.
 pub(crate) struct Writing<'a> {
     pub(crate) list_keys: &'a ListKeys,
     pub(crate) limits: &'a SizeLimits,
     pub(crate) logical: &'a LogicalPartitions,
-    /// A time to live is a row's, as in Cosmos, not a cell's.
+    /// A time to live applies to the row, as in Cosmos, not to the cell.
     pub(crate) ttl_of_rows: bool,
     pub(crate) request: &'a WriteRequest,
 }
@@ -58,14 +58,14 @@ pub(crate) struct WritePart<'a> {
     pub(crate) token: Token,
     /// Its rows.
     pub(crate) logical: LogicalPartition<'a>,
-    /// The time of what it writes.
+    /// The timestamp of the write.
     pub(crate) stamp: Stamp,
 }
 
-/// Runs a part of a write where its partition lives: adds what it writes to the batch of the store.
+/// Runs a part of a write where its partition lives: adds its rows to the batch of the store.
 ///
 /// # Errors
-/// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+/// When a row would be too large, an operation cannot be applied, or a read that it needs fails.
 pub(crate) async fn run_write_part(
     writing: &Writing<'_>,
     part: &WritePart<'_>,
@@ -75,7 +75,7 @@ pub(crate) async fn run_write_part(
     part.stage(writing, changes, charges).await
 }
 
-/// Whether a part of this write looks at stored rows before it stages one.
+/// Whether a part of this write reads stored rows before it stages one.
 pub(crate) fn must_read(ttl_of_rows: bool, write: &Write) -> bool {
     let mut operations = write.operations.iter();
     operations.any(|(_, operation)| reads_before(operation))
@@ -84,7 +84,7 @@ pub(crate) fn must_read(ttl_of_rows: bool, write: &Write) -> bool {
 }
 
 impl Writing<'_> {
-    /// Whether what is stored of a write's rows is written again.
+    /// Whether the write rewrites its rows whole.
     fn rewrites(&self, write: &Write) -> bool {
         self.ttl_of_rows && whole_row::concerns(write)
     }
@@ -115,7 +115,7 @@ impl<'a> WritePart<'a> {
         &self.write.table
     }
 
-    /// The number by which locks and gauges know the logical partition.
+    /// The number that identifies the logical partition for locks and gauges.
     pub(in crate::engine) fn spread(&self) -> i64 {
         self.partition.spread(self.token, self.key)
     }

@@ -1,6 +1,6 @@
 //! The newest timestamp of what a conditional request reads and writes, so that it can be dated above all of that.
 //!
-//! What expired and what is hidden counts too: it hides later what is dated below it.
+//! Expired and hidden data counts too: it would hide a later write that is dated below it.
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -12,7 +12,7 @@ use crate::partition::{LogicalPartition, Moment, RowKey};
 
 use super::condition::rows_asked;
 
-/// What is read and written of one logical partition.
+/// The rows and deletions that a request reads and writes in one logical partition.
 #[derive(Default)]
 struct Concerned<'a> {
     of_static: bool,
@@ -20,8 +20,9 @@ struct Concerned<'a> {
     ranges: Vec<ClusteringRange>,
 }
 
-/// The newest timestamp of the rows, static rows and deletions that modifications of one logical partition ask about or write;
-/// `None`: there is nothing. `at`: as the conditions were judged, since a plain write that comes later and is dated above must stay on top.
+/// The newest timestamp of the rows, static rows and deletions that modifications of one logical partition check or
+/// write. `None` means that there is none. `at` is the snapshot under which the conditions were checked: a plain write
+/// that comes later and is dated above must stay on top.
 /// Costs a look-up for each row, and a scan for each range that is deleted.
 ///
 /// # Errors
@@ -111,7 +112,7 @@ async fn in_range(
     newest.map_err(|error| storage_read(&error))
 }
 
-/// The newest of the deletions of ranges that have keys in common with this one.
+/// The newest of the range deletions that overlap this range.
 fn covering(deletions: &Deletions, range: &ClusteringRange) -> Option<i64> {
     let meets = |other: &&RangeTombstone| {
         let begins_before = match &range.end {

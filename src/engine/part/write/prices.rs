@@ -1,4 +1,4 @@
-//! What writes are charged as: known as they are staged, and estimated for EXPLAIN.
+//! Charges of writes: computed as they are staged, and estimated for EXPLAIN.
 
 use bytes::Bytes;
 
@@ -8,7 +8,8 @@ use crate::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, RowWrite};
 
-/// Charges what a modification of one partition would cost if its rows were not there yet: the bytes that it says, for the row.
+/// Charges a modification of one partition as if its rows did not exist yet: the bytes of the modification, for the
+/// row.
 pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mut Charges) {
     let table = modification.table.as_ref();
     let value_bytes = |operation: &ColumnChange| match operation {
@@ -74,7 +75,7 @@ pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mu
     }
 }
 
-/// Bytes of a row's key besides those of its values: table, token, ends.
+/// Bytes of a row's key excluding those of its values: table, token, ends.
 const KEY_BYTES: usize = 15;
 
 /// How a modification writes rows.
@@ -86,8 +87,8 @@ pub(super) fn how(modification: &Write) -> RowWrite {
     }
 }
 
-/// Indexed columns that a write of a row touches; a new or deleted row touches what indexes keep of its key as well. `is_written` says of a
-/// regular or static column whether the write names it.
+/// Indexed columns that a write of a row touches; a new or deleted row touches the index entries of its key as well.
+/// `is_written` returns whether the write names a regular or static column.
 pub(super) fn indexed(table: &Table, how: RowWrite, of_static: bool, is_written: impl Fn(&Column) -> bool) -> usize {
     if table.indexes.is_empty() {
         return 0;

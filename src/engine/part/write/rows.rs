@@ -1,4 +1,4 @@
-//! The rows that a part of a write stages: what it adds to the batch of its store.
+//! Stages the rows of a part of a write in the batch of its store.
 
 use super::changes::{Changes, PendingCharge};
 use super::fragment::{FragmentWriter, Stamp, reads_before};
@@ -15,10 +15,10 @@ use crate::schema::{Column, ColumnKind};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 
 impl WritePart<'_> {
-    /// Adds what it writes.
+    /// Stages the rows of the part.
     ///
     /// # Errors
-    /// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+    /// When a row would be too large, an operation cannot be applied, or a read that it needs fails.
     pub(super) async fn stage(
         &self,
         writing: &Writing<'_>,
@@ -80,7 +80,7 @@ impl WritePart<'_> {
         Ok(())
     }
 
-    /// Checks that every column that is written is one of the table: what is written to another would be lost.
+    /// Checks that the table has every written column: a value for any other column would be lost.
     fn check_columns(&self) -> Result<(), Broken> {
         let columns = &self.table().columns;
         let mut places = self.write.operations.iter().map(|(place, _)| *place);
@@ -176,7 +176,7 @@ impl WritePart<'_> {
             row.cells = Vec::with_capacity(self.write.operations.len());
         }
         for (column, operation) in self.operations(of_static) {
-            // A list's element is looked for in what the operations of the same statement before it have left.
+            // A list's element is looked up in the result of the same statement's earlier operations.
             if reads_before(operation) && !row.is_empty() {
                 stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
             }
@@ -219,14 +219,14 @@ impl WritePart<'_> {
         Ok(())
     }
 
-    /// Bytes of a row that is written, with what is stored of it where that may matter.
+    /// Bytes of a written row, together with its stored columns where those may matter.
     async fn bytes_together(&self, key: &RowKey, row: &Row, bytes_max: u64) -> Result<u64, Error> {
         let written = row.encode().len() as u64;
         let stored = self.logical.get(key, &self.logical.now()).await;
         let stored = stored.map_err(|error| storage_read(&error))?;
         let stored = stored.map(|found| found.value);
         Ok(match stored {
-            // Merged they are no longer than one after the other.
+            // A merged row is no longer than both versions together, so a shorter sum needs no merge.
             Some(stored) if written + stored.len() as u64 > bytes_max => {
                 let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
                 Row::merge(stored, row.clone().canonical()).encode().len() as u64
@@ -235,7 +235,7 @@ impl WritePart<'_> {
         })
     }
 
-    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
+    /// The stored row; for counters and rows that are rewritten whole, with this batch's earlier changes to it.
     async fn read(
         &self,
         key: &RowKey,
@@ -246,7 +246,7 @@ impl WritePart<'_> {
         let at = self.logical.now();
         let found = self.logical.get(key, &at).await;
         let found = found.map_err(|error| storage_read(&error))?;
-        // The look that an increment takes is in its price, as in that of any change.
+        // The price of an increment includes its read, as that of any change does.
         if !self.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
             charges.enter(partition, Some((self.spread(), self.key)));

@@ -1,7 +1,8 @@
-//! How large a batch of several partitions is by Cassandra's count, and what is said of it.
+//! The size of a batch of several partitions by Cassandra's count, and the warning about it.
 //!
-//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in memory, not what
-//! goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`, `BTreeRow#dataSize`.
+//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in
+//! memory, not what goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`,
+//! `BTreeRow#dataSize`.
 
 use crate::engine::refusal::LimitRefusal;
 use std::collections::{BTreeSet, HashMap};
@@ -29,7 +30,7 @@ const RANGES_BYTES: usize = 4;
 /// The state of a counter with one shard.
 const COUNTER_BYTES: usize = 36;
 
-/// The partitions of a batch as Cassandra groups them: a mutation for each key of a keyspace, whatever its tables.
+/// The mutations of a batch as Cassandra groups its partitions: one for each key of a keyspace, whatever its tables.
 pub(crate) fn mutations(modifications: &[Write]) -> usize {
     let mut seen = BTreeSet::new();
     for modification in modifications {
@@ -40,7 +41,7 @@ pub(crate) fn mutations(modifications: &[Write]) -> usize {
     seen.len()
 }
 
-/// What a batch writes, as far as its size depends on it.
+/// The writes of a batch, as far as its size depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct BatchSize {
     /// Tables and keys of partitions.
@@ -48,9 +49,9 @@ pub(crate) struct BatchSize {
     /// Partitions with range deletions.
     ranged: BTreeSet<(u32, Bytes)>,
     ranges_bytes: usize,
-    /// Rows by key, with the bytes of their clustering values and their table's; what is written to one row twice is merged.
+    /// Rows by key, with the bytes of their clustering values and of their table's. Writes to the same row are merged.
     rows: HashMap<RowKey, (Row, usize)>,
-    /// Bytes besides those of cells' values and paths; the cells are measured last.
+    /// Bytes excluding those of cells' values and paths; the cells are measured last.
     cells_bytes: usize,
 }
 
@@ -65,9 +66,9 @@ impl BatchSize {
         self.ranges_bytes += DELETION_BYTES + clustering_bytes(table, &range.start) + clustering_bytes(table, end);
     }
 
-    /// Adds what is written to a row; `clustering` is `None` for the static one.
+    /// Adds a write to a row; `clustering` is `None` for the static one.
     pub(super) fn row(&mut self, table: &Table, key: &RowKey, clustering: Option<&[u8]>, row: &Row) {
-        // The bytes of a static row stand among those of its partition.
+        // The bytes of a static row are among those of its partition.
         let own = clustering.map_or(0, |clustering| ROW_BYTES + clustering_bytes(table, clustering));
         let measured = self.rows.remove(key);
         let (row, own) = match measured {
@@ -113,14 +114,14 @@ impl BatchSize {
     }
 }
 
-/// The bytes of the values in an encoded clustering key, or in as much of one as there is.
+/// The bytes of the values in an encoded clustering key, which may be incomplete.
 fn clustering_bytes(table: &Table, mut encoded: &[u8]) -> usize {
     let mut bytes = 0;
     for column in table.clustering() {
         if encoded.is_empty() {
             break;
         }
-        // The end of a range is the least key behind it, which may be no key itself.
+        // The end of a range is the least key after it, which may be no key itself.
         let Ok(value) = column.ty.decode_key(&mut encoded, column.descending) else {
             break;
         };
@@ -152,7 +153,7 @@ fn row_bytes(table: &Table, row: &Row) -> usize {
     bytes + collections.len() * DELETION_BYTES
 }
 
-/// The bytes of a cell's path as it is in Cassandra: keys as values, not as they are kept in order here.
+/// The bytes of a cell's path in Cassandra, which encodes keys as values, not in the sortable encoding used here.
 fn path_bytes(column: &Column, path: &[u8]) -> usize {
     match Shape::of(&column.ty) {
         Shape::Set(key) | Shape::Map(key) => {
@@ -163,7 +164,7 @@ fn path_bytes(column: &Column, path: &[u8]) -> usize {
     }
 }
 
-/// The names, each once, in the order in which a Java `HashSet` gives up to a dozen of them.
+/// The names, each once, in the order in which a Java `HashSet` iterates over up to a dozen of them.
 pub(crate) fn in_hash_order(mut names: Vec<String>) -> Vec<String> {
     const BUCKETS: u32 = 16;
     let bucket = |name: &String| {

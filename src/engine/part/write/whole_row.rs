@@ -1,17 +1,19 @@
-//! The profile `cosmos`: a time to live that a statement gives is the whole row's, unless the table was made with
+//! The profile `cosmos`: the time to live of a statement applies to the whole row, unless the table was made with
 //! `cosmosdb_cell_level_timetolive`.
 //!
-//! A row is read, under the lock of its partition, and what the statement does not write itself is written again with the statement's time
-//! to live, one microsecond after it was: a column written by a concurrent statement, without a lock, is later than that and is not undone.
+//! The row is read under the lock of its partition. Columns that the statement does not write are written again with
+//! its time to live, one microsecond after their own timestamp. A column that a concurrent statement writes without a
+//! lock is later than that and is not undone.
 //!
-//! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's flag).
+//! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's
+//! flag).
 
 use crate::command::{Write, WriteVerb};
 use crate::partition::store::{Cell, CellState, Marker, Row};
 
 use super::fragment::Stamp;
 
-/// Whether a modification's time to live is that of all that is stored of its rows.
+/// Whether a modification's time to live applies to the stored columns of its rows, too.
 pub(super) fn concerns(modification: &Write) -> bool {
     let table = &modification.table;
     modification.ttl_seconds.is_some()
@@ -20,7 +22,7 @@ pub(super) fn concerns(modification: &Write) -> bool {
         && !table.options.cell_level.time_to_live
 }
 
-/// Adds to what is written of a row what is stored of it besides.
+/// Adds the stored columns that the write leaves out to the written row.
 pub(super) fn carry(row: &mut Row, stored: &Row, stamp: &Stamp) {
     let expiry = stamp.expiry();
     if row.marker.is_none()

@@ -1,4 +1,4 @@
-//! What a read gives: rows handed to the front end at once, or put aside until their order is known.
+//! The output of a read: rows passed to the front end at once, or put aside until their order is known.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::engine::read::nearest::NearestRows;
 use crate::engine::read::order::{self, Sortable};
 use crate::engine::read::row_sink::RowSink;
 
-/// Memory of a row that is put aside, besides its bytes: its place, and the heads of its allocations.
+/// Memory of a row that is put aside, excluding its bytes: its place, and the heads of its allocations.
 const ASIDE_BYTES: usize = 96;
 
 /// When a row is given.
@@ -20,7 +20,7 @@ pub(super) enum Turn {
     Now,
     /// When all rows are sorted by these values.
     Sorted(Vec<Option<Bytes>>),
-    /// If it is among the nearest in the end; it is so near.
+    /// Emitted if it is among the nearest in the end; with its score.
     Nearest(f32),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Given<'a, R> {
     /// Bytes that the front end took for them.
     pub(super) bytes: usize,
     sorted: Vec<Sortable>,
-    /// The rows nearest to a vector, where those are asked for.
+    /// The rows nearest to a vector. `None` means that the statement is no ANN search.
     pub(super) nearest: Option<NearestRows<'a>>,
     /// Bytes of rows in `sorted` or `nearest`.
     aside_bytes: usize,
@@ -61,7 +61,7 @@ impl<'a, R: RowSink> Given<'a, R> {
             Turn::Sorted(keys) => {
                 let row = aside::pack(cells);
                 let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
-                // It is there once more when all are put together.
+                // The row exists twice while all rows are put together.
                 self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
                 self.count += 1;
                 self.sorted.push((keys, row));
@@ -78,7 +78,7 @@ impl<'a, R: RowSink> Given<'a, R> {
 }
 
 impl<R: RowSink> Sink<'_, R> {
-    /// Gives a row.
+    /// Emits a row.
     pub(super) fn emit_row(&mut self, row: &RowBuffer) -> Result<(), Error> {
         let turn = match &self.given.nearest {
             None => self.turn(row),
@@ -96,7 +96,7 @@ impl<R: RowSink> Sink<'_, R> {
         self.emit_values(&values, turn)
     }
 
-    /// Gives a row of computed values.
+    /// Emits a row of computed values.
     pub(super) fn emit_values(&mut self, values: &[Option<Bytes>], turn: Turn) -> Result<(), Error> {
         self.use_up_limit();
         if let Some(columns) = &self.select.selection.json_columns {
@@ -117,7 +117,7 @@ impl<R: RowSink> Sink<'_, R> {
         Turn::Sorted(places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect())
     }
 
-    /// LIMIT counts a row that is given at once; of rows that are put aside it takes the first in the end.
+    /// LIMIT counts a row that is emitted at once; of rows that are put aside it takes the first in the end.
     fn use_up_limit(&mut self) {
         if let Some(left) = &mut self.limits.rows
             && self.select.sort.is_empty()
@@ -127,7 +127,7 @@ impl<R: RowSink> Sink<'_, R> {
         }
     }
 
-    /// Gives the rows that were put aside.
+    /// Emits the rows that were put aside.
     pub(super) fn give_aside(&mut self) {
         let given = &mut self.given;
         if !self.select.sort.is_empty() {
@@ -147,7 +147,7 @@ impl<R: RowSink> Sink<'_, R> {
 
     // Memory.
 
-    /// Asks for what is held now.
+    /// Reserves memory for what is held now.
     ///
     /// # Errors
     /// When there is no memory for it.

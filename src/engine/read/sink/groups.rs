@@ -20,7 +20,7 @@ pub(super) struct Group {
 impl<R: RowSink> Sink<'_, R> {
     pub(super) fn accept_in_group(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error> {
         let Some(expressions) = &self.select.group_by else {
-            // One group of everything; PER PARTITION LIMIT counts the rows that go in.
+            // A single group of all rows; PER PARTITION LIMIT counts the rows that join it.
             if self.group.is_none() {
                 self.open_group(row, Vec::new());
             }
@@ -43,8 +43,8 @@ impl<R: RowSink> Sink<'_, R> {
             if self.group.is_some() {
                 self.flush_group()?;
                 if self.is_full() {
-                    // The page ends behind the rows of the finished group; the last that there may be of the last partition
-                    // ends the pages too.
+                    // The page ends after the rows of the finished group. If that is the last possible group of the
+                    // last partition, no page follows.
                     let same_partition = self.last_partition_key == self.partition_key;
                     if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
                         self.note_position_of_group(same_partition);

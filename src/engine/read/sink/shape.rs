@@ -1,15 +1,15 @@
-//! What is known of a read before its first row: its shape and its limits.
+//! What a read knows before its first row: its shape and its limits.
 
 use super::super::layout::Layout;
 use crate::command::{Expression, Read};
 use crate::guardrails::Threshold;
 
-/// A SELECT as far as it does not depend on values: made once for a plan.
+/// The part of a SELECT that does not depend on values: made once for a plan.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// What is read of each row.
+    /// The columns to read of each row.
     pub(crate) layout: Layout,
-    /// The places of the columns, when the result is nothing but columns.
+    /// The places of the columns, if the selection consists of columns only.
     pub(super) plain: Option<Vec<usize>>,
 }
 
@@ -37,20 +37,20 @@ impl Shape {
 /// How much may be given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Rows that LIMIT still allows; `None`: no limit.
+    /// Rows that LIMIT still allows. `None` means no limit.
     pub(crate) rows: Option<u32>,
-    /// Rows of a page; `None`: not paged.
+    /// Rows of a page. `None` means that the read is not paged.
     pub(crate) page_rows: Option<u32>,
-    /// Bytes after which a page ends, where there are pages.
+    /// Bytes after which a page ends, if the read is paged.
     pub(crate) page_bytes: usize,
     /// Bytes to make room for at once.
     pub(crate) content_bytes_ahead: usize,
-    /// Tombstones that are warned of, and at which the read fails.
+    /// Tombstones at which a read warns, and at which it fails.
     pub(crate) tombstones: Threshold,
 }
 
 impl Limits {
-    /// How many rows a page of a read may still take; `None`: any number, or it is not known, as with groups.
+    /// How many rows a page of a read may still take. `None` means no limit, or that it is not known, as with groups.
     pub(crate) fn rows_wanted(&self, read: &Read) -> Option<usize> {
         if read.is_grouped() || !read.sort.is_empty() || read.nearest.is_some() {
             return None;

@@ -1,4 +1,5 @@
-//! Servers that share a bucket, and a bucket that fails: who may answer, who is refused, and what comes back by itself.
+//! Servers that share a bucket, and a bucket that fails: which server may answer, which is refused, and which failures
+//! pass.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ enum Link {
     Good,
     /// The store answers 503.
     Down,
-    /// The store does not answer, and never will to what was asked meanwhile.
+    /// The store does not answer, and never will answer requests made meanwhile.
     Hung,
-    /// The store does what is asked, and its answers to puts are lost.
+    /// The store performs requests, and its answers to puts are lost.
     Deaf,
     /// Puts of the log wait until it is otherwise.
     Held,
@@ -164,7 +165,7 @@ async fn put(store: &Store, key: &str) -> Result<CommitSeq> {
     store.commit(batch).await
 }
 
-/// Whether a key is there; `None`: the store answers nothing.
+/// Whether a key exists. `None` means that the store does not answer.
 async fn has(store: &Store, key: &str) -> Option<bool> {
     let published = store.snapshot()?;
     let found = published.get(Space::Catalog, key.as_bytes()).await;
@@ -192,7 +193,7 @@ async fn a_second_server_is_refused_by_the_name_of_the_first() {
     put(&first, "b").await.unwrap();
     assert_eq!(has(&first, "b").await, Some(true));
     first.close().await.unwrap();
-    // Released: nothing is waited for, so nothing is renewed between two looks either.
+    // Released: a second server need not wait, so nothing is renewed between two checks either.
     let second = open(&Network::to(&bucket), "second").await.unwrap();
     assert_eq!(has(&second, "b").await, Some(true));
 }
@@ -244,7 +245,7 @@ async fn a_store_comes_back_by_itself_when_the_bucket_does() {
         let store = open(&network, "first").await.unwrap();
         put(&store, "a").await.unwrap();
         network.set(fault);
-        // Answered in time, whatever the bucket does, and not as done.
+        // Answered in time, whatever the bucket does, and with a failure.
         let refused = tokio::time::timeout(Duration::from_secs(15), put(&store, "b")).await;
         assert!(refused.expect("a hung request does not hang the store").is_err());
         network.set(Link::Good);
@@ -280,7 +281,7 @@ async fn groups_are_in_flight_together_and_shown_when_they_are_durable() {
     let before = network.log_puts.load(Ordering::SeqCst);
     network.set(Link::Held);
     let under_way = sent(&store, &["b", "c", "d"]).await;
-    // One without changes waits for those before it, as sweeps rely on.
+    // A batch without changes waits for those before it, as purges rely on.
     let nothing = store.clone();
     let nothing = tokio::spawn(async move { nothing.commit(Batch::new()).await });
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -333,7 +334,7 @@ async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
     let before = network.log_gets.load(Ordering::SeqCst);
     let store = open(&network, "first").await.unwrap();
     let gets = network.log_gets.load(Ordering::SeqCst) - before;
-    // Each is judged (its end, its index, its block), then read.
+    // Each is verified (its end, its index, its block), then read.
     assert!(gets <= 200 * 5, "{gets} gets of the log");
     for n in [0, 1, 350, 699] {
         assert_eq!(has(&store, &format!("key {n}")).await, Some(true), "{n}");
@@ -346,7 +347,7 @@ async fn a_group_is_judged_by_those_in_flight_before_it() {
 
     let network = Network::to(&Arc::new(InMemory::new()));
     let store = open(&network, "first").await.unwrap();
-    // Large enough to be judged by the row that is there.
+    // Large enough to be checked against the stored row.
     let commit = async |column| {
         let cell = Cell {
             column: ColumnId(column),

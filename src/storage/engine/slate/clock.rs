@@ -23,7 +23,7 @@ use crate::clock::Clock;
 #[derive(Debug)]
 pub(super) struct Ticks {
     clock: Clock,
-    /// What monotonic time lacks of the time given.
+    /// The time given minus monotonic time.
     offset_micros: AtomicI64,
 }
 

@@ -1,4 +1,4 @@
-//! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the database again
+//! The task that writes: takes the queue as one write batch, has it put, publishes, answers; and reopens the database
 //! after a failure.
 
 use std::ops::{Bound, ControlFlow};
@@ -29,10 +29,11 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// Time between tries to open a database again whose bucket was out of reach.
+/// Time between attempts to reopen a database whose bucket was out of reach.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts each period by itself.
+/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts
+/// each period by itself.
 const LATE_PERIODS: u32 = 2;
 
 /// Keys that one step of a range deletion removes.
@@ -41,7 +42,7 @@ const RANGE_STEP_KEYS: usize = 4096;
 pub(super) enum Command {
     Commit(Request),
     Flush(oneshot::Sender<Result<()>>),
-    /// Makes a database that shows a range of this one's keys as they are in the committer's turn.
+    /// Makes a database that shows a range of this one's keys as of the committer's turn.
     Clone {
         path: String,
         range: (Bound<Bytes>, Bound<Bytes>),
@@ -50,7 +51,7 @@ pub(super) enum Command {
     Close(oneshot::Sender<Result<()>>),
 }
 
-/// Fragments from this length on have the committer look at their row, so that it stays within its limit.
+/// From this length on a partial row makes the committer read its row, so that the row stays within its limit.
 const LOOKED_AT_BYTES_MIN: usize = 64 * 1024;
 
 pub(super) struct Committer {
@@ -60,33 +61,34 @@ pub(super) struct Committer {
     pub(super) shared: Arc<Shared>,
     /// `None` while it is opened again.
     pub(super) database: Option<Db>,
-    /// A write failed: it serves reads and is not written to any more.
+    /// A write failed: the store serves reads and takes no more writes.
     pub(super) failed: bool,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     pub(super) seq: CommitSeq,
-    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it was made.
+    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it
+    /// was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
-    /// What the last group recorded of time; `None`: nothing.
+    /// The time that the last group recorded. `None` means that it recorded none.
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
     /// Groups that are written and not durable yet.
     pub(super) flight: Flight,
-    /// Objects that were put in the log since tables were written last.
+    /// Objects that were put in the log since tables were last written.
     pub(super) log_objects: u32,
-    /// The task that writes tables; `None`: there was none.
+    /// The task that writes tables. `None` means that there was none.
     pub(super) tables: Option<JoinHandle<()>>,
 }
 
-/// What the committer does next.
+/// The committer's next task.
 enum Next {
     /// Have the log put.
     Put,
     /// A put of the log has ended.
     PutEnded(Result<()>),
     Command(Command),
-    /// Every handle of the store is gone.
+    /// Every handle of the store has been dropped.
     Over,
 }
 
@@ -116,7 +118,7 @@ impl Committer {
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
-        // What was read of the log stays in it until tables are written.
+        // Log objects that the opening read stay in the log until tables are written.
         self.log_objects = LOG_OBJECTS_MAX;
         self.not_put = None;
         self.home.mark_used().await?;
@@ -130,7 +132,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Works until it is closed or every handle of the store is gone.
+    /// Runs until it is closed or every handle of the store has been dropped.
     pub(super) async fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
@@ -143,7 +145,7 @@ impl Committer {
         }
         // A failure was answered.
         drop(self.land().await);
-        // The log has everything, or gets it now; tables are written from it when the store is opened again.
+        // The log has everything, or gets it now; tables are written from it when the store is reopened.
         let closed = if self.failed || self.home.medium.lost().is_some() {
             Ok(())
         } else {
@@ -167,7 +169,7 @@ impl Committer {
         }
     }
 
-    /// Takes a command and what has queued behind it; gives whom to answer if it is to be closed.
+    /// Takes a command and those queued after it. Returns the channel to answer if the store is to be closed.
     async fn take(&mut self, first: Command) -> Option<oneshot::Sender<Result<()>>> {
         let mut requests = Vec::new();
         let (mut bytes, mut flush, mut clone, mut closing) = (0_usize, None, None, None);
@@ -188,7 +190,7 @@ impl Committer {
         }
         self.commit_group(requests).await;
         if let Some(answer) = flush {
-            // What failed to land was answered as failed.
+            // Groups that failed to land were answered as failed.
             drop(self.land().await);
             drop(answer.send(self.put(FlushType::MemTable).await));
         }
@@ -198,7 +200,7 @@ impl Committer {
         closing
     }
 
-    /// What is to be done next. A database whose bucket was out of reach is opened again meanwhile, without a request.
+    /// The next task. Meanwhile it reopens a database whose bucket was out of reach, without a request.
     async fn next(&mut self) -> Next {
         while self.failed && self.ended.is_none() && self.home.is_remote() {
             if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
@@ -252,6 +254,8 @@ impl Committer {
             }
         }
         let batches = requests.into_iter().zip(refusals).collect();
+        // A range is deleted in steps, and its record lets the next opening finish them; so the record is durable
+        // first.
         if ranges.is_empty() {
             return self.send_off(group, batches).await;
         }
@@ -264,8 +268,9 @@ impl Committer {
         answer_batches(batches, &done);
     }
 
-    /// Reads the values that changes of the group depend on: of clean-up, of rows from which something follows, and of rows that have
-    /// a limit and get a large fragment, which costs more than the look. Other writes read nothing.
+    /// Reads the values that changes of the group depend on: of purges, of rows from which index entries or views
+    /// derive, and of rows that have a limit and get a large partial row, which costs more than the read. Other writes
+    /// read nothing.
     async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
@@ -341,7 +346,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The newest that is written, whether it is durable or not.
+    /// The newest written state, whether it is durable or not.
     fn newest(&self) -> Result<Arc<Published>> {
         let newest = self.flight.newest().cloned();
         newest
@@ -416,8 +421,8 @@ impl Committer {
         Ok(())
     }
 
-    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays within a few
-    /// periods, however slow the medium is.
+    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays
+    /// within a few periods, however slow the medium is.
     async fn keep_up(&mut self) -> Result<()> {
         let (Durability::Periodic(every), Some((seq, since))) = (self.options.durability, self.not_put) else {
             return Ok(());
@@ -436,9 +441,10 @@ impl Committer {
         Ok(())
     }
 
-    /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first, and the manifest has to say
-    /// that the log has nothing more: it names the log's last object as of when the tables were cut off, and tables are cut off only where
-    /// something is in memory. So a change of no effect comes first, then the log, then the tables.
+    /// Clones a range of keys. The clone does not share this database's log, so memory is flushed first, and the
+    /// manifest must say that the log has nothing more. It names the log's last object as of when the tables were cut
+    /// off, and tables are cut off only if memory holds something. So a change without effect is written first, then
+    /// the log, then the tables.
     async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
         self.recover().await?;
         self.land().await?;
@@ -459,7 +465,7 @@ impl Committer {
         self.home.within(longest, put(&self.home, database, flush_type)).await
     }
 
-    /// What the database shows now.
+    /// The current view of the database.
     fn view(&self) -> Result<Published> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let view = database.snapshot().map_err(|error| self.home.failure(&error))?;
@@ -476,25 +482,25 @@ impl Committer {
 impl Request {
     fn answer(self, answer: Result<CommitSeq>) {
         drop(self.room);
-        // The caller may have gone away; the batch took effect nevertheless.
+        // The caller may have been dropped; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
 }
 
-/// Answers those that were judged by what an opening before this one showed; the others.
+/// Refuses the requests whose conditions were checked under an earlier opening, and returns the others.
 fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Request> {
     let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
     answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));
     requests
 }
 
-/// Has SlateDB put what it has in memory.
+/// Has SlateDB put its memory.
 pub(super) async fn put(home: &Home, database: &Db, flush_type: FlushType) -> Result<()> {
     let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
     flushed.map_err(|error| home.failure(&error))
 }
 
-/// Answers batches of a group; those that were refused have no part in what became of it.
+/// Answers batches of a group; refused ones get their refusal instead of the group's result.
 pub(super) fn answer_batches(batches: Vec<(Request, Option<Error>)>, answer: &Result<CommitSeq>) {
     if answer.is_ok() {
         metrics::COMMITS.add(batches.iter().filter(|(_, refusal)| refusal.is_none()).count() as u64);

@@ -1,11 +1,12 @@
-//! What a failure of the medium means, and how it reaches the committer and readers through SlateDB, which keeps only a chain of causes.
+//! Classifies failures of the medium, and passes them to the committer and readers through SlateDB, which keeps only a
+//! chain of causes.
 //!
-//! | what the system says | means |
+//! | the system's error | meaning |
 //! |---|---|
-//! | EIO, EROFS, ENXIO, ENODEV, EUCLEAN, ESTALE | the medium is *lost*: what it held in memory may be gone. The server ends |
-//! | ENOSPC, EDQUOT | it is *full*: it takes writes again when there is room |
-//! | EINTR, EAGAIN, EBUSY, ETIMEDOUT, ENOMEM, EMFILE, ENFILE | it passes: SlateDB tries again, a few times |
-//! | anything else | it is as it is: nothing is tried again |
+//! | EIO, EROFS, ENXIO, ENODEV, EUCLEAN, ESTALE | *lost*: data in the medium's memory may be gone. The server ends |
+//! | ENOSPC, EDQUOT | *full*: it takes writes again when there is room |
+//! | EINTR, EAGAIN, EBUSY, ETIMEDOUT, ENOMEM, EMFILE, ENFILE | transient: SlateDB retries, a few times |
+//! | anything else | permanent: nothing is retried |
 
 use std::error::Error as StdError;
 use std::io;
@@ -24,7 +25,7 @@ const LOST: [i32; 6] = [5, 6, 19, 30, 116, 117];
 /// ENFILE, EMFILE.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// What a failure of the medium means.
+/// The class of a failure of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Lost,
@@ -52,12 +53,12 @@ impl Meaning {
     }
 }
 
-/// A failure with the object that it was met at, in a chain of causes.
+/// A failure with the object that it concerns, in a chain of causes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct AtObject(Error);
 
-/// An error of ours as SlateDB hands it on. `may_pass`: it tries again.
+/// An error of ours in the form that SlateDB passes on. `may_pass`: SlateDB retries.
 pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     let error = Box::new(AtObject(error));
     let source: Box<dyn StdError + Send + Sync> = if may_pass { error } else { Box::new(NonRetryable(error)) };
@@ -67,7 +68,7 @@ pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     }
 }
 
-/// The error of the system at the bottom of one of an object store; another of the same number, as it cannot be copied.
+/// The system's error under an error of an object store; a new one of the same number, as it cannot be copied.
 pub(super) fn system_error(error: &object_store::Error) -> Option<io::Error> {
     let found: &io::Error = causes(error).find_map(|cause| cause.downcast_ref())?;
     Some(match found.raw_os_error() {
@@ -81,14 +82,14 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (
     std::iter::successors(Some(error), |error| {
         let error: &'e (dyn StdError + 'static) = *error;
         match error.downcast_ref::<io::Error>() {
-            // Its own `source` leaves out what it wraps.
+            // Its own `source` skips the wrapped error.
             Some(system) => system.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
             None => error.source(),
         }
     })
 }
 
-/// What an error of SlateDB's means.
+/// Classifies an error of SlateDB.
 pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     if let Some(AtObject(cause)) = causes(error).find_map(|cause| cause.downcast_ref()) {
         return cause.clone();
@@ -108,7 +109,7 @@ pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     }
 }
 
-/// An error with what caused it: SlateDB's own text names no object.
+/// An error with its causes: SlateDB's own text names no object.
 fn with_causes(error: &slatedb::Error) -> String {
     let mut text = error.to_string();
     for cause in causes(error) {

@@ -4,12 +4,13 @@
 //! write ─► add ─► [is_due] begin ─► the log is put ─► landed ─► cache, publish, answer
 //!                     └─ a put takes all groups that were written before it; one put is under way at a time
 //! ```
-//! **Who sees what.** Readers see what is published, so only what is durable. The committer reads the newest view ([`Flight::newest`]), and takes
-//! nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
+//! **Visibility.** Readers see what is published, so only durable groups. The committer reads the newest view
+//! ([`Flight::newest`]), and takes nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
 //!
-//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered come back within milliseconds, and
-//! would miss a put that began at once. So a put waits until as many batches are there as its forerunner had answered and left waiting, or
-//! [`GATHERING_MAX`] has passed. One client alone never waits: its batch is as many as there were. A directory does not wait.
+//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered send again
+//! within milliseconds, and would miss a put that began at once. So a put waits until it has as many batches as its
+//! predecessor had answered and left waiting, or [`GATHERING_MAX`] has passed. A single client never waits: its batch
+//! is as many as there were. A directory does not wait.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,7 +26,7 @@ use crate::storage::batch::Space;
 use crate::storage::cache::RowCache;
 use crate::storage::{Error, Result};
 
-/// Longest wait for more batches before the log of a bucket is put: a quarter of what such a put takes.
+/// Longest wait for more batches before the log of a bucket is put: a quarter of the duration of such a put.
 const GATHERING_MAX: Duration = Duration::from_millis(5);
 
 /// Most groups in flight; more wait in the queue.
@@ -35,9 +36,9 @@ const GROUPS_MAX: usize = 256;
 pub(super) struct Written {
     /// It, for the row cache.
     group: Group,
-    /// What it makes of the database.
+    /// The database after it.
     pub(super) view: Arc<Published>,
-    /// Its batches, with the refusals of those that have no part in it.
+    /// Its batches, each with its refusal if it was refused.
     pub(super) batches: Vec<(Request, Option<Error>)>,
 }
 
@@ -45,7 +46,7 @@ pub(super) struct Written {
 struct Put {
     /// How many of the oldest groups it has.
     groups: usize,
-    /// A task of its own: a future that is kept here would stand still while the committer is busy.
+    /// A task of its own: a future that is kept here would not progress while the committer is busy.
     task: JoinHandle<Result<()>>,
 }
 
@@ -66,7 +67,8 @@ struct Gathering {
     batches: usize,
     /// Batches that are waited for.
     expected: usize,
-    /// When the first of them came, or the put before ended, in the clock's monotonic time; `None`: there is none.
+    /// When the first of them was queued, or the put before ended, in the clock's monotonic time. `None` means that
+    /// none is queued.
     since: Option<Duration>,
 }
 
@@ -76,7 +78,7 @@ impl Gathering {
         self.since.get_or_insert(now);
     }
 
-    /// How long to wait; `None`: there is nothing to put.
+    /// How long to wait. `None` means that there is nothing to put.
     fn wait(&self, longest: Duration, now: Duration) -> Option<Duration> {
         let since = self.since?;
         if self.batches >= self.expected {
@@ -139,7 +141,7 @@ impl Flight {
         self.groups.len() < GROUPS_MAX
     }
 
-    /// What the newest group makes of the database; `None`: nothing is in flight.
+    /// The database after the newest group. `None` means that nothing is in flight.
     pub(super) fn newest(&self) -> Option<&Arc<Published>> {
         self.groups.back().map(|written| &written.view)
     }
@@ -159,7 +161,7 @@ impl Flight {
         self.put.is_some()
     }
 
-    /// How long until a put has to begin; `None`: nothing has to be put, or a put is under way.
+    /// The time until a put has to begin. `None` means that nothing has to be put, or a put is under way.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let longest = if self.is_remote { GATHERING_MAX } else { Duration::ZERO };
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())
@@ -174,10 +176,10 @@ impl Flight {
         });
     }
 
-    /// The end of the put that is under way; never, if there is none. May be dropped and called again.
+    /// Waits for the end of the current put; never returns if there is none. May be dropped and called again.
     pub(super) async fn end_of_put(&mut self) -> Result<()> {
         poll_fn(|context| match &mut self.put {
-            // A task that panicked has put nothing that is known.
+            // A task that panicked has put nothing for certain.
             Some(put) => put
                 .task
                 .poll_unpin(context)

@@ -1,4 +1,4 @@
-//! What one group of batches does, key by key: changes folded into one, and the index entries that follow from them.
+//! The changes of one group of batches, key by key: folded into one, with the index entries that derive from them.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 pub(super) struct Request {
     /// It is refused in any other opening.
     pub(super) only_in: Option<Opening>,
-    /// It is refused where it makes a row longer, as far as that is seen here.
+    /// The row's length limit, checked as far as the row is known here.
     pub(super) row_bytes_max: Option<usize>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
@@ -25,21 +25,21 @@ pub(super) struct Request {
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// What a group does to one key, its changes folded into one.
+/// The changes of a group to one key, folded into one.
 pub(super) enum Fold {
     Put(Bytes),
     Delete,
     Merge(Bytes),
 }
 
-/// What a group does.
+/// The changes of a group.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) folds: HashMap<Vec<u8>, (Space, Fold), RandomState>,
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// Values that are there, by full key, for the changes that depend on them.
+/// Stored values by full key, for the changes that depend on them.
 pub(super) type Current = HashMap<Vec<u8>, Bytes, RandomState>;
 
 /// Folds the changes of each key into one. A batch whose changes do not merge is refused alone.
@@ -86,7 +86,7 @@ fn stage_batch(group: &mut Group, request: &Request, current: &Current) -> Resul
     Ok(())
 }
 
-/// Stages a change of a sweep, whose value is known ([`super::committer::Committer`] reads it for such changes).
+/// Stages a change of a purge, whose value is known ([`super::committer::Committer`] reads it for such changes).
 fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result<()> {
     let Some((space, key)) = change.place() else {
         return Ok(());
@@ -110,8 +110,8 @@ fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result
     Ok(())
 }
 
-/// Refuses a fragment that makes a row longer than it may be, by what is known of the row here: what was read of it, and what the
-/// group does to it.
+/// Refuses a partial row that makes its row longer than the limit, as far as the row is known here: what was read of
+/// it, and what the group does to it.
 fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes, bytes_max: usize) -> Result<()> {
     let folded = folded.map(|(_, fold)| fold);
     let in_group = match folded {
@@ -132,12 +132,12 @@ fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes,
     judge_row(before.as_ref().map(Bytes::len), fragment, after, bytes_max)
 }
 
-/// Whether something follows from what is stored at this key.
+/// Whether index entries or view rows derive from the value at this key.
 pub(super) fn is_derived(space: Space, key: &[u8], derivations: &Derivations) -> bool {
     space == Space::Rows && derivation::of_row(derivations, key).is_some()
 }
 
-/// Adds the changes of index entries that follow from those of rows.
+/// Adds the changes of index entries that derive from those of rows.
 pub(super) fn derive(
     group: &mut Group,
     requests: &[Request],
@@ -187,7 +187,7 @@ pub(super) fn derive(
     }
 }
 
-/// What a row is after a fold, as the merge operator will have it.
+/// The row after a fold, as the merge operator will compute it.
 fn after_fold(before: Option<&Bytes>, fold: &Fold) -> Option<Bytes> {
     match (fold, before) {
         (Fold::Put(value), _) | (Fold::Merge(value), None) => Some(value.clone()),

@@ -1,4 +1,5 @@
-//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases that are not open.
+//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases
+//! that are not open.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
 
-/// What the format file of such a store says.
+/// The content of such a store's format file.
 pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
 /// Where the database is, so that it can be opened again.
@@ -53,7 +54,7 @@ pub(super) struct Bucket {
     /// Whether there was a database when it was reached.
     is_used: AtomicBool,
     blocks: Option<Arc<dyn DbCache>>,
-    /// Tells the openings of its databases apart in the cache.
+    /// Distinguishes the openings of its databases in the cache.
     openings: AtomicU64,
 }
 
@@ -98,7 +99,7 @@ impl Home {
         Self::of_reached(reached, location, options, clock).await
     }
 
-    /// Makes the prefix of a bucket ours, and gets its lease.
+    /// Claims the prefix of a bucket, and acquires its lease.
     pub(super) async fn of_reached(
         reached: Reached,
         location: Arc<str>,
@@ -116,10 +117,10 @@ impl Home {
         };
         let taken_medium = Arc::clone(&medium);
         let lost = move || taken_medium.end(taken.clone());
-        // The machine's time, whatever clock dates the rows: a clock that stands still would keep a lease for ever.
+        // The machine's time, not the clock that dates the rows: a clock that stands still would keep a lease for ever.
         let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
         let owner = owner.await.map_err(refused)?;
-        // Read by the owner only: the database may have been begun while this one waited.
+        // Read by the owner only: another server may have begun the database while this one waited.
         let is_used = match is_used(&reached).await {
             Ok(is_used) => is_used,
             Err(refusal) => {
@@ -145,7 +146,8 @@ impl Home {
         })
     }
 
-    /// Whether what is read here is the newest: in a bucket, while this process owns it. Asked after a snapshot was taken.
+    /// Whether reads here return the newest data: in a bucket, while this process owns it. To be checked after a
+    /// snapshot was taken.
     pub(super) fn is_owner(&self) -> bool {
         self.bucket.as_ref().is_none_or(|bucket| bucket.owner.is_owner())
     }
@@ -181,7 +183,7 @@ impl Home {
         Some((blocks, bucket.openings.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Refuses a main database that is gone: one that was used has a manifest.
+    /// Refuses a main database that is missing: one that was used has a manifest.
     pub(super) fn may_begin(&self, options: &Options) -> Result<()> {
         match &self.bucket {
             Some(bucket)
@@ -216,7 +218,7 @@ impl Home {
         Ok(())
     }
 
-    /// Whether the medium answers: of a bucket, by a request.
+    /// Checks whether the medium answers: a bucket, by a request.
     pub(super) async fn probe(&self) -> Result<()> {
         if let Some(directory) = &self.directory {
             directory.probe(0)?;
@@ -235,7 +237,7 @@ impl Home {
         }
     }
 
-    /// What a call gives within this time.
+    /// The result of a call within this time.
     pub(super) async fn within<T>(&self, longest: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout(longest, call).await {
             Ok(answer) => answer,
@@ -293,7 +295,7 @@ impl Home {
             .build()
     }
 
-    /// What an error of SlateDB's means. Once the medium is lost, all of them mean that.
+    /// Classifies an error of SlateDB. Once the medium is lost, every error means that.
     pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
         self.medium
             .lost()

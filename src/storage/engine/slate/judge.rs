@@ -1,15 +1,19 @@
-//! Judges a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and names the object that is
-//! damaged or gone.
+//! Verifies a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and
+//! names the object that is damaged or missing.
 //!
 //! ```text
-//! newest manifest ─► newest list of compactions ─► boundaries ─► the log that the manifest leaves to be read, object by object
-//!     ─► ends of the tables that the manifest names ─► what an opening reads of them: catalog, deletions, the store's own records
+//! newest manifest ─► newest list of compactions ─► boundaries
+//!     ─► the log that the manifest leaves to be read, object by object
+//!     ─► ends of the tables that the manifest names
+//!     ─► the parts of them that an opening reads: catalog, deletions, the store's own records
 //! ```
-//! Held against the record of what was put (note.rs): no number there may be greater than the newest object's, and no log object that was
-//! put with bytes may be without. The numbers of the log have no gaps after the manifest's: SlateDB puts one object after the other, and looks
-//! for the end of the log by trying numbers, so that it would stop before a gap and lose what comes after it.
+//! Checked against the record of puts (note.rs): no number there may be greater than the newest object's, and no log
+//! object that was put with bytes may be empty. The numbers of the log have no gaps after the manifest's: SlateDB puts
+//! one object after the other, and finds the end of the log by trying numbers, so that it would stop before a gap and
+//! lose the objects after it.
 //!
-//! SlateDB may panic on what is damaged. Each object is read by itself, and a panic there is damage of that object.
+//! SlateDB may panic on damaged objects. Each object is read by itself, and a panic there means that this object is
+//! damaged.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -34,20 +38,20 @@ use crate::storage::engine::layout::full_range;
 use crate::storage::key::KeyRange;
 use crate::storage::{Error, Result};
 
-/// Bytes of the end of an object of the log or a table: where its parts are, and its version.
+/// Bytes of the footer of an object of the log or a table: the places of its parts, and its version.
 const FOOTER_BYTES: u64 = 10;
 
 /// Objects that are read at a time.
 const READ_TOGETHER: usize = 4;
 
-/// The same in a bucket, where each takes its time and costs this machine little.
+/// The same in a bucket, where each read has latency and costs this machine little.
 const READ_TOGETHER_REMOTE: usize = 64;
 
-/// What was found of a database that may be opened.
+/// The verified state of a database that may be opened.
 pub(super) struct Found {
-    /// The highest time that it has, ms since 1970-01-01 UTC.
+    /// Its highest time, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
-    /// What was put there.
+    /// The last puts there.
     pub(super) ends: Ends,
 }
 
@@ -58,7 +62,7 @@ struct Judge<'h> {
     found: Found,
 }
 
-/// Judges a database of this path, of which this was noted; `None`: there is none.
+/// Verifies the database at this path against the record of its puts. `None` means that there is no database.
 pub(super) async fn judge(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
     let ends = noted.clone().unwrap_or_default();
     let mut judge = Judge {
@@ -113,7 +117,7 @@ impl Judge<'_> {
         Ok(numbered)
     }
 
-    /// The greatest number in a folder, which must be as great as what was noted.
+    /// The greatest number in a folder, which must be at least the recorded one.
     async fn newest(&mut self, folder: Folder) -> Result<Option<u64>> {
         let newest = self.listed(folder).await?.last().map(|(id, _)| *id);
         self.must_reach(folder, newest.unwrap_or(0))?;
@@ -159,7 +163,7 @@ impl Judge<'_> {
         self.boundary(Folder::Compactions, newest).await
     }
 
-    /// A boundary of clean-up is a number of before the newest object.
+    /// Checks that a clean-up boundary is at most the newest object's number.
     async fn boundary(&self, folder: Folder, newest: u64) -> Result<()> {
         let location = boundary(self.database, folder);
         let path = self.home.medium.file(&location);
@@ -186,7 +190,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges the objects of the log after a number.
+    /// Verifies the objects of the log after a number.
     async fn log(&mut self, after: u64) -> Result<()> {
         let listed = self.listed(Folder::Log).await?;
         let newest = listed.last().map_or(after, |(id, _)| after.max(*id));
@@ -213,7 +217,7 @@ impl Judge<'_> {
         }
         self.found.ends.forget_marks(after);
         if self.noted.is_none() {
-            // Which of them were marks, nothing tells.
+            // Nothing says which of them were marks.
             self.found.ends.marks.clear();
             self.found.ends.since = newest + 1;
         }
@@ -226,7 +230,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Reads an object of the log to its end; the highest time in it.
+    /// Reads an object of the log to its end. Returns the highest time in it.
     async fn log_object(&self, id: u64) -> Result<i64> {
         let object = WalReader::new(Path::from(self.database), self.home.objects()).get(id);
         let read = async move {
@@ -249,7 +253,7 @@ impl Judge<'_> {
         let read = |table| {
             let location = places.sst_path(&table);
             let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
-            // Of another database, where this one is its clone.
+            // Of another database, if this one is its clone.
             let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
             let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
             self.read(self.home.medium.file(&location), read)
@@ -260,7 +264,7 @@ impl Judge<'_> {
             .await
     }
 
-    /// Reads what is read of the tables before anything is served: a start that fails there would have written by then.
+    /// Reads the parts of the tables that an opening reads: a start that failed there would already have written.
     async fn what_an_opening_reads(&self, manifest: &VersionedManifest) -> Result<()> {
         if manifest.all_sst_views().next().is_none() {
             return Ok(());
@@ -291,7 +295,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads an object; whatever fails there but for the medium, a panic too, is damage of the object.
+    /// Reads an object. Any failure, a panic too, is damage of the object, unless the medium failed.
     async fn read<T>(&self, path: PathBuf, read: impl Future<Output = Result<T, slatedb::Error>> + Send) -> Result<T> {
         let what = match AssertUnwindSafe(read).catch_unwind().await {
             Ok(Ok(read)) => return Ok(read),
@@ -306,7 +310,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether all that an opening reads is known to this version.
+/// Whether this version knows everything that an opening reads.
 async fn read_all(reader: &DbReader) -> Result<bool, slatedb::Error> {
     deletion_tables(reader).await?;
     let catalog = full_range(Space::Catalog, &KeyRange::all());

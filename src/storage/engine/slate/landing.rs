@@ -1,4 +1,4 @@
-//! What becomes of a group that is written: it is put with the log, published, answered.
+//! The path of a group after it is written: it is put with the log, published, answered.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use super::group::{Group, Request};
 use crate::storage::options::Durability;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: those that come meanwhile are read, too.
+/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: objects put
+/// meanwhile are read, too.
 pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 
 impl Committer {
@@ -25,7 +26,7 @@ impl Committer {
         let now = self.home.ticks.monotonic();
         let published = self.shared.published.load_full();
         let is_new = published.is_none_or(|published| written.view.seq > published.seq);
-        // One of no change waits for what was written before it.
+        // A group without changes waits for the groups written before it.
         if is_awaited && (is_new || !self.flight.is_empty()) {
             self.flight.add(written, now);
         } else {
@@ -67,7 +68,7 @@ impl Committer {
         Ok(())
     }
 
-    /// A put has ended: publishes and answers its groups, or answers all groups as failed.
+    /// The end of a put: publishes and answers its groups, or answers all groups as failed.
     pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = result {
             let lost = self.flight.lose();
@@ -97,7 +98,8 @@ impl Committer {
         }
     }
 
-    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on meanwhile.
+    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on
+    /// meanwhile.
     fn bound_log(&mut self) {
         self.log_objects += 1;
         let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());

@@ -1,19 +1,20 @@
-//! The object store as SlateDB has it: the real one, with what this engine must know of it.
+//! Wraps the object store that SlateDB uses, and records the failures and puts that this engine must know of.
 //!
 //! ```text
 //! SlateDB ─ put ─► refused once the medium is lost ─► sealed (sealed.rs) ─► put ─► noted (note.rs) ─► answered
-//!         ─ get ─► read here, not by who asked, so that a failing disk is met here ─► seal judged and taken off ─► answered
-//!                                                        └─ failure ─► its meaning (failures.rs), kept with the object's name
+//!         ─ get ─► read here, so that a failing disk is met here ─► seal checked and removed ─► answered
+//!                                     └─ failure ─► its meaning (failures.rs), kept with the object's name
 //! ```
-//! Bodies are handed on, never copied, and only the small objects that have no checksum are hashed.
+//! Bodies are passed on, never copied, and only the small objects that have no checksum are hashed.
 //!
-//! **Lost** is for good: the first such failure is kept, nothing is written after it, and all stores of the bucket are lost with it
-//! ([`super::Store::lost`]). **Full** is forgotten at the next put that goes through.
+//! **Lost** is permanent: the first such failure is kept, nothing is written after it, and all stores of the bucket are
+//! lost with it ([`super::Store::lost`]). **Full** ends at the next put that succeeds.
 //!
-//! **A bucket** of a cloud is lost only when another server has taken it: its failures pass, or are refusals of one sentence ([`Refusal`]),
-//! and name no object.
+//! **A bucket** of a cloud is lost only when another server has taken it: its failures are transient, or are refusals
+//! of one sentence ([`Refusal`]), and name no object.
 //!
-//! Sizes in lists are those of the real objects, seals included: SlateDB only tells empty log objects from others by them.
+//! Sizes in listings are those of the real objects, seals included: SlateDB only tells empty log objects from others by
+//! them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,22 +40,22 @@ use super::sealed::{seal, unseal};
 use crate::storage::Error;
 use crate::storage::bucket::Refusal;
 
-/// How long a bucket may take for a request of small size, and of what size.
+/// Longest time of a small request to a bucket, and the largest size of such a request.
 const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);
 const SMALL_REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// The object store of a bucket, for all its databases.
 pub(super) struct Medium {
     inner: Arc<dyn ObjectStore>,
-    /// What its failures ended; shared with what reads and writes for it.
+    /// Its state, including the failure that ended it; shared with all of its readers and writers.
     state: Arc<State>,
     /// Of open databases, by their path.
     notes: ArcSwap<HashMap<String, Arc<Note>>>,
 }
 
-/// What is known of the medium.
+/// The state of the medium.
 struct State {
-    /// The directory that it is; `None`: it is memory, or a bucket.
+    /// Its directory. `None` means memory or a bucket.
     root: Option<PathBuf>,
     /// The bucket that it is.
     url: Option<Arc<str>>,
@@ -86,12 +87,12 @@ impl Medium {
         }
     }
 
-    /// The failure that ended it; `None`: it is there.
+    /// The failure that ended it. `None` means that it works.
     pub(super) fn lost(&self) -> Option<Arc<Error>> {
         self.state.lost.load_full()
     }
 
-    /// Ends it: nothing is written any more, and all stores of it are lost.
+    /// Ends the medium: nothing is written any more, and all its stores are lost.
     pub(super) fn end(&self, error: Error) {
         self.state
             .lost
@@ -103,12 +104,12 @@ impl Medium {
         self.state.full.load().is_some()
     }
 
-    /// The file of an object, or its name where there are no files.
+    /// The file of an object, or its name if the medium has no files.
     pub(super) fn file(&self, location: &Path) -> PathBuf {
         self.state.file(location)
     }
 
-    /// From now on notes what is put in a database, in place of what noted it before.
+    /// From now on records puts of a database, in place of its earlier record.
     pub(super) fn begin_note(&self, database: &str, note: Note) {
         let note = Arc::new(note);
         self.notes.rcu(|notes| {
@@ -118,7 +119,7 @@ impl Medium {
         });
     }
 
-    /// Notes no more what is put in a database.
+    /// Stops recording puts of a database.
     pub(super) fn end_note(&self, database: &str) {
         self.notes.rcu(|notes| {
             let mut notes = HashMap::clone(notes);
@@ -138,7 +139,8 @@ impl Medium {
             .map_err(|(path, error)| self.state.failed_at("writing", path, error))
     }
 
-    /// A request of small size: one to a bucket that hangs counts as failed soon, and is tried again on another connection.
+    /// A request of small size: one to a bucket that hangs counts as failed soon, and is tried again on another
+    /// connection.
     async fn soon<T>(
         &self,
         operation: &'static str,
@@ -191,7 +193,7 @@ impl Medium {
     }
 }
 
-/// The part of an object of this size that is asked for.
+/// The requested part of an object of this size.
 fn within(range: &GetRange, size: u64) -> Range<u64> {
     let (start, end) = match range {
         GetRange::Bounded(range) => (range.start, range.end),
@@ -214,7 +216,7 @@ fn is_answer(error: &StoreError) -> bool {
     )
 }
 
-/// A failure of a bucket, which is never lost for good: what it holds others keep alive.
+/// A failure of a bucket, which is never lost for good: its service keeps the objects.
 fn of_bucket(url: &str, error: &StoreError) -> StoreError {
     let refusal = crate::storage::bucket::refusal(error);
     let may_pass = refusal.may_pass();
@@ -256,7 +258,7 @@ impl State {
         }
     }
 
-    /// Keeps what a failure means and names its object. What is no failure of the medium is handed on.
+    /// Records the meaning of a failure and names its object. An error that is no failure of the medium is passed on.
     fn failed(&self, operation: &'static str, location: &Path, error: StoreError) -> StoreError {
         match error {
             error

@@ -1,20 +1,22 @@
-//! What was last put of a database, beside it: so that a log, a manifest or a whole folder that is of an earlier moment is noticed at a start.
+//! A record of a database's last puts, beside it: a start notices by it a log, a manifest or a whole folder of an
+//! earlier time.
 //!
 //! ```text
 //! DIR/acknowledged               of the database "engine"
 //! DIR/acknowledged.stores.N      of "stores/N"; outside its folder, so that it stays when the folder is exchanged
 //!
 //! slot 0 at byte 0, slot 1 at byte 512; writes alternate, so that one cut short spoils only one
-//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 · mark u64 × marks · CRC-32 of all
-//!        before it                                                                                   all big-endian
+//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 ·
+//!        mark u64 × marks · CRC-32 of all before it                                 all big-endian
 //! ```
-//! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the greater turn. A log object
-//! without a byte is a mark of a writer that took over, which is put at each opening, or what is left of one that held data: marks from
-//! number `since` on are listed, the newest [`MARKS_MAX`].
+//! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
+//! greater turn. A log object without a byte is a mark of a writer that took over, which is put at each opening, or
+//! what is left of one that held data: marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
-//! Written after an object is put and before its commit is answered; a thread syncs it within [`SYNC_WITHIN`](super::super::acknowledged). So
-//! after a kill it is as new as the last answer, after a loss of power a second older, never newer than the objects. A database without it
-//! was last written by an older program, or its record was removed: what is there is taken for all.
+//! Written after an object is put and before its commit is answered; a thread syncs it within
+//! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer, after a loss of power
+//! a second older, never newer than the objects. A database without it was last written by an older program, or its
+//! record was removed: what is there is taken for all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -30,7 +32,8 @@ use crate::storage::{Error, Result};
 const NAME: &str = "acknowledged";
 const VERSION: u8 = 1;
 const SLOT_STRIDE_BYTES: usize = 512;
-/// Marks that are told from log objects that were cut to nothing: of as many openings without a table written in between.
+/// Marks that are distinguished from log objects that were cut to nothing: of as many openings without a table written
+/// in between.
 const MARKS_MAX: usize = 48;
 
 /// The greatest numbers put in a database.
@@ -107,7 +110,7 @@ pub(super) fn beside(directory: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reads a record; `None`: it is missing, empty, short, or zeros.
+/// Reads a record. `None` means that it is missing, empty, short, or zeros.
 pub(super) fn read(path: &Path) -> Result<Option<Ends>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -153,7 +156,7 @@ struct State {
 }
 
 impl Note {
-    /// Opens the record of a database that was found to end so; makes it where there is none.
+    /// Opens the record of a database with these ends, and makes it if there is none.
     pub(super) fn open(directory: &Path, database: &str, ends: Ends, durable: Arc<Durable>) -> Result<Self> {
         let path = path_of(directory, database);
         let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));
@@ -166,7 +169,7 @@ impl Note {
         durable.raise(ends.log);
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut state = State { file, ends, turn: 0 };
-        // Both, so that neither has a turn of before.
+        // Both, so that neither slot keeps an earlier turn.
         state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
         let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
@@ -178,7 +181,7 @@ impl Note {
         })
     }
 
-    /// Notes an object that was put.
+    /// Records an object that was put.
     pub(super) fn add(&self, folder: Folder, id: u64, is_empty: bool) -> Result<(), (PathBuf, io::Error)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ends.add(folder, id, is_empty);
@@ -192,7 +195,7 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // At most a second of it is not synced, and it says nothing that is not so.
+        // At most its last second is not synced, and an older record is still true.
         if let Err(error) = state.file.sync_data() {
             tracing::warn!(%error, path = %self.path.display(), "what was acknowledged could not be noted durably");
         }

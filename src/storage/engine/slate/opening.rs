@@ -1,5 +1,5 @@
-//! What is done before SlateDB opens a database for writing: it is judged (judge.rs), what may not be on the disk is written anew, and the
-//! record of what is put is begun.
+//! Preparations before SlateDB opens a database for writing: it is verified (judge.rs), objects that may not be on the
+//! disk are written again, and the record of puts is begun.
 
 use std::fs;
 use std::io;
@@ -23,10 +23,11 @@ use crate::storage::{Error, Options, Result};
 /// Folders of a database whose newest objects may have been put without being synced.
 const LATEST: [Folder; 2] = [Folder::Log, Folder::Manifests];
 
-/// How many of them: SlateDB puts one after the other, its compactor a manifest beside.
+/// How many of them: SlateDB puts one after the other, and its compactor concurrently a manifest.
 const LATEST_OBJECTS: usize = 2;
 
-/// Files in a folder whose names are an object's, the least name first. What a put that was cut short left has another.
+/// Files in a folder that have an object's name, the least name first. A put that was cut short leaves a file of
+/// another name.
 fn objects(folder: &Path, is_object: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     let mut objects: Vec<PathBuf> = match listed {
@@ -42,7 +43,7 @@ fn numbered(database: &Path, folder: Folder) -> Result<Vec<PathBuf>> {
     objects(&database.join(folder.name()), |name| folder.id(name).is_some())
 }
 
-/// Whether a directory may get a database, or has one: a store that was used has a manifest.
+/// Whether a directory may get a database, or already has one: a store that was used has a manifest.
 fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     let database = directory.engine_path();
     if !numbered(&database, Folder::Manifests)?.is_empty() {
@@ -71,9 +72,9 @@ fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Judges a database, writes anew what may not be on the disk, begins the record of what is put, and raises the clock to the highest time
-/// that it has. `is_start`: the databases beside the main one are judged with it, those that were opened wholly once: what is refused for
-/// one of them leaves the main one as it is, too.
+/// Verifies a database, writes objects again that may not be on the disk, begins the record of puts, and raises the
+/// clock to the highest time in it. `is_start`: the databases beside the main one that were once opened completely are
+/// verified with it, so that damage in one of them leaves the main one unchanged, too.
 pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
     let Some(directory) = &home.directory else {
         match judge(home, &home.database, None).await? {
@@ -122,7 +123,7 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     Ok(())
 }
 
-/// Judges the databases beside the main one, and holds all of them against what they have noted of each other.
+/// Verifies the databases beside the main one, and checks all of them against their records of each other.
 async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
     let moment = |home: &Home, found: &Found| {
         let moment = home.moment()?;
@@ -147,7 +148,7 @@ async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>
     moments::check(&moments, options.create)
 }
 
-/// What was noted of a database. A record that is there and cannot be read is made anew where the settings say so.
+/// The record of a database's puts. A record that exists and cannot be read is made anew where the settings say so.
 fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<note::Ends>> {
     let path = note::path_of(directory.path(), database);
     match note::read(&path) {
@@ -160,7 +161,7 @@ fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Opt
     }
 }
 
-/// Calls SlateDB and turns a panic of its into an error; the database was judged, so nothing says which object it is about.
+/// Calls SlateDB and turns its panics into errors. The database was verified before, so the error names no object.
 pub(super) async fn guard<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(answer) => answer.map_err(|error| failure(&home.location, &error)),

@@ -1,4 +1,4 @@
-//! Where SlateDB puts its objects, as far as this engine looks at them.
+//! The paths of SlateDB's objects, as far as this engine reads them.
 //!
 //! ```text
 //! DATABASE/wal/<id, 20 digits>.sst                 the log; one without a byte marks where a writer took over
@@ -14,7 +14,7 @@ use slatedb::object_store::path::Path;
 /// Where the main database lies in its object store.
 pub(super) const DATABASE: &str = "engine";
 
-/// A folder whose objects are numbered, one after the other.
+/// A folder whose objects are numbered consecutively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Folder {
     Log,
@@ -54,7 +54,7 @@ impl Folder {
         Path::from(format!("{database}/{}/{id:0DIGITS$}{}", self.name(), self.suffix()))
     }
 
-    /// The number of one of its objects by its file name; `None`: it is none.
+    /// The number of one of its objects by its file name. `None` means that it is none of them.
     pub(super) fn id(self, name: &str) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix())?;
         let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -62,7 +62,7 @@ impl Folder {
     }
 }
 
-/// A numbered object: its database, folder and number; `None`: it is another.
+/// A numbered object: its database, folder and number. `None` means any other object.
 pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
     let (database, folder) = folder.rsplit_once('/')?;
@@ -75,7 +75,7 @@ pub(super) fn boundary(database: &str, folder: Folder) -> Path {
     Path::from(format!("{database}/gc/{}.boundary", folder.name()))
 }
 
-/// Whether SlateDB reads an object without a checksum of its own.
+/// Whether an object is one that SlateDB reads without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {
         Some((_, folder, _)) => folder != Folder::Log,

@@ -1,4 +1,5 @@
-//! What an opening reads of a database, before it writes and after: which tables have deletions, and the store's own records.
+//! The parts of a database that an opening reads, before it writes and after: which tables have deletions, and the
+//! store's own records.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -17,13 +18,13 @@ use crate::storage::key::KeyRange;
 /// The store's own records.
 #[derive(Default)]
 pub(super) struct OwnRecords {
-    /// What the last group recorded of time.
+    /// The time that the last group recorded.
     pub(super) time: Option<TimeMark>,
     /// Ranges whose deletion was not finished, by their record's number.
     pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
 }
 
-/// Reads the store's own records; `None`: one is none that this version writes.
+/// Reads the store's own records. `None` means that one of them is of no kind that this version writes.
 pub(super) async fn own_records(view: &(impl DbReadOps + Sync)) -> Result<Option<OwnRecords>, slatedb::Error> {
     let mut own = OwnRecords::default();
     let mut entries = view.scan(vec![OWN]..).await?;

@@ -1,4 +1,4 @@
-//! What a failed write ends, and how the database is opened again.
+//! The effects of a failed write, and how the database is reopened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,18 +11,19 @@ use crate::storage::engine::directory::io_error;
 use crate::storage::options::FaultPoint;
 use crate::storage::{Error, Result};
 
-/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
+/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not
+/// put.
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
-    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
+    /// Closes the database without writing its memory: those changes were either written before, or answered as failed.
     pub(super) async fn close_database(&mut self) {
         if let Some(tables) = self.tables.take() {
             tables.abort();
         }
         if let Some(database) = self.database.take() {
             let without_flush = CloseOptions::default().with_flush_type(None);
-            // Its tasks may be busy with an object store that fails.
+            // Its tasks may be busy with a failing object store.
             match tokio::time::timeout(
                 self.home.patience().close_max,
                 database.close_with_options(without_flush),
@@ -74,12 +75,13 @@ impl Committer {
         }
     }
 
-    /// Whether a failure is a bucket's that is out of reach; all others of a bucket are judged when it is opened again.
+    /// Whether a failure is a bucket's that is out of reach. All other failures of a bucket are classified when it is
+    /// opened again.
     fn is_passing(&self, error: &Error) -> bool {
         self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }
 
-    /// Whether a failure is a full disk: it says so itself, or a probe does.
+    /// Whether a failure is a full disk: by its own code, or by a probe.
     fn is_full(&self, error: &Error) -> bool {
         let probed = || {
             self.home
@@ -91,7 +93,7 @@ impl Committer {
         error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
     }
 
-    /// Makes sure that there is a database that takes writes.
+    /// Ensures that there is a database that takes writes.
     pub(super) async fn recover(&mut self) -> Result<()> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone());

@@ -1,11 +1,12 @@
-//! The objects of a database of `slate+file:`, read one by one, whatever is damaged around them; see `../salvage/mod.rs`.
+//! The objects of a database of `slate+file:`, read one by one, whatever is damaged around them; see
+//! `../salvage/mod.rs`.
 //!
 //! ```text
 //! the newest manifest that can be read ─► its tables, block by block ─┐
 //!                         └─► the log after it, object by object ─────┴─► versions of keys
 //! ```
-//! Where no manifest can be read, all tables of the folder and all of the log are. A clone's tables may lie in the folder of the database
-//! that it was cloned of; of those only rows are read, since the clone was of rows.
+//! Where no manifest can be read, all tables of the folder and all of the log are. A clone's tables may lie in the
+//! folder of the database that it was cloned of; of those only rows are read, since the clone was of rows.
 
 use std::future::Future;
 use std::ops::Bound;
@@ -32,7 +33,7 @@ use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, 
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};
 
-/// Reads what there is of the database of a number in a bucket's directory.
+/// Reads the recoverable files of the database of a number in a bucket's directory.
 ///
 /// # Errors
 /// The medium fails otherwise than by damage.
@@ -126,7 +127,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Opens the tables that a manifest names, or all that are there.
+    /// Opens the tables that a manifest names, or all that exist.
     async fn tables(&mut self, database: &str, manifest: Option<&VersionedManifest>) -> Result<Vec<TableObject>> {
         let mut objects = Vec::new();
         if let Some(manifest) = manifest {
@@ -223,7 +224,7 @@ impl Reading {
     }
 }
 
-/// What SlateDB reads, or why it cannot; a panic is a reason, too.
+/// Calls SlateDB to read. Returns why it cannot; a panic is a reason, too.
 async fn caught<T>(location: &str, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T, String> {
     match AssertUnwindSafe(read).catch_unwind().await {
         Ok(Ok(read)) => Ok(read),

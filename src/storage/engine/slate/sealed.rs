@@ -1,10 +1,12 @@
-//! A checksum of our own for the objects that SlateDB reads without one: manifests, lists of compactions, and boundaries of clean-up.
+//! A checksum of our own for the objects that SlateDB reads without one: manifests, lists of compactions, and
+//! boundaries of clean-up.
 //!
 //! ```text
 //! body · CRC-32 of the body u32 big-endian · "helenus1"
 //! ```
-//! The seal is part of the object, so it is there whenever the object is. Objects without one were written by an older program and are taken
-//! as they are; an older program reads sealed manifests, whose parser looks at no byte past its tables.
+//! The seal is part of the object, so neither exists without the other. Objects without a seal were written by an older
+//! program and are accepted as they are; an older program reads sealed manifests, whose parser reads no byte past its
+//! tables.
 
 use bytes::{Bytes, BytesMut};
 use slatedb::object_store::PutPayload;
@@ -14,7 +16,7 @@ const MAGIC: &[u8; 8] = b"helenus1";
 /// Bytes of a seal.
 pub(super) const SEAL_BYTES: usize = 12;
 
-/// The payload with its seal behind; the body is not copied.
+/// The payload followed by its seal; the body is not copied.
 pub(super) fn seal(body: &PutPayload) -> PutPayload {
     let mut hasher = crc32fast::Hasher::new();
     body.iter().for_each(|part| hasher.update(part));
@@ -24,7 +26,7 @@ pub(super) fn seal(body: &PutPayload) -> PutPayload {
     body.iter().cloned().chain([seal.freeze()]).collect()
 }
 
-/// The body of a sealed object, and of one without a seal all of it; `None`: the seal is of other bytes.
+/// The body of a sealed object, or all of an object without a seal. `None` means that the seal does not match the body.
 pub(super) fn unseal(object: &Bytes) -> Option<Bytes> {
     let Some((rest, MAGIC)) = object.split_last_chunk() else {
         return Some(object.clone());

@@ -23,12 +23,12 @@ use super::*;
 use crate::storage::engine::directory::Directory;
 use crate::storage::options::Durability;
 
-/// What fails, and how.
+/// The operation that fails, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// A put that does nothing.
     Put(i32),
-    /// A put whose object is there all the same: its name could not be synced.
+    /// A put whose object is stored, but whose name could not be synced.
     Sync(i32),
     Get(i32),
     /// A put that takes so long.
@@ -166,7 +166,7 @@ async fn get(store: &Store, key: &str) -> Result<bool> {
     Ok(published.get(Space::Catalog, key.as_bytes()).await?.is_some())
 }
 
-/// The first failure is told by its object, nothing is tried again or written after it, and it is no other writer's doing.
+/// The first failure names its object, nothing is retried or written after it, and no other writer is blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_io_error_of_a_put_ends_the_store_by_name() {
     for fault in [Fault::Put(5), Fault::Sync(5), Fault::Put(30)] {
@@ -193,7 +193,7 @@ async fn an_io_error_of_a_put_ends_the_store_by_name() {
     }
 }
 
-/// A kill takes what was acknowledged in the last few periods, not what a slow medium has not put for seconds.
+/// A kill loses the acknowledged writes of the last few periods, and none that a slow medium has not put for seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_late_holds_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ async fn an_io_error_of_a_read_ends_the_store_by_name() {
     failing.set(Some(("/compacted/", Fault::Get(5))));
     let told = match get(&store, "a").await {
         Err(error) => error.to_string(),
-        // Read by the opening already: the next table is not.
+        // The opening has read it already, but not the next table.
         Ok(_) => {
             put(&store, "b").await.unwrap();
             store.flush().await.unwrap();
@@ -300,7 +300,7 @@ async fn what_passes_is_tried_again() {
     assert!(store.lost().is_none());
 }
 
-/// A manifest that is another than was put is refused where it is read, without an opening in between.
+/// A manifest that differs from the one that was put is refused by its reader, without an opening in between.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manifest_is_read_with_its_checksum() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! What SlateDB is told, and how long it may take, by where the objects are.
+//! SlateDB's settings and time limits, by where the objects are.
 //!
 //! | | directory, memory | bucket |
 //! |---|---|---|
-//! | retries of SlateDB | 3: a full disk must not hang its writers | without end: a database whose retries end must be opened again, and its readers fail until then |
-//! | a put of the log | 30 s | 10 s; then it is answered as failed, and the database opened again once the bucket answers |
+//! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
+//! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
 //! | blocks | by the system's cache | in one cache for all databases of the process |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
@@ -21,19 +21,20 @@ use crate::storage::options::{Durability, Options};
 /// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The same where a put that nothing waits for would only delay one that something waits for.
+/// The same if such a put would only delay one that a commit waits for.
 const LOG_SELDOM: Duration = Duration::from_secs(10);
 
-/// Tables that may wait for the compactor: it looks seldom, and tables are written often (landing.rs).
+/// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs).
 const TABLES_WAITING_MAX: usize = 64;
 
 /// Retries of one operation on a directory before it counts as failed.
 const RETRIES_MAX: u32 = 3;
 
-/// Time between looks of a writer at the manifest. It learns there what its own compactor did; another writer it meets at its next put.
+/// Time between a writer's polls of the manifest. A poll shows what its own compactor did; another writer is detected
+/// at the next put.
 const MANIFEST_POLL: Duration = Duration::from_secs(30);
 
-/// Time between looks of the compactor.
+/// Time between the compactor's polls.
 const COMPACTOR_POLL: Duration = Duration::from_secs(30);
 
 /// Time between clean-ups of a kind of object.
@@ -116,7 +117,7 @@ fn clean_up() -> GarbageCollectorOptions {
     GarbageCollectorOptions {
         manifest_options: seldom(every.manifest_options),
         wal_options: seldom(every.wal_options),
-        // Not the fences: they are kept for ever (SlateDB 0.18's default).
+        // Except fences, which are kept for ever (SlateDB 0.18's default).
         wal_fence_options: every.wal_fence_options,
         compacted_options: seldom(every.compacted_options),
         compactions_options: seldom(every.compactions_options),
@@ -124,7 +125,7 @@ fn clean_up() -> GarbageCollectorOptions {
     }
 }
 
-/// The cache of blocks, indexes and filters for all databases of a bucket; `None`: none.
+/// The cache of blocks, indexes and filters for all databases of a bucket. `None` means no cache.
 pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     let bytes_max = u64::try_from(options.block_cache_bytes_max).unwrap_or(u64::MAX);
     if bytes_max == 0 {
@@ -136,7 +137,7 @@ pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     })))
 }
 
-/// How a range is read, of which so many entries were passed.
+/// The options for reading a range, of which so many entries were read.
 pub(super) fn scan_options(is_remote: bool, passed: usize) -> ScanOptions {
     let mut options = ScanOptions::default();
     if is_remote && passed >= LONG_SCAN_ENTRIES {
