@@ -221,8 +221,8 @@ fn reach(table: &Table, relations: &[Relation]) -> Reach {
     }
     Reach::Keys(keys)
 }
-/// The restrictions besides the leading primary key columns: other columns, loose clustering columns, and all indexed ones.
-/// The restricted columns outside the primary key, and those of them with an index.
+
+/// The restrictions on other than the leading key columns: regular columns, loose clustering columns, indexed columns.
 struct Others<'r> {
     /// Columns outside the primary key, in the order of the statement.
     regular: Vec<&'r str>,
