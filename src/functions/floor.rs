@@ -105,7 +105,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
         if floor <= at || times <= 0 {
             return floor.max(start);
         }
-        // Takes many steps at once over a long distance, so that a short duration costs no more time than a long one.
+        // Takes many steps at once over a long distance, so that the number of iterations stays small.
         let behind = floor.saturating_sub(at) / (below_months.saturating_add(months * 31 * DAY_MILLIS)).max(1);
         let steps = behind.max(1).min(times);
         times -= steps;
