@@ -1,8 +1,9 @@
-//! The parser's place among the tokens, and the few steps every production is made of.
+//! The parser's position among the tokens, and the basic steps of every production.
 //!
-//! A production is a function `fn(Input) -> Parsed<T>` of the same name, a nom parser. It fails with `nom::Err::Error` if its first
-//! token says it is not meant (another way may be tried), and with `nom::Err::Failure` once it is: then the complaint stands. A way is
-//! chosen by looking ahead, never by trying a long one and coming back, so time is proportional to the text.
+//! A production is a function `fn(Input) -> Parsed<T>` of the same name, a nom parser. It fails with `nom::Err::Error`
+//! if its first token does not match (another alternative may be tried). After that it fails with `nom::Err::Failure`,
+//! and the error is final. Alternatives are chosen by lookahead, never by backtracking over a long one, so time is
+//! proportional to the text.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,7 +14,7 @@ use crate::error::{Bound, Cause, Failure};
 use crate::keyword::{Class, Kind};
 use crate::lexical::{LexicalError, Token, Tokens, token_text};
 
-/// What all places of one text share.
+/// State that all positions of one text share.
 pub(crate) struct Context<'a> {
     /// The text.
     pub(crate) text: &'a str,
@@ -25,7 +26,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// All of a text.
+    /// The whole text.
     pub(crate) fn new(text: &'a str, tokens: Tokens) -> Self {
         Self {
             text,
@@ -37,7 +38,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A token by its index; the last stands for all behind it.
+    /// A token by its index; the last token also stands for all indices after it.
     pub(crate) fn token(&self, index: usize) -> Token {
         let all = &self.tokens.all;
         all.get(index).or(all.last()).copied().unwrap_or(Token {
@@ -47,12 +48,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The index of the last token anybody looked at.
+    /// The index of the last token that the parser read.
     pub(crate) fn furthest(&self) -> usize {
         self.furthest.get().min(self.tokens.all.len().saturating_sub(1))
     }
 
-    /// What stopped the lexer, if the parser looked that far.
+    /// The lexer's error, if the parser got that far.
     pub(crate) fn lexical_error(&self) -> Option<&LexicalError> {
         self.tokens
             .error
@@ -60,13 +61,13 @@ impl<'a> Context<'a> {
             .filter(|_| self.furthest.get() + 1 >= self.tokens.all.len())
     }
 
-    /// The first thing a production reported.
+    /// The first error that a production reported.
     pub(crate) fn reported(&self) -> Option<String> {
         self.reported.borrow().clone()
     }
 }
 
-/// A place among the tokens.
+/// A position among the tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'a> {
     context: &'a Context<'a>,
@@ -74,7 +75,7 @@ pub(crate) struct Input<'a> {
     depth: usize,
 }
 
-/// What a production gives: the place behind it and its value.
+/// The result of a production: the position after it and its value.
 pub(crate) type Parsed<'a, T> = IResult<Input<'a>, T, Failure>;
 
 impl<'a> Input<'a> {
@@ -92,12 +93,12 @@ impl<'a> Input<'a> {
         self.ahead(0)
     }
 
-    /// Where the token here stands.
+    /// The position of this token.
     pub(crate) fn site(self) -> Site {
         Site::of_token(self.position)
     }
 
-    /// The token `distance` behind this one.
+    /// The token `distance` after this one.
     pub(crate) fn ahead(self, distance: usize) -> Kind {
         let index = self.position + distance;
         if index > self.context.furthest.get() {
@@ -106,22 +107,22 @@ impl<'a> Input<'a> {
         self.context.token(index).kind
     }
 
-    /// The token behind this one, looked at without a trace in what errors show.
+    /// The token after this one, read without an effect on error excerpts.
     pub(crate) fn next_unseen(self) -> Kind {
         self.context.token(self.position + 1).kind
     }
 
-    /// Whether the token here is of that kind.
+    /// Whether this token has that kind.
     pub(crate) fn is(self, kind: Kind) -> bool {
         self.kind() == kind
     }
 
-    /// What the token here says.
+    /// The text of this token.
     pub(crate) fn text(self) -> std::borrow::Cow<'a, str> {
         token_text(self.context.text, self.context.token(self.position))
     }
 
-    /// The place `count` tokens on.
+    /// The position `count` tokens later.
     pub(crate) const fn skip(self, count: usize) -> Self {
         Self {
             position: self.position + count,
@@ -129,19 +130,19 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Notes that a choice was made by looking at `count` tokens. Cassandra's larger choices are tables, which read one token more than
-    /// they look at; its excerpts show that.
+    /// Records that a choice read `count` tokens ahead. Cassandra's larger choices are tables, which read one token
+    /// more than they need; its excerpts show that.
     pub(crate) fn decided(self, count: usize) {
         self.ahead(count);
     }
 
-    /// The complaint that the token `distance` on fits no way open here.
+    /// The error that the token `distance` later fits no alternative.
     pub(crate) fn no_viable<T>(self, distance: usize) -> Parsed<'a, T> {
         self.ahead(distance);
         self.fail(distance, Cause::NoViableAlternative)
     }
 
-    /// A complaint about the token `distance` on, after which no other way is tried.
+    /// A final error about the token `distance` later: no other alternative is tried.
     pub(crate) fn fail<T>(self, distance: usize, cause: Cause) -> Parsed<'a, T> {
         Err(Err::Failure(Failure {
             decision: self.position,
@@ -150,7 +151,7 @@ impl<'a> Input<'a> {
         }))
     }
 
-    /// Keeps what is wrong besides the syntax; the first wins. The statement is refused at its end.
+    /// Records an error other than of syntax; the first wins. The statement is rejected at its end.
     pub(crate) fn report(self, message: impl FnOnce() -> String) {
         let mut reported = self.context.reported.borrow_mut();
         if reported.is_none() && self.context.lexical_error().is_none() {
@@ -163,12 +164,12 @@ impl<'a> Input<'a> {
         self.context.text
     }
 
-    /// Forgets what was reported since `before`, when a way that was only tried turns out wrong.
+    /// Drops errors reported since `before`, when an alternative that was only tried does not match.
     pub(crate) fn take_back(self, before: Option<String>) {
         *self.context.reported.borrow_mut() = before;
     }
 
-    /// What has been reported so far.
+    /// The errors reported so far.
     pub(crate) fn reported(self) -> Option<String> {
         self.context.reported()
     }
@@ -195,7 +196,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Runs `inner` one level deeper; the outermost level starts counting operators anew.
+    /// Runs `inner` one level deeper; the outermost level resets the operator count.
     pub(crate) fn nested<T>(self, inner: impl FnOnce(Self) -> Parsed<'a, T>) -> Parsed<'a, T> {
         if self.depth == 0 {
             self.context.operators.set(0);
@@ -217,13 +218,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Notes that a production is at work, so that a test can tell which ones the scripts reach.
+/// Records that a production runs, so that a test can list the productions that the scripts reach.
 #[cfg(test)]
 pub(crate) fn enter(production: &'static str) {
     tests::ENTERED.with(|entered| entered.borrow_mut().insert(production));
 }
 
-/// Nothing, outside of tests.
+/// No effect outside of tests.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn enter(_: &'static str) {}
@@ -244,19 +245,19 @@ pub(crate) fn token<'a>(kind: Kind) -> impl Parser<Input<'a>, Output = (), Error
     }
 }
 
-/// A token of that kind, since nothing else can follow.
+/// A token of that kind, the only one possible here; otherwise a final error.
 pub(crate) fn expect(input: Input<'_>, kind: Kind) -> Parsed<'_, ()> {
     nom::combinator::cut(token(kind)).parse(input)
 }
 
-/// Tokens of those kinds, since nothing else can follow.
+/// Tokens of those kinds, the only ones possible here; otherwise a final error.
 pub(crate) fn expect_all<'a>(input: Input<'a>, kinds: &[Kind]) -> Parsed<'a, ()> {
     kinds
         .iter()
         .try_fold((input, ()), |(input, ()), kind| expect(input, *kind))
 }
 
-/// Whether a token of that kind was next, and the place behind it.
+/// Whether the next token had that kind, and the position after it.
 pub(crate) fn given(input: Input<'_>, kind: Kind) -> (Input<'_>, bool) {
     if input.is(kind) {
         (input.skip(1), true)
@@ -265,7 +266,7 @@ pub(crate) fn given(input: Input<'_>, kind: Kind) -> (Input<'_>, bool) {
     }
 }
 
-/// One element or more, with `separator` between.
+/// One or more elements, separated by `separator`.
 pub(crate) fn separated<'a, T>(
     input: Input<'a>,
     separator: Kind,
@@ -277,7 +278,8 @@ pub(crate) fn separated<'a, T>(
     Ok((input, elements))
 }
 
-/// What a literal of a collection holds: one element or more, with commas between, as many as a statement has room for.
+/// The contents of a collection literal: one or more elements separated by commas, limited only by the statement's
+/// size.
 pub(crate) fn collected<'a, T>(
     input: Input<'a>,
     mut elements: Vec<T>,
@@ -293,7 +295,7 @@ pub(crate) fn collected<'a, T>(
     Ok((input, elements))
 }
 
-/// More elements of a list that has begun, each behind a `separator`.
+/// More elements of a list that has begun, each after a `separator`.
 pub(crate) fn continued<'a, T>(
     mut input: Input<'a>,
     separator: Kind,
@@ -311,7 +313,7 @@ pub(crate) fn continued<'a, T>(
     Ok((input, ()))
 }
 
-/// Where a name stands decides which keywords may be one.
+/// The kind of a name, which decides which keywords it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameOf {
     /// A column, keyspace, table, role, …
@@ -340,7 +342,7 @@ impl NameOf {
     }
 }
 
-/// The name a token is: lower case, unless it was quoted.
+/// The name in a token: lower case, unless it was quoted.
 pub(crate) fn folded(input: Input<'_>) -> Name {
     let text = input.text();
     Name(if input.is(Kind::QuotedName) {

@@ -1,8 +1,8 @@
 //! The kinds of tokens, and which words are keywords.
 //!
-//! Most keywords of CQL are names too; a [`Class`] tells of what. A name that is none has to be quoted.
+//! Most keywords of CQL can also be names; a [`Class`] says of which kind. Other keywords must be quoted as names.
 //!
-//! Source: Cassandra 5.0.9's own list of reserved words; for the others, trying each wherever a name can stand.
+//! Source: Cassandra 5.0.9's own list of reserved words; for the others, an experiment with each in every kind of name.
 
 use std::borrow::Cow;
 
@@ -463,7 +463,7 @@ const FIRST_LETTER: [usize; 27] = {
     starts
 };
 
-/// The keyword a word is, whatever its case; `None` if it is none.
+/// The keyword of a word, case-insensitive; `None` if it is no keyword.
 pub(crate) fn keyword_kind(word: &[u8]) -> Option<Kind> {
     let letter = usize::from(word.first()?.to_ascii_uppercase().checked_sub(b'A')?);
     let range = *FIRST_LETTER.get(letter)?..*FIRST_LETTER.get(letter + 1)?;
@@ -474,7 +474,8 @@ pub(crate) fn keyword_kind(word: &[u8]) -> Option<Kind> {
         .map(|(_, kind)| *kind)
 }
 
-/// Whether `word`, whatever its case, is reserved: a name only when quoted. Cassandra's own list, `reserved_keywords.txt`.
+/// Whether `word`, case-insensitive, is reserved: a name only when quoted. Cassandra's own list,
+/// `reserved_keywords.txt`.
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
     keyword_kind(word.as_bytes()).and_then(Kind::class) == Some(Class::Reserved)

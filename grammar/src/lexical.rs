@@ -1,11 +1,12 @@
-//! Text to tokens, by Cassandra's rules: the whole text once, into one vector, before any production looks at it.
+//! Text to tokens, by Cassandra's rules: the whole text once, into one vector, before any production reads it.
 //!
-//! A token keeps its kind and its place; its text is cut out when it is needed. Blanks and comments leave no token. A text that
-//! no token fits ends the vector with [`Kind::Invalid`], and the complaint is kept beside it: Cassandra lexes as it parses, so a
-//! complaint of the parser about an earlier token comes first, and which one it is only shows later.
+//! A token holds its kind and its place; its text is sliced when needed. Blanks and comments leave no token. A text
+//! that no token fits ends the vector with [`Kind::Invalid`], and the lexer's error is stored beside it. Cassandra
+//! lexes as it parses, so a parser error about an earlier token comes first; only the parser can decide which one is
+//! reported.
 //!
-//! Deliberately absent: maximal munch. Cassandra's lexer decides which token it is in from the fewest characters that tell, and
-//! then insists: `1and` is a broken uuid, not a number and a keyword. Source: experiments on Cassandra 5.0.9.
+//! Deliberately absent: maximal munch. Cassandra's lexer chooses the token from as few characters as possible, and then
+//! requires the rest: `1and` is a broken uuid, not a number and a keyword. Source: experiments on Cassandra 5.0.9.
 
 use std::borrow::Cow;
 
@@ -25,24 +26,24 @@ pub(crate) struct Token {
 /// Why no token fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LexicalError {
-    /// The byte the lexer stumbled over; the text's length at its end.
+    /// The byte at which the lexer failed; the text's length at its end.
     pub(crate) at: usize,
-    /// The complaint, but for the character.
+    /// The error, without the character.
     pub(crate) complaint: Complaint,
 }
 
-/// What the lexer has against a character.
+/// Why the lexer rejects a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complaint {
-    /// Nothing begins or goes on like this.
+    /// No token begins or continues like this.
     NoViableAlternative,
-    /// Just this could follow.
+    /// Only this could follow.
     Expecting(&'static str),
     /// A digit had to follow.
     MissingDigits,
 }
 
-/// All tokens of a text, and what stopped the lexer, if anything did.
+/// All tokens of a text, and the lexer's error, if any.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     /// In order; the last is [`Kind::End`] or [`Kind::Invalid`].
@@ -51,8 +52,8 @@ pub(crate) struct Tokens {
     pub(crate) error: Option<LexicalError>,
 }
 
-/// Cuts `text` into tokens, of which one more than [`crate::TOKENS_MAX`] is enough to tell that they are too many. With `hidden`, blanks and comments leave tokens of kind [`Kind::Invalid`] too: complaints quote the
-/// text by counting those.
+/// Splits `text` into tokens. Stops at one more than [`crate::TOKENS_MAX`], which shows that there are too many. With
+/// `hidden`, blanks and comments also leave tokens of kind [`Kind::Invalid`], because error excerpts count them.
 pub(crate) fn lex(text: &str, hidden: bool) -> Tokens {
     let bytes = text.as_bytes();
     let mut all = Vec::with_capacity((bytes.len() / 4 + 4).min(crate::TOKENS_MAX + 1));
@@ -95,7 +96,7 @@ pub(crate) fn lex(text: &str, hidden: bool) -> Tokens {
     Tokens { all, error: None }
 }
 
-/// A place in the text; the text's length is bounded before it is lexed.
+/// A position in the text; the text's length is bounded before lexing.
 fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -246,7 +247,7 @@ fn number(bytes: &[u8], at: usize, from: usize) -> Lexed {
     }
 }
 
-/// What follows `1.`: `1..` is a number and a range, `1...` a number with a point and a range.
+/// The rest after `1.`: `1..` is a number and a range, `1...` a number with a point and a range.
 fn fraction(bytes: &[u8], point: usize) -> Lexed {
     if bytes.get(point + 1) == Some(&b'.') {
         return if bytes.get(point + 2) == Some(&b'.') {
@@ -274,7 +275,7 @@ fn exponent(bytes: &[u8], letter: usize) -> Lexed {
     }
 }
 
-/// Digits and then `e` or `d`: a float, a duration or a uuid, whichever the next characters leave.
+/// Digits and then `e` or `d`: a float, a duration or a uuid, depending on the next characters.
 fn exponent_or_uuid(bytes: &[u8], at: usize, letter: usize) -> Lexed {
     let is_exponent = bytes.get(letter).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'e'));
     let mut end = letter + 1;
@@ -326,7 +327,7 @@ fn units(bytes: &[u8], first: usize) -> Lexed {
     }
 }
 
-/// A uuid, after which nothing else can be meant: five runs of hexadecimal digits.
+/// A uuid, the only token still possible: five runs of hexadecimal digits.
 fn uuid(bytes: &[u8], at: usize) -> Lexed {
     let mut end = at;
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -376,7 +377,7 @@ fn period_prefix(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Numbers followed by letters of `order`, each at most once and in that order; moves `at` behind them.
+/// Numbers followed by letters of `order`, each at most once and in that order; advances `at` past them.
 fn designated(bytes: &[u8], at: &mut usize, order: &[u8]) -> bool {
     let begin = *at;
     for letter in order {
@@ -426,7 +427,7 @@ fn quoted_name(bytes: &[u8], at: usize) -> Lexed {
     }
 }
 
-/// The byte behind the `quote` that closes what began before `at`; two quotes are one inside.
+/// The byte after the `quote` that closes a token begun before `at`; two quotes stand for one inside.
 fn closing(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         at = run(bytes, at, |byte| byte != quote) + 1;
@@ -448,7 +449,7 @@ fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"$$") {
         Some(length) => found(Kind::String, at + 2 + length + 2),
-        // The closing signs are missed where they could last have stood: at the last character.
+        // The error is at the last character, the last possible place of the closing signs.
         None => {
             let mut last = bytes.len().saturating_sub(1).max(at + 2);
             while last > at + 2 && bytes.get(last).is_some_and(|byte| byte & 0xC0 == 0x80) {
@@ -482,7 +483,7 @@ fn block_comment(bytes: &[u8], at: usize) -> Lexed {
     }
 }
 
-/// What a token says: a string or quoted name without its quotes, anything else as written.
+/// The text of a token: a string or quoted name without its quotes, any other token as written.
 pub(crate) fn token_text(text: &str, token: Token) -> Cow<'_, str> {
     let raw = text.get(token.start as usize..token.end as usize).unwrap_or_default();
     let inner = |quotes: usize| raw.get(quotes..raw.len().saturating_sub(quotes)).unwrap_or_default();

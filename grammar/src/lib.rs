@@ -4,9 +4,9 @@
 //! text ── lexical ──► tokens ── statement, term, … (the productions of cql.ebnf) ──► ast::Statement ── print ──► text
 //! ```
 //!
-//! The language is that of Apache Cassandra 5.0, whose parser judges every doubt: what it refuses we refuse, in its words. The tree is
-//! plain data; literals stay text, since their type depends on the column they meet. Printing a tree and parsing that text gives the
-//! tree again.
+//! The language is that of Apache Cassandra 5.0. Its parser decides in doubt: a text that it rejects is rejected here
+//! too, in its words. The tree is plain data; literals stay text, since their type depends on their column. Printing a
+//! tree and parsing that text gives the same tree.
 //!
 //! Deliberately absent: names of tables and columns, the meaning of types, everything else a schema knows.
 //!
@@ -38,33 +38,34 @@ use error::Bound;
 use input::{Context, Input, Parsed};
 use keyword::Kind;
 
-/// Longest statement, in bytes: as many as Cassandra takes by its default `native_transport_max_frame_size`.
+/// Maximum length of a statement in bytes: Cassandra's limit with its default `native_transport_max_frame_size`.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most tokens of a statement: words, numbers, literals and signs. A tree is far larger than its text, and this bounds it; a long literal
-/// is one token.
+/// Maximum tokens of a statement: words, numbers, literals and signs. It bounds the tree, which is far larger than its
+/// text; a long literal is one token.
 pub const TOKENS_MAX: usize = 1024 * 1024;
 
-/// Deepest nesting of terms, selectors, relations and types, in levels. Everything that walks a tree recurses this deep.
+/// Maximum nesting of terms, selectors, relations and types, in levels. Every function that walks a tree recurses this
+/// deep.
 pub const NESTING_LEVELS_MAX: usize = 128;
 
-/// Most arithmetic operators, field and element selections in one expression. Each makes the tree one level deeper.
+/// Maximum arithmetic operators, field and element selections in one expression. Each makes the tree one level deeper.
 pub const OPERATORS_MAX: usize = 256;
 
-/// Most bind markers in a statement; the protocol counts values in 16 bits.
+/// Maximum bind markers in a statement; the protocol counts values in 16 bits.
 pub const MARKERS_MAX: usize = 65_535;
 
-/// Most elements of anything that is separated by commas or AND: columns, values, relations, properties. Literals of collections are
-/// bounded by [`TOKENS_MAX`] alone.
+/// Maximum elements of any list that commas or AND separate: columns, values, relations, properties. For collection
+/// literals the only limit is [`TOKENS_MAX`].
 pub const LIST_ELEMENTS_MAX: usize = 65_535;
 
-/// Most values of one IN relation: as many as a statement may name keys.
+/// Maximum values of one IN relation, which is the number of keys that a statement may name.
 pub const IN_VALUES_MAX: usize = 100_000;
 
 /// Parses one statement. Semicolons may follow it.
 ///
 /// # Errors
-/// The first thing wrong with the text, in Cassandra's words; or that a bound of this crate is exceeded.
+/// The first error in the text, in Cassandra's words; or a limit of this crate that it exceeds.
 pub fn parse(text: &str) -> Result<ast::Statement, SyntaxError> {
     whole(text, statement::query)
 }
@@ -72,7 +73,7 @@ pub fn parse(text: &str) -> Result<ast::Statement, SyntaxError> {
 /// Parses a term: a literal, a collection, a function call, arithmetic, a bind marker.
 ///
 /// # Errors
-/// The first thing wrong with the text.
+/// The first error in the text.
 pub fn parse_term(text: &str) -> Result<ast::Term, SyntaxError> {
     whole(text, |input| followed_by_end(term::term(input)))
 }
@@ -80,7 +81,7 @@ pub fn parse_term(text: &str) -> Result<ast::Term, SyntaxError> {
 /// Parses a type such as `map<text, frozen<address>>`.
 ///
 /// # Errors
-/// The first thing wrong with the text.
+/// The first error in the text.
 pub fn parse_type(text: &str) -> Result<ast::Type, SyntaxError> {
     whole(text, |input| followed_by_end(types::comparator_type(input)))
 }
@@ -91,7 +92,7 @@ fn followed_by_end<T>(parsed: Parsed<'_, T>) -> Parsed<'_, T> {
     Ok((input, value))
 }
 
-/// Runs a production over all of a text.
+/// Runs a production over the whole text.
 fn whole<T>(text: &str, production: impl FnOnce(Input<'_>) -> Parsed<'_, T>) -> Result<T, SyntaxError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(SyntaxError::plain(Bound::Text.to_string()));

@@ -24,7 +24,7 @@ pub struct Marker<'a> {
 /// - USING: timestamp, TTL, unless `ttl_first`;
 /// - a relation or condition: the element's key, then the value.
 ///
-/// Of the statements that change a schema it finds those that Cassandra's parser lets stand there.
+/// Of the statements that change a schema, it finds the markers that Cassandra's parser accepts there.
 #[must_use]
 pub fn markers(statement: &Statement) -> Vec<Marker<'_>> {
     let mut found = Found(Vec::new());

@@ -29,7 +29,7 @@ pub(crate) fn is_column_name(kind: Kind) -> bool {
     kind == Kind::EmptyQuotedName || NameOf::Anything.allows(kind)
 }
 
-/// A name that a bind marker may syntactically stand for, which is reported.
+/// A name in whose place a bind marker is syntactically allowed; a marker is reported.
 fn name_or_marker<'a>(input: Input<'a>, of: &'static str) -> Parsed<'a, Name> {
     if input.is(Kind::QuestionMark) {
         input.report(|| format!("Bind variables cannot be used for {of} names"));
@@ -44,7 +44,8 @@ pub(crate) fn keyspace_name(input: Input<'_>) -> Parsed<'_, Name> {
     name_or_marker(input, "keyspace")
 }
 
-/// `[ keyspace_name "." ] name`. The second token tells, so it must be one that can follow such a name anywhere in the language.
+/// `[ keyspace_name "." ] name`. The second token decides, so it must be one that can follow such a name anywhere in
+/// the language.
 fn qualified<'a>(input: Input<'a>, of: &'static str, follows: fn(Kind) -> bool) -> Parsed<'a, QualifiedName> {
     let first = input.kind();
     if !NameOf::Anything.allows(first) && first != Kind::QuestionMark {
@@ -180,7 +181,7 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     let kind = input.kind();
     let qualified = NameOf::Anything.allows(kind) && input.ahead(1) == Kind::Dot;
     if !qualified && !NameOf::Type.allows(kind) {
-        // A keyword that may name a keyspace, though no type, has one more chance: a point.
+        // A keyword that may name a keyspace, though no type: a point must follow.
         return match NameOf::Anything.allows(kind) {
             true => expect(input.skip(1), Kind::Dot).and_then(|(input, ())| input.no_viable(0)),
             false => input.no_viable(0),
@@ -222,7 +223,7 @@ pub(crate) fn function_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
         return input.no_viable(0);
     }
     if !of_function {
-        // It can only be the keyspace's.
+        // It can only be the keyspace's name.
         let (input, keyspace) = keyspace_name(input)?;
         let (input, ()) = expect(input, Kind::Dot)?;
         let (input, name) = function_ident(input)?;

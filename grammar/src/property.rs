@@ -19,7 +19,7 @@ pub(crate) fn properties(input: Input<'_>) -> Parsed<'_, Vec<Property>> {
     })
 }
 
-/// Reports a property that was given before.
+/// Reports a repeated property.
 pub(crate) fn refuse_twice(input: Input<'_>, seen: &mut HashSet<Name>, name: &Name) {
     if !seen.insert(name.clone()) {
         input.report(|| format!("Multiple definitions for property '{}'", name.as_str()));
@@ -81,7 +81,7 @@ fn property_value(input: Input<'_>) -> Parsed<'_, Literal> {
     Ok((input.skip(1), Literal::String(word)))
 }
 
-/// A map of constants; whatever else is in it is reported.
+/// A map of constants; other terms in it are reported.
 pub(crate) fn property_map(input: Input<'_>, entries: Vec<(Term, Term)>) -> Vec<(Literal, Literal)> {
     let mut made = Vec::with_capacity(entries.len());
     let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! WHERE and IF: what restricts rows, and what a conditional statement asks of one.
+//! WHERE and IF: restrictions on rows, and conditions of a conditional statement.
 
 use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
 use crate::error::{Bound, Cause};
@@ -86,7 +86,7 @@ fn column_relation(input: Input<'_>) -> Parsed<'_, Relation> {
     if !begins_comparison(input.ahead(1)) {
         return input.no_viable(1);
     }
-    // The value of IN decides with the rest of the relation.
+    // The value of IN is parsed with the rest of the relation.
     if input.ahead(1) == Kind::In && !matches!(input.ahead(2), Kind::ParenOpen | Kind::QuestionMark | Kind::Colon) {
         return input.no_viable(2);
     }
@@ -282,7 +282,7 @@ fn in_values(input: Input<'_>) -> Parsed<'_, RelationValue> {
     }
 }
 
-/// Lets `element` run only as often as one IN may have values.
+/// Limits `element` to the number of values that one IN may have.
 fn counted<'a>(element: fn(Input<'a>) -> Parsed<'a, Term>) -> impl FnMut(Input<'a>) -> Parsed<'a, Term> {
     let mut count = 0;
     move |input| {
@@ -301,7 +301,7 @@ pub(crate) fn if_clause(input: Input<'_>) -> Parsed<'_, If> {
     if !conditional {
         return Ok((input, If::Always));
     }
-    // EXISTS is a column's name too; what follows tells.
+    // EXISTS is a column's name too; the next tokens decide.
     if input.is(Kind::Exists) {
         match input.ahead(1) {
             Kind::Apply | Kind::Delete | Kind::Insert | Kind::Update | Kind::Semicolon | Kind::End => {

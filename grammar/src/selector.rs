@@ -1,6 +1,7 @@
 //! Selectors: the expressions of a SELECT clause and of GROUP BY.
 //!
-//! They look like terms, but bare names are columns here, and values can be taken apart: `a.field`, `a[key]`, `a[from..to]`.
+//! They resemble terms, but bare names are columns here, and parts of values can be selected: `a.field`, `a[key]`,
+//! `a[from..to]`.
 
 use nom::Err;
 
@@ -99,7 +100,7 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     if !matches!(input.kind(), Kind::Dot | Kind::BracketOpen) {
         return Ok((input, base));
     }
-    // Where the modifiers make no sense, Cassandra takes the value without them and stumbles over the first.
+    // Where the modifiers make no sense, Cassandra parses the value without them and fails at the first.
     match selector_modifiers(input, base.clone()) {
         Err(failure) if is_bound(&failure) => Err(failure),
         Ok((input, modified)) if may_follow_modifiers(input.kind()) => Ok((input, modified)),
@@ -107,7 +108,7 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// Whether a way fails for a bound of ours, which no other way can mend.
+/// Whether an alternative fails at a limit of this crate, so that trying another one is pointless.
 fn is_bound(failure: &Err<Failure>) -> bool {
     matches!(
         failure,
@@ -210,12 +211,12 @@ fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// What can stand behind a value that was taken apart.
+/// The tokens that can follow a selected part of a value.
 fn may_follow_modifiers(kind: Kind) -> bool {
     kind != Kind::Semicolon && may_follow_column(kind)
 }
 
-/// What can stand behind a bare column anywhere among selectors.
+/// The tokens that can follow a bare column anywhere among selectors.
 fn may_follow_column(kind: Kind) -> bool {
     matches!(
         kind,
@@ -340,7 +341,7 @@ fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// A name is a function's if a parenthesis follows it, or follows the name behind its point.
+/// A name is a function's if a parenthesis follows it, or follows the name after its point.
 fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
     if input.is(Kind::Token) {
         input.decided(2);
@@ -399,7 +400,7 @@ fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
             let (input, name) = function_name(input)?;
             let (input, arguments) = selection_function_arguments(input)?;
             let made = match arguments.as_slice() {
-                // `count(1)` counts rows too; what it is called keeps the number.
+                // `count(1)` counts rows too; its column's name keeps the number.
                 [Selector::Term(Term::Literal(Literal::Integer(number)))]
                     if name.keyspace.is_none() && name.name.as_str() == "count" =>
                 {

@@ -1,7 +1,7 @@
 //! Terms: the values of a statement.
 //!
-//! A term is read without a schema, so what looks alike is told apart by the tokens alone: `{a: 1}` is a user-defined type's value
-//! because `a` is a bare name; `(int)` is a type hint because a bare name is no term.
+//! A term is parsed without a schema, so only the tokens distinguish similar terms: `{a: 1}` is a user-defined type's
+//! value because `a` is a bare name; `(int)` is a type hint because a bare name is no term.
 
 use crate::ast::{ArithmeticOperator, Literal, Name, Term};
 use crate::input::{Input, NameOf, Parsed, collected, enter, expect, separated};
@@ -44,7 +44,7 @@ fn term_addition(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
-/// Whether the `+` here goes on with this term, rather than adding it to a column: `SET l = [1] + l`.
+/// Whether the `+` here continues this term, rather than adding it to a column: `SET l = [1] + l`.
 fn plus_continues(input: Input<'_>) -> Result<bool, nom::Err<crate::error::Failure>> {
     let first = input.ahead(1);
     if first == Kind::EmptyQuotedName {
@@ -63,7 +63,7 @@ fn plus_continues(input: Input<'_>) -> Result<bool, nom::Err<crate::error::Failu
     }
 }
 
-/// What can stand behind a term anywhere in the language.
+/// The tokens that can follow a term anywhere in the language.
 fn may_follow_term(kind: Kind) -> bool {
     matches!(
         kind,
@@ -93,7 +93,7 @@ fn may_follow_term(kind: Kind) -> bool {
     )
 }
 
-/// What can stand behind a `?` anywhere in the language.
+/// The tokens that can follow a `?` anywhere in the language.
 fn may_follow_marker(kind: Kind) -> bool {
     may_follow_term(kind) || multiplicative(kind).is_some() || matches!(kind, Kind::Plus | Kind::Minus | Kind::As)
 }
@@ -164,8 +164,8 @@ fn simple_term(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
-/// What `(` begins: a type hint or a tuple. A bare name is no term, so it must be a type; a bare string is a type only if a term
-/// follows the parenthesis.
+/// A term that begins with `(`: a type hint or a tuple. A bare name is no term, so it must be a type; a bare string is
+/// a type only if a term follows the parenthesis.
 fn parenthesized(input: Input<'_>) -> Parsed<'_, Term> {
     let kind = input.ahead(1);
     let is_hint = match kind {
@@ -192,7 +192,7 @@ fn parenthesized(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
-/// Whether a term begins `distance` tokens on; keywords that also go on with a statement do not count.
+/// Whether a term begins `distance` tokens later; keywords that can also continue a statement do not count.
 fn begins_simple_term(input: Input<'_>, distance: usize) -> bool {
     match input.ahead(distance) {
         kind if is_constant(kind) => true,
@@ -277,8 +277,8 @@ fn value(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
-/// The text of a number with point or exponent, whatever type it meets. One that no double can hold is refused here, as Cassandra's
-/// parser does on its way to guess the literal's type.
+/// The text of a number with point or exponent, for any type. A number outside the range of a double is rejected here,
+/// as in Cassandra, whose parser guesses the literal's type.
 fn finite(input: Input<'_>) -> String {
     let text = input.text().into_owned();
     if text.parse::<f64>().is_ok_and(f64::is_infinite) {
@@ -293,7 +293,7 @@ fn finite(input: Input<'_>) -> String {
     text
 }
 
-/// The constant a token is, if it is one.
+/// The constant in a token, if it is one.
 fn constant_of(input: Input<'_>) -> Option<Literal> {
     let text = || input.text().into_owned();
     Some(match input.kind() {
@@ -386,7 +386,8 @@ pub(crate) fn begins_term(kind: Kind) -> bool {
         )
 }
 
-/// What `{` begins: a user-defined type's value if a bare name and a colon follow, a set or a map otherwise.
+/// A term that begins with `{`: a user-defined type's value if a bare name and a colon follow, otherwise a set or a
+/// map.
 fn braces(input: Input<'_>) -> Parsed<'_, Term> {
     let kind = input.ahead(1);
     if NameOf::Anything.allows(kind) {

@@ -36,7 +36,7 @@ pub(crate) fn comparator_type(input: Input<'_>) -> Parsed<'_, Type> {
     }
 }
 
-/// What can stand behind a type anywhere in the language.
+/// The tokens that can follow a type anywhere in the language.
 fn may_follow_type(kind: Kind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! Arguments in, the result out.
+//! Converts arguments and the result at the border of a call.
 
 use num_bigint::BigInt;
 
@@ -104,7 +104,8 @@ fn big(m: &mut Machine<'_>, value: &BigInt) -> Run<Value> {
     Ok(Value::big(value.clone()))
 }
 
-/// A result as a datum of its type. Values of other classes, which unchecked generics let in, throw a ClassCastException.
+/// A result as a datum of its type. Values of other classes, which unchecked generics allow, throw a
+/// ClassCastException.
 pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Option<Datum>> {
     m.step(1)?;
     if matches!(value, Value::Null) {

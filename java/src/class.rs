@@ -1,4 +1,4 @@
-//! Types as the checker knows them: primitives, classes with type arguments, arrays.
+//! Types in the checker: primitives, classes with type arguments, arrays.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl Kind {
         matches!(self, Self::Byte | Self::Short | Self::Char | Self::Int | Self::Long)
     }
 
-    /// Whether a value becomes one of `to` by itself (JLS §5.1.2).
+    /// Whether a value widens to `to` implicitly (JLS §5.1.2).
     pub(crate) fn widens_to(self, to: Self) -> bool {
         match (self, to) {
             (Self::Boolean, _) | (_, Self::Boolean | Self::Char) => false,
@@ -70,12 +70,12 @@ impl Kind {
         }
     }
 
-    /// What an operator makes of two operands (JLS §5.6).
+    /// The result type of an operator with two operands (JLS §5.6).
     pub(crate) fn promoted(self, other: Self) -> Self {
         self.max(other).max(Self::Int)
     }
 
-    /// How many slots of a frame it takes.
+    /// The number of frame slots that it takes.
     pub(crate) fn slots(self) -> usize {
         if matches!(self, Self::Long | Self::Double) {
             2
@@ -87,7 +87,7 @@ impl Kind {
 
 macro_rules! classes {
     ($($class:ident $simple:literal $full:literal $parameters:literal [$($above:ident)*],)*) => {
-        /// A class or interface of which values may be.
+        /// A class or interface.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(clippy::enum_variant_names, reason = "classes have the names that Java gives them")]
         pub(crate) enum Class { $($class),* }
@@ -105,12 +105,12 @@ macro_rules! classes {
                 match self { $(Self::$class => $full),* }
             }
 
-            /// How many type arguments it takes.
+            /// The number of type parameters.
             pub(crate) const fn parameters(self) -> usize {
                 match self { $(Self::$class => $parameters),* }
             }
 
-            /// What it extends and implements; `Object` goes without saying.
+            /// Its superclass and interfaces; `Object` is implied.
             pub(crate) const fn above(self) -> &'static [Self] {
                 match self { $(Self::$class => &[$(Self::$above),*]),* }
             }
@@ -186,7 +186,7 @@ classes! {
 }
 
 impl Class {
-    /// The class of this name: a simple one of `java.lang` or `java.util` (or what Cassandra imports), or a full one.
+    /// The class of this name: a simple one of `java.lang` or `java.util` (or of Cassandra's imports), or a full one.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let full = |class: &&Self| class.full_name().replace('$', ".") == name;
         let simple = |class: &&Self| class.name() == name && class.is_imported();
@@ -208,7 +208,7 @@ impl Class {
         !nested && (is_ours || package.starts_with("java.lang.") || package.starts_with("java.util."))
     }
 
-    /// Whether each value of this class is one of `other`.
+    /// Whether each value of this class is also one of `other`.
     pub(crate) fn is(self, other: Self) -> bool {
         self == other || other == Self::Object || self.above().iter().any(|above| above.is(other))
     }
@@ -218,7 +218,7 @@ impl Class {
         Kind::ALL.into_iter().find(|kind| kind.class() == self)
     }
 
-    /// Whether there are values of this class itself to be made with `new`.
+    /// Whether `new` can create values of exactly this class.
     pub(crate) fn is_abstract(self) -> bool {
         matches!(
             self,
@@ -235,12 +235,12 @@ impl Class {
         )
     }
 
-    /// Whether a value may be of this class beside any other class: it is an interface.
+    /// Whether a value of any other class may also have this one: it is an interface.
     pub(crate) fn is_interface(self) -> bool {
         self.is_abstract() && self != Self::Number
     }
 
-    /// Whether throwing it must be declared, which a function cannot do.
+    /// Whether it is a checked exception; a function cannot declare any.
     pub(crate) fn is_checked(self) -> bool {
         self.is(Self::Throwable) && !self.is(Self::RuntimeException) && !self.is(Self::Error)
     }
@@ -258,12 +258,12 @@ impl Class {
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ty {
-    /// What a mistake has; it fits everything, so that one mistake is reported once.
+    /// The type of a faulty expression. It fits everything, so that each mistake is reported once.
     Unknown,
     Void,
     Null,
     Prim(Kind),
-    /// A class with its type arguments; without, though it takes some: raw.
+    /// A class with its type arguments; raw if it has type parameters and the arguments are missing.
     Ref(Class, Vec<Ty>),
     Array(Box<Ty>),
 }
@@ -315,7 +315,7 @@ impl Ty {
         }
     }
 
-    /// Whether a reference of this type is one of `to` without a cast. Raw types go both ways, unchecked.
+    /// Whether a reference of this type converts to `to` without a cast. Raw types convert both ways, unchecked.
     pub(crate) fn is_subtype(&self, to: &Self) -> bool {
         match (self, to) {
             (Self::Unknown, _) | (_, Self::Unknown) => true,

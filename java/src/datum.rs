@@ -1,11 +1,11 @@
-//! What goes in and comes out: values of the types that a function declares.
+//! The input and output of a call: values of the types that a function declares.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
 
-/// The type of an argument or a result, by what Java has for it.
+/// The type of an argument or a result, by its Java class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// `Boolean`

@@ -1,8 +1,8 @@
-//! Why a body cannot be compiled, in the words of the compiler that Cassandra has in it (Eclipse's) where it has words for it.
+//! Compile errors, in the words of Cassandra's compiler (Eclipse's) where it has them.
 
 use std::fmt;
 
-/// All that is wrong with a body, in the order of its text; never empty.
+/// All mistakes in a body, in the order of its text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     /// One entry for each mistake, at most [`CompileError::ENTRIES_MAX`].
@@ -14,12 +14,12 @@ pub struct CompileError {
 pub struct Entry {
     /// The line of the body, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The mistake.
     pub what: Mistake,
 }
 
 impl CompileError {
-    /// Most mistakes that are reported of one body.
+    /// Maximum mistakes reported for one body.
     pub const ENTRIES_MAX: usize = 20;
 
     pub(crate) fn one(line: u32, what: Mistake) -> Self {
@@ -40,7 +40,7 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// What can be wrong with a body.
+/// The kinds of mistakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant is the mistake that its text describes")]
 pub enum Mistake {

@@ -14,14 +14,15 @@ pub(crate) struct Token {
     pub(crate) line: u32,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A word: a name or a keyword.
     Word(Arc<str>),
     /// A sign of one to four characters.
     Sign(&'static str),
-    /// An int or long literal: its digits without sign, whether it was decimal (then the least number needs a minus).
+    /// An int or long literal: its digits without sign, and whether it was decimal (then the least number needs a
+    /// minus).
     Integer {
         digits: BigUint,
         decimal: bool,
@@ -34,15 +35,15 @@ pub(crate) enum Kind {
     End,
 }
 
-/// Longest first, so that the first that fits is the one meant. `>>` and its kin are made by the parser of single `>`, since type
-/// arguments end in them.
+/// Longest first, so that the first match is the right one. The parser builds `>>` and similar operators from single
+/// `>`, since type arguments end in them.
 const SIGNS: [&str; 44] = [
     "<<=", "...", "->", "::", "++", "--", "&&", "||", "==", "!=", "<=", "+=", "-=", "*=", "/=", "&=", "|=", "^=", "%=",
     "<<", "(", ")", "{", "}", "[", "]", ";", ",", ".", "@", "=", ">", "<", "!", "~", "?", ":", "+", "-", "*", "/", "&",
     "|", "^",
 ];
 
-/// Most tokens of a body.
+/// Maximum tokens of a body.
 pub(crate) const TOKENS_MAX: usize = 50_000;
 
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, CompileError> {
@@ -83,7 +84,7 @@ impl Lexer<'_> {
         self.rest = rest;
     }
 
-    /// Passes over white space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) -> Result<(), CompileError> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']).len();
@@ -158,7 +159,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// One character of a literal, escapes understood; `None` at the closing `quote`.
+    /// One character of a literal, with escapes decoded; `None` at the closing `quote`.
     fn unit(&mut self, quote: char) -> Result<Option<char>, CompileError> {
         let mut characters = self.rest.chars();
         let Some(first) = characters.next() else {
@@ -189,7 +190,7 @@ impl Lexer<'_> {
         Ok(Some(escaped))
     }
 
-    /// A `\uXXXX`, which may be half of a character.
+    /// A `\uXXXX`, which may be half of a surrogate pair.
     fn unicode(&mut self) -> Option<u16> {
         let digits = self.rest.strip_prefix("\\u")?.trim_start_matches('u');
         let value = u16::from_str_radix(digits.get(..4)?, 16).ok()?;

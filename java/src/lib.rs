@@ -4,14 +4,15 @@
 //! body ── lexer ──► tokens ── parser ──► statements ── check ──► tree ── run (Datum in, Datum out) ──► result
 //! ```
 //!
-//! [`compile`] refuses what is no Java, in the words of Cassandra's compiler, and what is Java but not in the subset, by line and
-//! construct. [`Program::run`] walks the tree. Each call counts its steps and the bytes that it allocates, and is stopped at the bounds of
-//! [`Limits`]; nesting is bounded when the body is parsed, and there are no methods of one's own, so nothing recurses without end.
+//! [`compile`] rejects a text that is no Java, in the words of Cassandra's compiler, and Java outside the subset, by
+//! line and construct. [`Program::run`] walks the tree. Each call counts its steps and the bytes that it allocates, and
+//! stops at the bounds of [`Limits`]. The parser bounds nesting, and a body cannot declare methods, so recursion is
+//! bounded.
 //!
-//! Objects live on a heap of the call, by number, so that cycles of them leak nothing.
+//! Objects are on a heap of the call and addressed by number, so cycles leak nothing.
 //!
-//! Deliberately absent: everything that reaches outside the call (files, threads, the clock, randomness, reflection), classes and
-//! methods of one's own, lambdas. Sources: Java Language Specification 17; Cassandra 5.0.9, asked.
+//! Deliberately absent: everything outside the call (files, threads, the clock, randomness, reflection), declared
+//! classes and methods, lambdas. Sources: Java Language Specification 17; measured on Cassandra 5.0.9.
 
 mod border;
 mod check;
@@ -36,10 +37,10 @@ pub use limits::{Failure, Limits};
 
 use run::{Machine, Stop};
 
-/// Longest body, in bytes.
+/// Maximum length of a body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// What a function declares.
+/// The declaration of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// Names and types of the arguments, in order.
@@ -91,7 +92,7 @@ impl Program {
     /// Calls the function: one argument for each that it declares, `None` being null.
     ///
     /// # Errors
-    /// The exception that it threw, or the bound that it met.
+    /// The exception that it threw, or the limit that it reached.
     pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Result<Option<Datum>, Failure> {
         let signature = &self.signature;
         let mut machine = Machine::new(limits, self.checked.slots, &signature.returns, &signature.arguments);

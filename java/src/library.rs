@@ -1,8 +1,8 @@
-//! The classes that a body may use: their methods, constructors and constants. There is nothing else: no files, no threads, no clock, no
-//! randomness, no reflection.
+//! The classes that a body may use: their methods, constructors and constants. All others are absent: no files, no
+//! threads, no clock, no randomness, no reflection.
 //!
-//! A method is a row: its class, name, parameters and result in Java's words, and its body. `E`, `K` and `V` are the type arguments of
-//! the receiver, `T` is the method's own.
+//! A method is a row: its class, name, parameters and result in Java syntax, and its body. `E`, `K` and `V` are the
+//! type arguments of the receiver; `T` is the method's own.
 
 pub(crate) mod collection;
 mod exception;
@@ -20,7 +20,7 @@ use crate::class::{Class, Kind, Ty};
 use crate::run::{Machine, Run};
 use crate::value::{Handle, Plain, Prim, Text, Value};
 
-/// What runs: the receiver is the first of the arguments.
+/// The body; the receiver is the first argument.
 pub(crate) type Body = fn(&mut Machine<'_>, &[Value]) -> Run<Value>;
 
 /// A method or constructor.
@@ -84,7 +84,7 @@ const fn constructor(class: Class, parameters: &'static str, body: Body) -> Meth
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
     pub(crate) fixed: Vec<Ty>,
-    /// Of the rest, if there may be any number.
+    /// The type of the variable arguments, if there are any.
     pub(crate) variable: Option<Ty>,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// A method's types for a receiver and arguments.
+/// A method's types for a given receiver and arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Signature {
     pub(crate) parameters: Parameters,
@@ -137,7 +137,7 @@ impl Method {
         }
     }
 
-    /// As Java's messages about null have it: `java.util.Map.get(Object)`.
+    /// As in Java's messages about null: `java.util.Map.get(Object)`.
     pub(crate) fn shown_of(&self, class: Class) -> String {
         let shown = |text: &&'static str| {
             let text = text.trim_end_matches("...");
@@ -170,7 +170,7 @@ fn split(text: &'static str) -> Vec<&'static str> {
     parts
 }
 
-/// Learns what `T` is from an argument where `text` has it.
+/// Infers `T` from an argument where `text` has it.
 fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
     if text == "T" {
         let boxed = argument.boxed();
@@ -193,7 +193,7 @@ fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
     }
 }
 
-/// The type that a signature's text names.
+/// Parses a type in a signature's text.
 fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
     let argument = |index: usize| on.get(index).cloned().unwrap_or_else(Ty::object);
     if let Some(element) = text.strip_suffix("[]") {
@@ -218,7 +218,7 @@ fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
     };
     let short = |class: &&Class| class.name() == name || (name == "Map.Entry" && **class == Class::Entry);
     let class = Class::ALL.iter().find(short).copied().unwrap_or(Class::Object);
-    // Of a raw receiver everything is raw.
+    // All types of a raw receiver are raw.
     let is_raw = on.is_empty() && text.contains(['E', 'K', 'V']) && !arguments.is_empty() && !text.contains('T');
     Ty::Ref(class, if is_raw { Vec::new() } else { arguments })
 }
@@ -241,7 +241,7 @@ fn all() -> impl Iterator<Item = &'static Method> {
     TABLES.into_iter().flatten()
 }
 
-/// The methods of a class, its own and those of what is above it.
+/// The methods of a class and of its supertypes.
 pub(crate) fn methods(class: Class, name: &str) -> impl Iterator<Item = &'static Method> {
     all().filter(move |method| !method.name.is_empty() && method.name == name && class.is(method.class))
 }
@@ -256,7 +256,7 @@ pub(crate) fn constructors(class: Class) -> impl Iterator<Item = &'static Method
         .map(move |method| exception::constructor_of(class, method))
 }
 
-/// Methods that Java has and this library leaves out, by the names that are met most often, so that the refusal can say so.
+/// Common Java methods that this library lacks, so that the error can say so.
 pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
     const NAMES: [&str; 30] = [
         "format",
@@ -331,7 +331,7 @@ pub(crate) fn field(class: Class, name: &str) -> Option<(Ty, Value)> {
     }
 }
 
-/// The argument at a place, by what it is. Each fails with a fault where the checker has let something else through.
+/// The argument at a position, by kind. Each accessor fails with a fault if the checker has accepted a wrong type.
 pub(crate) trait Arguments {
     fn value(&self, at: usize) -> Value;
     fn int(&self, at: usize) -> Run<i32>;
@@ -410,7 +410,7 @@ impl Arguments for [Value] {
     }
 }
 
-/// The text at a place; a NullPointerException where it is null.
+/// The text at a position; a NullPointerException if it is null.
 pub(crate) fn text(machine: &mut Machine<'_>, arguments: &[Value], at: usize) -> Run<Text> {
     match arguments.get(at) {
         Some(Value::Text(text)) => Ok(text.clone()),
@@ -423,7 +423,7 @@ pub(crate) fn text(machine: &mut Machine<'_>, arguments: &[Value], at: usize) ->
     }
 }
 
-/// A collection at a place; a NullPointerException where it is null.
+/// A collection at a position; a NullPointerException if it is null.
 pub(crate) fn collection(machine: &mut Machine<'_>, arguments: &[Value], at: usize) -> Run<Handle> {
     match arguments.get(at) {
         Some(Value::Ref(handle)) => Ok(*handle),

@@ -1,13 +1,13 @@
-//! Bounds of a run, and how a run fails.
+//! Limits of a run, and its errors.
 
 use std::fmt;
 
-/// What one call may use up, and what it needs of its host.
+/// The resources of one call, and the functions that its host provides.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most steps: nodes of the tree that are evaluated, elements and groups of eight bytes that methods look at.
+    /// Maximum steps: evaluated nodes of the tree, and elements and groups of eight bytes that methods read.
     pub steps_max: u64,
-    /// Most bytes that texts, numbers and objects are charged for; nothing is given back before the call ends.
+    /// Maximum bytes charged for texts, numbers and objects; none are returned before the call ends.
     pub bytes_max: u64,
     /// A double as Java prints it.
     pub double_text: fn(f64) -> String,
@@ -22,20 +22,20 @@ pub enum Failure {
     Thrown {
         /// `java.lang.RuntimeException`
         class: &'static str,
-        /// What it was made with.
+        /// Its message.
         message: Option<String>,
     },
-    /// It needs more steps than it may take.
+    /// It needs more steps than the limit.
     Steps {
-        /// How many.
+        /// The limit.
         steps_max: u64,
     },
-    /// It allocates more bytes than it may.
+    /// It allocates more bytes than the limit.
     Bytes {
-        /// How many.
+        /// The limit.
         bytes_max: u64,
     },
-    /// A fault of the interpreter, or an argument that is not of its type: what was seen.
+    /// A fault of the interpreter, or an argument of a wrong type: the value found.
     Fault(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Tokens to statements. What is Java but not in the subset is refused here by its name.
+//! Tokens to statements. Java outside the subset is rejected here by its name.
 
 mod expression;
 
@@ -8,7 +8,8 @@ use crate::error::{CompileError, Mistake};
 use crate::lexer::{Kind, Token};
 use crate::syntax::{Catch, Declared, Expr, ExprKind, Group, Stmt, StmtKind, TypeText, Word};
 
-/// Deepest nesting of statements, expressions and types, in levels. Everything that walks a tree recurses this deep.
+/// Maximum nesting of statements, expressions and types, in levels. Every function that walks a tree recurses this
+/// deep.
 pub(crate) const NESTING_LEVELS_MAX: u32 = 100;
 
 type Parsed<T> = Result<T, CompileError>;
@@ -127,7 +128,7 @@ impl<'t> Parser<'t> {
         self.fail(Mistake::Unsupported(construct))
     }
 
-    /// The token that stands here, as messages quote it.
+    /// This token, as messages quote it.
     fn found(&self) -> String {
         match self.kind() {
             Kind::Word(word) => word.to_string(),
@@ -201,7 +202,7 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// Refuses to go on where the tree would become too deep.
+    /// Stops where the tree would become too deep.
     fn deepen(&mut self, levels: u32) -> Parsed<()> {
         self.depth += levels;
         if self.depth > NESTING_LEVELS_MAX {
@@ -326,7 +327,7 @@ impl<'t> Parser<'t> {
         Ok(statement.kind)
     }
 
-    /// An expression that may be a statement: an assignment, a step, a call, a construction.
+    /// An expression that may be a statement: an assignment, an increment, a call, a constructor call.
     fn bare_statement(&mut self) -> Parsed<Stmt> {
         let line = self.line();
         let expression = self.expression()?;
@@ -489,7 +490,7 @@ impl<'t> Parser<'t> {
         Ok(StmtKind::Try { body, catches, finally })
     }
 
-    /// Whether a declaration stands here: a type, then a name.
+    /// Whether a declaration begins here: a type, then a name.
     fn is_declaration(&mut self) -> bool {
         if self.is_word("final") {
             return true;

@@ -14,15 +14,15 @@ use crate::value::{Handle, Object, Prim, Table, Text, Value};
 /// Why a run stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// An exception, which `catch` may take.
+    /// An exception, which `catch` may handle.
     Thrown(Handle),
-    /// A bound or a fault, which nothing takes.
+    /// A limit or a fault, which no `catch` handles.
     Failed(Failure),
 }
 
 pub(crate) type Run<T> = Result<T, Stop>;
 
-/// Where a statement leads.
+/// Control flow after a statement.
 enum Flow {
     Next,
     Break(u32),
@@ -40,16 +40,16 @@ pub(crate) struct Machine<'a> {
     bytes: u64,
     boxes: u32,
     depth: u32,
-    /// What `udfContext` can make.
+    /// The types that `udfContext` can create.
     pub(crate) returns: &'a crate::datum::Type,
     pub(crate) parameters: &'a [(String, crate::datum::Type)],
 }
 
-/// Bytes that a value takes in a frame, a list or a table: what is charged for each.
+/// Bytes charged for a value in a frame, a list or a table.
 pub(crate) const VALUE_BYTES: u64 = 32;
-/// Bytes charged for an object beside its contents.
+/// Bytes charged for an object, besides its contents.
 const OBJECT_BYTES: u64 = 64;
-/// Deepest values in values that are compared, printed or handed over, in levels.
+/// Maximum nesting of values that are compared, printed or returned, in levels.
 const VALUE_LEVELS_MAX: u32 = 64;
 
 impl<'a> Machine<'a> {
@@ -73,7 +73,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Counts steps: one for each node of the tree, and for each eight bytes or one element that a method looks at.
+    /// Counts steps: one for each node of the tree, and for each eight bytes or one element that a method reads.
     pub(crate) fn step(&mut self, steps: usize) -> Run<()> {
         self.steps = self.steps.saturating_add(steps as u64);
         if self.steps > self.limits.steps_max {
@@ -84,7 +84,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Counts bytes that are allocated; none is given back before the run ends.
+    /// Counts allocated bytes; none are returned before the run ends.
     pub(crate) fn allocate(&mut self, bytes: u64) -> Run<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.bytes_max {
@@ -146,7 +146,7 @@ impl<'a> Machine<'a> {
         self.throw(Class::NullPointer, format!("{action}{reason}"))
     }
 
-    /// Boxes a primitive: a new box, unless Java keeps one of this value.
+    /// Boxes a primitive: a new box, unless Java caches this value.
     pub(crate) fn boxed(&mut self, value: Prim) -> Value {
         if value.is_cached() {
             return Value::Boxed(value, 0);
@@ -166,7 +166,7 @@ impl<'a> Machine<'a> {
         result
     }
 
-    /// Runs a whole body. `None`: it came to its end without a result.
+    /// Runs a whole body. `None` means that it ended without a result.
     pub(crate) fn body(&mut self, statements: &[Statement]) -> Run<Option<Value>> {
         match self.statements(statements)? {
             Flow::Return(value) => Ok(Some(value)),
@@ -297,7 +297,7 @@ impl<'a> Machine<'a> {
                 Flow::Next => {}
                 flow => return Ok(flow),
             }
-            // Java's iterators look at the size first: what is removed before the last element goes unnoticed.
+            // Java's iterators check the size first: a removal before the last element goes undetected.
             let size = self.size(handle)?;
             if self.changes(handle)? != changes {
                 if at + 1 == size {

@@ -28,7 +28,7 @@ pub(crate) struct Stmt {
 pub(crate) struct Declared {
     pub(crate) line: u32,
     pub(crate) name: Word,
-    /// `[]` behind the name.
+    /// `[]` after the name.
     pub(crate) dimensions: u32,
     pub(crate) value: Option<Expr>,
 }
@@ -179,7 +179,7 @@ pub(crate) enum ExprKind {
         place: Box<Expr>,
         value: Box<Expr>,
     },
-    /// `+=` and its kin: the operator without `=`.
+    /// `+=` and similar: the operator without `=`.
     Compound {
         place: Box<Expr>,
         operator: &'static str,

@@ -1,4 +1,4 @@
-//! Values of a run, and the heap that holds those which change.
+//! Values of a run, and the heap of the mutable ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ impl Prim {
         }
     }
 
-    /// Whether Java keeps one box of this value for all who ask (JLS §5.1.7).
+    /// Whether Java caches one box of this value (JLS §5.1.7).
     pub(crate) fn is_cached(self) -> bool {
         match self {
             Self::Boolean(_) | Self::Byte(_) => true,
@@ -61,7 +61,7 @@ impl Prim {
         }
     }
 
-    /// Equality as `equals` of boxes has it: NaN equals itself, 0.0 and -0.0 differ.
+    /// Equality as in `equals` of boxes: NaN equals itself, 0.0 and -0.0 differ.
     pub(crate) fn equals(self, other: Self) -> bool {
         match (self, other) {
             (Self::Boolean(a), Self::Boolean(b)) => a == b,
@@ -84,7 +84,7 @@ pub(crate) struct Decimal {
     pub(crate) scale: i32,
 }
 
-/// A value that never changes and that the language knows nothing of.
+/// An immutable value that has no syntax of its own in the language.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plain {
     Uuid(u128),
@@ -105,7 +105,7 @@ pub(crate) enum Plain {
     Class(Class),
 }
 
-/// How `setScale` and `divide` round.
+/// Rounding modes of `setScale` and `divide`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     Up,
@@ -120,7 +120,7 @@ pub(crate) enum Rounding {
 
 pub(crate) type Text = Arc<[u16]>;
 
-/// A place on the heap.
+/// An address on the heap.
 pub(crate) type Handle = u32;
 
 /// A value.
@@ -128,11 +128,11 @@ pub(crate) type Handle = u32;
 pub(crate) enum Value {
     Null,
     Prim(Prim),
-    /// A boxed primitive; the number tells boxes of one value apart, 0 for those of which there is only one.
+    /// A boxed primitive; the number distinguishes boxes of one value, 0 for values with only one box.
     Boxed(Prim, u32),
     Text(Text),
     Plain(Arc<Plain>),
-    /// What `udfContext` is.
+    /// The value of `udfContext`.
     Context,
     Ref(Handle),
 }
@@ -166,14 +166,14 @@ impl Value {
     }
 }
 
-/// In which order a table's entries are seen.
+/// The iteration order of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// By bucket, as `java.util.HashMap` with so many of them.
+    /// By bucket, as `java.util.HashMap` with that many buckets.
     Hash { buckets: u32 },
-    /// As they came.
+    /// In insertion order.
     Linked,
-    /// By their own order.
+    /// Sorted by key.
     Sorted,
 }
 
@@ -182,16 +182,16 @@ pub(crate) enum Order {
 pub(crate) struct Table {
     pub(crate) class: Class,
     pub(crate) order: Order,
-    /// In the order in which they came, or sorted; `None`: removed.
+    /// In insertion order, or sorted; `None` means removed.
     pub(crate) slots: Vec<Option<(i32, Value, Value)>>,
-    /// Places in `slots` by hash.
+    /// Positions in `slots` by hash.
     pub(crate) index: HashMap<i32, Vec<u32>>,
     pub(crate) live: usize,
-    /// Counts additions and removals, so that iterators notice.
+    /// Counts additions and removals, so that iterators detect a change.
     pub(crate) changes: u32,
 }
 
-/// What of a map a view shows.
+/// The part of a map that a view shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     Keys,
@@ -199,16 +199,16 @@ pub(crate) enum Shown {
     Entries,
 }
 
-/// A value that changes.
+/// A mutable value.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     List {
         class: Class,
         items: Vec<Value>,
         changes: u32,
-        /// Neither grows nor shrinks.
+        /// Whether its size is fixed.
         fixed: bool,
-        /// Does not change at all.
+        /// Whether it is immutable.
         frozen: bool,
     },
     Table(Table),
@@ -230,13 +230,13 @@ pub(crate) enum Object {
     Tuple {
         types: Arc<[Type]>,
         fields: Vec<Value>,
-        /// The user type that it is of.
+        /// Its user-defined type.
         user: Option<Arc<UserType>>,
     },
     Exception {
         class: Class,
         message: Option<Text>,
     },
-    /// Nothing but itself: `new Object()`.
+    /// An object without fields: `new Object()`.
     Bare,
 }

@@ -1,4 +1,4 @@
-//! Comments that accept findings, and those that accept none.
+//! Comments that accept findings, and comments that accept none.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::rules::{self, RULES, Rule};
 use super::script::Idle;
 use super::{Finding, Input, Level, Script};
 
-/// Rules that only real figures break.
+/// Rules that only measured figures can break.
 const BY_FIGURES: &[Rule] = &[
     rules::CAP_FORECAST,
     rules::FEW_PARTITIONS,
@@ -15,7 +15,7 @@ const BY_FIGURES: &[Rule] = &[
     rules::NEAR_CAP,
 ];
 
-/// Rules about what stands in the schema that only queries break.
+/// Rules about the schema that only queries can break.
 const BY_QUERIES: &[Rule] = &[
     rules::CONSTANT_BUCKET,
     rules::INDEX_CHANGING,
@@ -25,7 +25,8 @@ const BY_QUERIES: &[Rule] = &[
     rules::VIEW_UNUSED,
 ];
 
-/// Takes away what comments accept, and adds a warning for each that accepts nothing. Gives how many findings were accepted.
+/// Removes the findings that comments accept, and adds a warning for each comment that accepts none. Returns the number
+/// of accepted findings.
 pub(super) fn carry_out(input: &Input<'_>, model: &Model, found: &mut Vec<Finding>) -> usize {
     let mut idle = Vec::new();
     let before = found.len();
@@ -67,7 +68,7 @@ fn tell(script: &Script, used: &BTreeSet<(usize, &str)>, input: &Input<'_>, mode
     }
 }
 
-/// Whether a rule could have found something: not without figures, queries or the profile that it needs.
+/// Whether a rule could find anything: not without the figures, queries or profile that it needs.
 fn is_looked_for(rule: &str, input: &Input<'_>, model: &Model) -> bool {
     let is_of = |rules: &[Rule]| rules.iter().any(|known| known.id == rule);
     let needs_figures = is_of(BY_FIGURES) && input.figures.is_none();

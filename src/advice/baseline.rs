@@ -1,4 +1,5 @@
-//! Findings that a team has accepted, as a file: each by its rule, its table and what it says, wherever it stands.
+//! The findings that a team has accepted, as a file. A finding is identified by its rule, table and text, not by its
+//! place.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Advice, Finding};
 
-/// The version of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
 /// Accepted findings.
@@ -36,7 +37,7 @@ impl Accepted {
 }
 
 impl Baseline {
-    /// All that was found.
+    /// A baseline of all findings.
     #[must_use]
     pub fn of(advice: &Advice) -> Self {
         Self {
@@ -48,7 +49,7 @@ impl Baseline {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// It is none, or of another version.
+    /// The text is no baseline, or has another version.
     pub fn parse(text: &str) -> Result<Self, String> {
         let baseline: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if baseline.version == VERSION {

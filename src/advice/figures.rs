@@ -1,4 +1,4 @@
-//! Rules about what is stored, and the day a partition is full.
+//! Rules about stored data, and forecasts of full partitions.
 
 use serde::Serialize;
 
@@ -6,17 +6,17 @@ use super::model::{Model, Modelled};
 use super::{Finding, Input, Level, rules};
 use crate::types::date_text;
 
-/// Days of writes that a forecast goes by.
+/// Days of writes that a forecast uses.
 const DAYS_MAX: i64 = 14;
-/// A partition to be full within so many days is an error.
+/// A partition that will be full within so many days is an error.
 const SOON_DAYS: i64 = 30;
-/// … is a warning.
+/// A partition that will be full within so many days is a warning.
 const LATER_DAYS: i64 = 365;
-/// Share of the largest size from which there is a warning, in hundredths.
+/// Share of the maximum size that gives a warning, in hundredths.
 const NEAR_PERCENT: u64 = 70;
-/// A table not written for so many days is called unused.
+/// A table without writes for so many days counts as unused.
 const IDLE_DAYS: i64 = 90;
-/// Rows that a table must have before its distribution means anything.
+/// Least rows of a table for which its distribution means anything.
 const ROWS_MIN: u64 = 1_000;
 
 /// A logical partition: all rows of one partition key.
@@ -43,13 +43,13 @@ pub struct PhysicalFigures {
     pub upper: i64,
     /// Bytes as in [`LogicalFigures`].
     pub bytes: u64,
-    /// Of these what was written on the last day that anything was.
+    /// The part of them that was written on the last day with writes.
     pub last_day_bytes: u64,
     /// Logical partitions in it.
     pub logical: u64,
 }
 
-/// What a table holds.
+/// The measured figures of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableFigures {
     /// Its keyspace.
@@ -62,32 +62,32 @@ pub struct TableFigures {
     pub bytes: u64,
     /// Logical partitions.
     pub logical: u64,
-    /// The last day of which there is a write: days since 1970-01-01 UTC.
+    /// The last day with a write: days since 1970-01-01 UTC.
     pub last_day: Option<i64>,
     /// Bytes last written on that day.
     pub last_day_bytes: u64,
-    /// In order of tokens.
+    /// The physical partitions, sorted by token.
     pub partitions: Vec<PhysicalFigures>,
     /// The largest logical partitions, the largest first.
     pub largest: Vec<LogicalFigures>,
-    /// Those with most bytes of the last day, the busiest first.
+    /// The logical partitions with most bytes of the last day, the busiest first.
     pub busiest: Vec<LogicalFigures>,
 }
 
-/// How a logical partition goes on.
+/// The forecast of a logical partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// What comes each day.
+    /// Growth per day.
     pub bytes_per_day: u64,
     /// When it will be full: days since 1970-01-01 UTC.
     pub full_on: i64,
 }
 
-/// Fits a line through what a partition held at the end of each of the last 14 days. `None` if it is full, does not grow, was first
-/// written today, or would be full only in a thousand years.
+/// Fits a line through what a partition held at the end of each of the last 14 days. `None` means that the partition is
+/// full, does not grow, was first written today, or would be full only in a thousand years.
 ///
-/// What is overwritten counts for the day of the last write, so a partition that is written over and over seems to grow faster than it
-/// does; what expires or is deleted in time to come is not known.
+/// Overwritten bytes count for the day of the last write, so a partition that is written repeatedly seems to grow
+/// faster than it does. Future expirations and deletes are unknown.
 #[must_use]
 pub fn forecast(partition: &LogicalFigures, bytes_max: u64, today: i64) -> Option<Forecast> {
     let from = partition
@@ -98,7 +98,7 @@ pub fn forecast(partition: &LogicalFigures, bytes_max: u64, today: i64) -> Optio
     if from >= today || partition.bytes >= bytes_max {
         return None;
     }
-    // Least squares, in whole numbers: x is the day, y what was held at its end.
+    // Least squares in integers: x is the day, y the bytes at its end.
     let (mut held, mut count) = (0_i128, 0_i128);
     let (mut sum_x, mut sum_y, mut sum_xy, mut sum_xx) = (0_i128, 0_i128, 0_i128, 0_i128);
     for day in from..=today {
@@ -125,7 +125,7 @@ pub fn forecast(partition: &LogicalFigures, bytes_max: u64, today: i64) -> Optio
     })
 }
 
-/// An amount of bytes as people write it.
+/// Bytes in human-readable units.
 pub(super) fn bytes_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("bytes", 0)];
     for (unit, shift) in UNITS {

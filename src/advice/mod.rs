@@ -1,4 +1,4 @@
-//! The `advice` room: what a data model will cost, said before it has data, or by what it has.
+//! The `advice` room: what a data model will cost, before it has data or from measured figures.
 //!
 //! ```text
 //! schema.cql, queries.cql ─ script ─→ statements ─ model ─→ tables, indexes, queries with their places ─┬─ tables  ─→ Finding
@@ -9,11 +9,12 @@
 //! -- helenus: accept RULE, RULE why      in the line before a statement, or in it: what these rules find in it is accepted; a comment
 //!                                        that accepts nothing is a finding itself
 //! ```
-//! A schema is carried out statement by statement as a server would ([`crate::planner`]), on nothing; rules look at what came of it.
-//! Every rule has an id, which is stable, and says what it found, why that costs, and what to do instead. A rule that goes by names
-//! (`country`, `day`) says so: a schema does not tell how many values a column has. Real figures do, and rules on figures do not guess.
+//! A schema is executed statement by statement as a server would ([`crate::planner`]), without data; rules check the
+//! resulting tables. Every rule has a stable id, and says what it found, why that costs, and what to do instead. A rule
+//! that uses names (`country`, `day`) says so, because a schema does not show how many values a column has. Rules on
+//! measured figures do not guess.
 //!
-//! Invariants: pure, and the same for the same input; findings come in order of file and place. Nothing is read from a disk here.
+//! Invariants: pure and deterministic; findings are sorted by file and place. Nothing is read from a disk here.
 //! Deliberately absent: fixing a model; rules about style; what other databases would do with it.
 //! Sources: Azure Cosmos DB's documentation of partitioning, limits, secondary indexing and request units; Cassandra's of data
 //! modelling; SARIF 2.1.0 (OASIS).
@@ -43,10 +44,10 @@ use serde::Serialize;
 
 use crate::profile::Profile;
 
-/// Bytes at which a logical partition takes no more: 20 GB.
+/// The size limit of a logical partition: 20 GB.
 pub const LOGICAL_BYTES_MAX: u64 = 20 << 30;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -54,12 +55,12 @@ pub enum Level {
     Note,
     /// Costs more than it has to, or will one day.
     Warning,
-    /// Does not work, or will stop to.
+    /// Does not work, or will stop working.
     Error,
 }
 
 impl Level {
-    /// Its name, as SARIF has it.
+    /// Its name in SARIF.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,16 +71,16 @@ impl Level {
     }
 }
 
-/// Something found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which rule.
+    /// The rule.
     pub rule: &'static str,
-    /// How much it matters here.
+    /// The severity here.
     pub level: Level,
     /// KEYSPACE.TABLE; empty where no table is concerned.
     pub table: String,
-    /// What was found.
+    /// The finding's text.
     pub message: String,
     /// Why that costs.
     pub why: &'static str,
@@ -91,60 +92,60 @@ pub struct Finding {
     pub line: usize,
     /// Character in the line, from 1.
     pub column: usize,
-    /// Characters that are meant.
+    /// The number of marked characters.
     pub width: usize,
-    /// The line of the file; empty where there is none.
+    /// The line's text; empty where there is none.
     #[serde(skip)]
     pub excerpt: String,
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Advice {
-    /// In order of file and place, those that are accepted left out.
+    /// Sorted by file and place, without accepted ones.
     pub findings: Vec<Finding>,
-    /// How many are accepted, by a comment or a baseline.
+    /// The number of findings that a comment or a baseline accepts.
     pub accepted: usize,
-    /// The tables with real figures.
+    /// The tables with measured figures.
     pub tables: Vec<TableFigures>,
 }
 
 impl Advice {
-    /// How many findings matter so much.
+    /// The number of findings of this severity.
     #[must_use]
     pub fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|finding| finding.level == level).count()
     }
 
-    /// What matters most.
+    /// The highest severity.
     #[must_use]
     pub fn worst(&self) -> Option<Level> {
         self.findings.iter().map(|finding| finding.level).max()
     }
 }
 
-/// What advice is about.
+/// The input of the analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// Statements that make the schema; others in it are taken for queries.
+    /// Statements that create the schema; other statements in it count as queries.
     pub schema: &'a Script,
-    /// Statements that are asked.
+    /// The queries.
     pub queries: Option<&'a Script>,
-    /// Where names without a keyspace are, until a USE.
+    /// The keyspace of unqualified names, until a USE.
     pub keyspace: &'a str,
-    /// What is stored; `None`: not looked at.
+    /// The measured figures; `None` means that there was no inventory.
     pub figures: Option<&'a [TableFigures]>,
-    /// Bytes at which a logical partition takes no more.
+    /// The size limit of a logical partition, in bytes.
     pub logical_bytes_max: u64,
     /// Days since 1970-01-01 UTC.
     pub today: i64,
-    /// For whose reasons.
+    /// The profile whose reasons are given.
     pub profile: Profile,
-    /// Findings that are accepted wherever they stand; `None`: none are.
+    /// Findings that are accepted wherever they are; `None` means no baseline.
     pub baseline: Option<&'a Baseline>,
 }
 
-/// Puts findings in order, without those that say the same.
+/// Sorts findings and removes duplicates.
 fn sort(input: &Input<'_>, found: &mut Vec<Finding>) {
     let place = |finding: &Finding| {
         let is_query = finding.file != input.schema.name;
@@ -157,7 +158,7 @@ fn sort(input: &Input<'_>, found: &mut Vec<Finding>) {
     found.dedup();
 }
 
-/// Looks at a data model.
+/// Checks a data model.
 #[must_use]
 pub fn advise(input: &Input<'_>) -> Advice {
     let model = model::Model::of(input);

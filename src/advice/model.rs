@@ -1,4 +1,4 @@
-//! Two scripts carried out on nothing: the tables that come of it, and the queries asked of them, each with its place.
+//! Executes the two scripts without data: the resulting tables, and the queries, each with its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::planner::{self, Plan};
 use crate::profile::Rules;
 use crate::schema::{Schema, Table, system};
 
-/// Where something is defined.
+/// The place of a definition.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub(super) file: String,
@@ -32,7 +32,7 @@ impl Spot {
         }
     }
 
-    /// A finding here.
+    /// A finding at this place.
     pub(super) fn finding(&self, rule: &Rule, level: Level, table: String, message: String) -> Finding {
         Finding {
             rule: rule.id,
@@ -50,11 +50,11 @@ impl Spot {
     }
 }
 
-/// A table or materialized view with the places of its parts.
+/// A table or materialized view with the places of its columns and indexes.
 #[derive(Clone, Debug)]
 pub(super) struct Modelled {
     pub(super) table: Arc<Table>,
-    /// The table whose rows a view follows; `None`: it is a table.
+    /// A view's base table; `None` means that it is a table.
     pub(super) base: Option<Arc<Table>>,
     pub(super) spot: Spot,
     /// By column.
@@ -77,13 +77,13 @@ impl Modelled {
         self.indexes.get(name).unwrap_or(&self.spot)
     }
 
-    /// Whether rows expire by the table's options. Those of a view expire with the rows of its table.
+    /// Whether the table's options make rows expire. A view's rows expire with those of its base table.
     pub(super) fn expires(&self) -> bool {
         let table = self.base.as_ref().unwrap_or(&self.table);
         table.options.default_time_to_live > 0
     }
 
-    /// With how many physical partitions it begins; `None`: with one, since nothing was said.
+    /// The number of physical partitions that it starts with; `None` means one, since the statement has no option.
     pub(super) fn partitions(&self) -> Option<u64> {
         let options = &self.table.options;
         let given = options.partitions.map(u64::from);
@@ -105,7 +105,7 @@ pub(super) struct ModelledStatement {
 }
 
 impl ModelledStatement {
-    /// Where a name stands behind WHERE, or the statement.
+    /// The place of a name after WHERE, else of the statement.
     pub(super) fn spot_of(&self, name: &str) -> &Spot {
         self.names.get(name).unwrap_or(&self.spot)
     }
@@ -120,14 +120,14 @@ impl ModelledStatement {
     }
 }
 
-/// What the scripts come to.
+/// The result of executing the scripts.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     tables: BTreeMap<(String, String), Modelled>,
     pub(super) queries: Vec<ModelledStatement>,
-    /// Statements that a server would refuse.
+    /// Statements that a server would reject.
     pub(super) refused: Vec<Finding>,
-    /// Whether queries were given, or stood in the schema.
+    /// Whether there are queries, in a file of their own or in the schema.
     pub(super) has_queries: bool,
 }
 
@@ -150,7 +150,7 @@ impl Model {
         }
         let mut model = reader.model;
         model.has_queries = input.queries.is_some() || !model.queries.is_empty();
-        // What the schema came to in the end: with later columns, without dropped tables.
+        // The final schema: with columns added later, without dropped tables.
         let schema = &reader.schema;
         model.tables.retain(
             |(keyspace, name), modelled| match schema.table_or_view(keyspace, name) {
@@ -177,7 +177,7 @@ impl Model {
         self.tables.get(&(keyspace.to_owned(), name.to_owned()))
     }
 
-    /// Tables that some query names.
+    /// Tables that any query names.
     pub(super) fn named(&self) -> BTreeSet<(String, String)> {
         let names = self.queries.iter().flat_map(|asked| {
             let tables = tables_of(&asked.statement);
@@ -212,10 +212,10 @@ fn tables_of(statement: &Statement) -> Vec<&QualifiedName> {
 struct Reader {
     model: Model,
     schema: Schema,
-    /// Where names without a keyspace are.
+    /// The keyspace of unqualified names.
     keyspace: String,
     number: u32,
-    /// Those of the profile.
+    /// The dialect of the profile.
     rules: Rules,
 }
 
@@ -259,7 +259,7 @@ impl Reader {
         let statement = match self.rules.translate(statement.clone(), found.text()) {
             Ok(statement) => statement,
             Err(why) => {
-                // What it costs on a server that takes it is told nevertheless.
+                // A server may still accept the statement, so report its cost too.
                 self.refuse(found, found.place(), why.to_string());
                 self.ask(found, statement);
                 return;
@@ -277,7 +277,8 @@ impl Reader {
                 Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) => self.ask(found, statement),
                 Plan::Use(_) | Plan::Describe(_) | Plan::Explain(_) | Plan::Auth(_) => {}
             },
-            // What is missing here a server may have, as views; what needs ALLOW FILTERING is asked nevertheless, to say what it costs.
+            // A server may have objects that the schema lacks, such as views. A query that needs ALLOW FILTERING is
+            // still planned, to report its cost.
             Err(planner::Error::Unsupported(_)) => self.ask(found, statement),
             Err(error) => {
                 self.refuse(found, found.place(), error.to_string());
@@ -286,7 +287,7 @@ impl Reader {
         }
     }
 
-    /// Keyspaces often are made elsewhere than tables.
+    /// Keyspaces are often created outside the schema file.
     fn need_keyspace(&mut self, name: &QualifiedName) {
         let keyspace = name
             .keyspace
@@ -305,7 +306,7 @@ impl Reader {
             crate::types::quoted(name)
         );
         if let Ok(statement) = grammar::parse(&text) {
-            // A name that no statement may use is refused with the statement that needs it.
+            // An invalid name is rejected with the statement that needs it.
             drop(self.apply(&statement));
         }
     }
@@ -327,7 +328,7 @@ impl Reader {
     }
 
     fn change(&mut self, found: &Found<'_>, statement: &Statement) {
-        // A keyspace made before it was said to be made, because something in it stood before.
+        // The keyspace was added implicitly, by an earlier statement that used it.
         if let Statement::CreateKeyspace(create) = statement
             && self
                 .schema

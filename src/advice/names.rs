@@ -1,9 +1,9 @@
-//! What a column's type and name let one guess of its values.
+//! Guesses about a column's values from its type and name.
 
 use crate::schema::Column;
 use crate::types::{CqlType, Native};
 
-/// Words of a name: `is_active`, `isActive` and `IS-ACTIVE` have two.
+/// The words of a name: `is_active`, `isActive` and `IS-ACTIVE` have two.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut before_lower = false;
@@ -152,7 +152,7 @@ fn native(column: &Column) -> Option<Native> {
 
 fn named(column: &Column, of: &[&str]) -> bool {
     let words = words(&column.name);
-    // What identifies something is not one of a few: `category_id` may be, `status_id` may be: it is unknown.
+    // An identifier is not one of few values. `category_id` and `status_id` may be, so they are unknown.
     let identifies = words
         .last()
         .is_some_and(|word| matches!(word.as_str(), "id" | "uuid" | "key" | "hash" | "name"));
@@ -170,7 +170,7 @@ fn is_integer(column: &Column) -> bool {
     )
 }
 
-/// How many values the type has at most, where that is few.
+/// The most values that the type allows, if few.
 pub(super) fn values_max(column: &Column) -> Option<u64> {
     match native(column)? {
         Native::Boolean => Some(2),
@@ -179,7 +179,7 @@ pub(super) fn values_max(column: &Column) -> Option<u64> {
     }
 }
 
-/// Whether the name says that there are few values.
+/// Whether the name suggests few values.
 pub(super) fn few(column: &Column) -> bool {
     (is_text(column) || is_integer(column)) && named(column, FEW) || {
         let first = words(&column.name).into_iter().next().unwrap_or_default();
@@ -187,17 +187,17 @@ pub(super) fn few(column: &Column) -> bool {
     }
 }
 
-/// Whether it is one of the pieces that time (or a hash) is cut into to bound a partition.
+/// Whether the column is a bucket of time (or a hash) that bounds a partition.
 pub(super) fn is_bucket(column: &Column) -> bool {
     native(column) == Some(Native::Date) || ((is_text(column) || is_integer(column)) && named(column, BUCKETS))
 }
 
-/// Whether it is a bucket of time: the current one takes all writes.
+/// Whether the column is a bucket of time: the current bucket takes all writes.
 pub(super) fn is_time_bucket(column: &Column) -> bool {
     is_bucket(column) && !named(column, &["bucket", "shard", "slot"])
 }
 
-/// Whether it goes on with time, row after row.
+/// Whether the value grows with time, row after row.
 pub(super) fn is_time(column: &Column) -> bool {
     match native(column) {
         Some(Native::Timeuuid | Native::Timestamp | Native::Date) => true,
@@ -209,17 +209,17 @@ pub(super) fn is_time(column: &Column) -> bool {
     }
 }
 
-/// Whether numbers are given out one after the other.
+/// Whether the values are consecutive numbers.
 pub(super) fn is_sequence(column: &Column) -> bool {
     is_integer(column) && named(column, SEQUENCES)
 }
 
-/// Whether it probably changes often.
+/// Whether the value probably changes often.
 pub(super) fn changes(column: &Column) -> bool {
     native(column) == Some(Native::Counter) || named(column, CHANGING)
 }
 
-/// Whether a collection of this name probably grows with use.
+/// Whether a collection of this name probably grows over time.
 pub(super) fn grows(column: &Column) -> bool {
     named(column, GROWING)
 }

@@ -1,4 +1,4 @@
-//! Rules about what is asked.
+//! Rules about queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, Coefficients};
 use crate::types::quoted;
 
-/// Partition keys of one query beyond which there is a warning.
+/// More partition keys in one query than this give a warning.
 const KEYS_WARN: usize = 10;
-/// Partition keys of one query beyond which it is called an error.
+/// More partition keys in one query than this give an error.
 const KEYS_MAX: usize = 100;
-/// Partitions of one batch beyond which there is a warning.
+/// More partitions in one batch than this give a warning.
 const BATCH_PARTITIONS_MAX: usize = 10;
 
 pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) {
@@ -64,18 +64,19 @@ pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) 
     }
 }
 
-/// What the queries use.
+/// What the queries use of the schema.
 #[derive(Default)]
 struct Used {
-    /// Columns that some SELECT restricts or sorts by, by table.
+    /// Columns that any SELECT restricts or sorts by, by table.
     asked: BTreeMap<String, BTreeSet<String>>,
-    /// Columns that some UPDATE sets, and in how many statements.
+    /// Columns that any UPDATE sets, with the number of statements.
     updated: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Tables of which some SELECT reads the front of a partition.
+    /// Tables in which a SELECT reads the start of a partition.
     fronts: BTreeSet<String>,
-    /// Tables of which some DELETE removes rows by their keys.
+    /// Tables in which a DELETE removes rows by primary key.
     removed: BTreeSet<String>,
-    /// What statements compare or fill a column of a partition key with, by table and column: constants, or `None`.
+    /// The values that statements give a partition key column, by table and column: constants; `None` means a term that
+    /// is no constant.
     keys: BTreeMap<(String, String), Vec<Option<String>>>,
 }
 
@@ -99,7 +100,7 @@ impl Used {
         self.relations(modelled, &query.relations);
     }
 
-    /// Notes what a WHERE compares columns of the partition key with.
+    /// Records the values that a WHERE compares partition key columns with.
     fn relations(&mut self, modelled: &Modelled, relations: &[Relation]) {
         for column in modelled.table.partition_key() {
             for relation in relations {
@@ -120,7 +121,7 @@ impl Used {
         self.keys.entry(key).or_default().push(value);
     }
 
-    /// Rows are read at the front of partitions in order of time, and deleted.
+    /// The queue pattern: rows are read from the start of a partition in order of time, and deleted.
     fn queues(&self, modelled: &Modelled, found: &mut Vec<Finding>) {
         let name = modelled.name();
         let in_order = modelled.table.clustering().first();
@@ -134,7 +135,7 @@ impl Used {
         }
     }
 
-    /// Every statement has the same constant for a column of a partition key.
+    /// Every statement has the same constant for a partition key column.
     fn constants(&self, modelled: &Modelled, found: &mut Vec<Finding>) {
         let name = modelled.name();
         for column in modelled.table.partition_key() {
@@ -158,7 +159,7 @@ impl Used {
     }
 }
 
-/// A constant as it is written; `None`: the term is none.
+/// A constant as written; `None` means that the term is no constant.
 fn constant(term: &Term) -> Option<String> {
     matches!(term, Term::Literal(_)).then(|| term.to_string())
 }
@@ -179,14 +180,14 @@ fn columns_of(target: &RelationTarget) -> Vec<String> {
     names.iter().map(|name| name.as_str().to_owned()).collect()
 }
 
-/// How a WHERE names partitions.
+/// How a WHERE selects partitions.
 #[derive(Debug, PartialEq, Eq)]
 enum Reach {
-    /// So many partition keys; `None`: as many as a marker has.
+    /// The number of partition keys; `None` means as many as a bind marker has.
     Keys(Option<usize>),
-    /// A range of tokens.
+    /// A token range.
     Tokens,
-    /// Any.
+    /// Any partition.
     All,
 }
 
@@ -221,13 +222,13 @@ fn reach(table: &Table, relations: &[Relation]) -> Reach {
     Reach::Keys(keys)
 }
 
-/// The columns with an index, and all others that relations restrict besides the primary key.
+/// The restrictions on other than the leading key columns: regular columns, loose clustering columns, indexed columns.
 struct Others<'r> {
-    /// Not of the primary key, in order of writing.
+    /// Columns outside the primary key, in the order of the statement.
     regular: Vec<&'r str>,
-    /// Clustering columns that do not narrow, because one before them is not restricted.
+    /// Clustering columns that do not restrict the slice, because one before them is unrestricted.
     loose: Vec<&'r str>,
-    /// Of all restricted columns those with an index.
+    /// The restricted columns that have an index.
     indexed: Vec<&'r str>,
 }
 
@@ -282,7 +283,8 @@ fn names(columns: &[&str]) -> String {
     names.join(", ")
 }
 
-/// What is visited: on Cosmos how many physical partitions there are, and what the visit of all costs before any row.
+/// The partitions that a query visits: on Cosmos the number of physical partitions, and the cost of visiting all before
+/// any row is read.
 fn visits(modelled: &Modelled, input: &Input<'_>) -> String {
     let stored = input.figures.and_then(|figures| {
         let name = modelled.name();
@@ -413,7 +415,7 @@ fn select(modelled: &Modelled, asked: &ModelledStatement, query: &Select, input:
     }
 }
 
-/// Whether at most one row is asked for.
+/// Whether the query returns at most one row.
 fn one_row(query: &Select) -> bool {
     matches!(&query.limit, Some(Term::Literal(Literal::Integer(rows))) if rows == "1")
 }
@@ -521,7 +523,7 @@ fn changed(model: &Model, asked: &ModelledStatement, modification: &Modification
     }
 }
 
-/// The partition that a modification writes, as far as constants tell: two that differ in text are counted as two.
+/// The partition that a modification writes, as far as its constants show: partitions whose texts differ count as two.
 fn partition_text(modification: &Modification) -> String {
     match modification {
         Modification::Insert(insert) => match &insert.source {

@@ -1,4 +1,4 @@
-//! Advice for people, for programs, and for those who show findings beside code.
+//! Reports: text for people, JSON for programs, SARIF for tools that show findings next to the code.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{Advice, Finding, Level};
 use crate::profile::Profile;
 use crate::types::date_text;
 
-/// How text is shown.
+/// How the text is rendered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Levels and carets in colour.
@@ -16,7 +16,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// A word in the colour of a level.
+    /// A word in the colour of its severity.
     fn of_level(self, level: Level, word: &str) -> String {
         let code = match level {
             Level::Error => "1;31",
@@ -31,11 +31,11 @@ impl Style {
     }
 }
 
-/// Characters of a line that are shown with a finding.
+/// Characters of a line that a report shows with a finding.
 const EXCERPT_CHARACTERS_MAX: usize = 100;
 
-/// The line of a finding with a caret under what is meant; `None`: it has none. Tabs are shown as spaces, and other control characters not
-/// at all, since they would move the caret or do something to a terminal.
+/// The line of a finding with a caret under the marked part; `None` means that it has no line. Tabs become spaces.
+/// Other control characters are dropped, since they would move the caret or control the terminal.
 fn excerpt(finding: &Finding, style: Style) -> Option<String> {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     let line: Vec<char> = finding.excerpt.chars().map(shown).collect();
@@ -55,7 +55,7 @@ fn excerpt(finding: &Finding, style: Style) -> Option<String> {
     ))
 }
 
-/// What a rule looks for, why that costs in each profile, and what to do instead; `None`: there is no such rule.
+/// What a rule checks, why that costs in each profile, and what to do instead. `None` means that there is no such rule.
 #[must_use]
 pub fn explained(id: &str) -> Option<String> {
     let rule = RULES.iter().find(|rule| rule.id == id)?;
@@ -67,7 +67,7 @@ pub fn explained(id: &str) -> Option<String> {
     ))
 }
 
-/// For people: a paragraph for each finding, then figures, then a count.
+/// The text report: a paragraph for each finding, then figures, then a count.
 #[must_use]
 pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64, style: Style) -> String {
     let mut out = String::new();
@@ -94,7 +94,7 @@ pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64, style: Style) -
         if let Some(excerpt) = excerpt(finding, style) {
             line(format_args!("{excerpt}"));
         }
-        // Why and what instead are the same for all findings of a rule.
+        // The reason and the remedy are the same for all findings of a rule.
         if !said.contains(&finding.rule) && finding.rule != super::rules::INVALID.id {
             said.push(finding.rule);
             line(format_args!("    why: {}", finding.why));
@@ -152,7 +152,7 @@ fn table(figures: &TableFigures, logical_bytes_max: u64, today: i64, line: &mut 
     }
 }
 
-/// For programs: one object. Its members stay; others may join them.
+/// The JSON report: one object. Its members are stable; new ones may be added.
 #[must_use]
 pub fn json(advice: &Advice, logical_bytes_max: u64, today: i64) -> Value {
     let tables: Vec<Value> = advice
@@ -248,7 +248,7 @@ fn result(finding: &Finding) -> Value {
     })
 }
 
-/// A path as a URI: what may not stand in one is written by its bytes.
+/// A path as a URI: other characters are percent-encoded.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

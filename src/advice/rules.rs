@@ -1,17 +1,17 @@
-//! The rules: their ids, which are stable, why each is one, and what to do instead.
+//! The rules: their stable ids, their reasons, and what to do instead.
 
 use crate::profile::Profile;
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Stable, for programs and for those who want to leave one out.
+    /// The stable id, for programs and for `accept` comments.
     pub id: &'static str,
-    /// What it looks for.
+    /// What it checks.
     pub what: &'static str,
-    /// Why that costs on Azure Cosmos DB, and here in its profile.
+    /// Why that costs on Azure Cosmos DB and in Helenus's profile of it.
     pub why: &'static str,
-    /// Why that costs on Cassandra, where it is for another reason; `None`: for the same.
+    /// Why that costs on Cassandra, if the reason differs; `None` means the same reason.
     pub cassandra: Option<&'static str>,
     /// What to do instead.
     pub instead: &'static str,
@@ -34,7 +34,7 @@ macro_rules! rules {
 }
 
 impl Rule {
-    /// Why that costs in a profile.
+    /// Why that costs in this profile.
     #[must_use]
     pub fn why_in(&self, profile: Profile) -> &'static str {
         self.cassandra.filter(|_| !profile.is_cosmos()).unwrap_or(self.why)

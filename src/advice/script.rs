@@ -1,56 +1,56 @@
-//! A file of statements: where each begins and ends, and where in it a name stands.
+//! A file of statements: where each begins and ends, and the places of names in it.
 //!
-//! The syntax tree has no places, and needs none to be carried out; advice does. So a file is cut into words here, with no more
-//! understanding than it takes not to be misled by quotes and comments. The grammar judges each statement afterwards.
+//! The syntax tree has no places, and execution needs none; advice does. So this module splits a file into words, and
+//! understands only quotes and comments. The grammar parses each statement afterwards.
 
 use std::collections::BTreeSet;
 
 use super::unread::Unread;
 
-/// A place in a file, both counted from 1; columns in characters.
+/// A place in a file. Line and column count from 1; columns are characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line.
     pub line: usize,
-    /// The character in it.
+    /// The character in the line.
     pub column: usize,
 }
 
-/// A file as it was read.
+/// A source file.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     text: String,
     statements: Vec<Piece>,
     accepts: Vec<Accept>,
 }
 
-/// A comment that speaks to the linter.
+/// A comment addressed to the linter.
 #[derive(Clone, Debug)]
 struct Accept {
     at: usize,
     end: usize,
-    /// Its first word; `accept` is the only one with a meaning.
+    /// Its verb; only `accept` has a meaning.
     verb: String,
     /// The rules whose findings it accepts.
     rules: Vec<String>,
 }
 
-/// What such a comment begins with.
+/// The start of such a comment.
 const ADDRESS: &str = "helenus:";
 
 /// The verb that accepts findings.
 const ACCEPT: &str = "accept";
 
-/// What a rule named in a comment came to: where, and why it accepts nothing.
+/// Why a rule named in a comment accepts nothing, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// The comment's verb is none.
+    /// The comment's verb is unknown.
     Verb(String),
     /// It names no rule.
     NoRule,
-    /// This rule found nothing in its statement.
+    /// This rule has no finding in its statement.
     Rule(String),
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Piece {
     start: usize,
     end: usize,
     words: Vec<Word>,
-    /// `None`: it is a statement.
+    /// `None` means that the piece is a statement.
     unread: Option<Unread>,
 }
 
@@ -97,7 +97,8 @@ struct Word {
     quoted: bool,
 }
 
-/// Commands of cqlsh that may stand in its files; they are no CQL and end with their line. Without them the file means the same.
+/// cqlsh commands that may be in a schema file. They are not CQL, end with their line, and do not change the meaning of
+/// the file.
 const CQLSH: &[&str] = &[
     "capture",
     "clear",
@@ -117,7 +118,7 @@ const CQLSH: &[&str] = &[
 ];
 
 impl Script {
-    /// Cuts a text into statements at semicolons; those inside a batch, a quotation or a comment do not count.
+    /// Splits a text into statements at semicolons, except inside a batch, a quotation or a comment.
     #[must_use]
     pub fn new(name: &str, text: &str) -> Self {
         let mut statements = Vec::new();
@@ -143,8 +144,8 @@ impl Script {
         self.text.lines().nth(before).unwrap_or("")
     }
 
-    /// The comment that accepts what a rule finds on a line, by its number: one in the statement that reaches there, in a line of its end,
-    /// or before it, behind the statement before. `None`: no comment does.
+    /// The comment that accepts what a rule finds on a line, by its number. It is in the statement that reaches there,
+    /// in a line of its end, or before it, after the previous statement. `None` means that no comment does.
     pub(super) fn accepts(&self, rule: &str, line: usize) -> Option<usize> {
         let mut begins = 0;
         for piece in &self.statements {
@@ -162,7 +163,8 @@ impl Script {
         None
     }
 
-    /// Comments that accept nothing, with their places and widths. `used`: the comments and rules that accept something.
+    /// Comments that accept nothing, with their places and widths. `used`: the comments and rules that accept
+    /// something.
     pub(super) fn idle(&self, used: &BTreeSet<(usize, &str)>) -> Vec<(Place, usize, Idle)> {
         let mut idle = Vec::new();
         for (number, accept) in self.accepts.iter().enumerate() {
@@ -189,7 +191,7 @@ impl Script {
         self.statements().map(|found| (found.place().line, found.text()))
     }
 
-    /// The first command that only cqlsh could carry out, with its line, counted from 1.
+    /// The first command that only cqlsh can execute, with its line, counted from 1.
     #[must_use]
     pub fn unread(&self) -> Option<(usize, Unread)> {
         let (found, unread) = self.all_unread().next()?;
@@ -206,7 +208,7 @@ impl Script {
         pieces.map(|piece| Found { script: self, piece })
     }
 
-    /// The place of a byte.
+    /// The place of a byte offset.
     fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -230,12 +232,12 @@ impl<'s> Found<'s> {
         self.script.text.get(self.piece.start..self.piece.end).unwrap_or("")
     }
 
-    /// The script it stands in.
+    /// The script that contains it.
     pub(super) fn file(&self) -> &'s str {
         &self.script.name
     }
 
-    /// Where it begins.
+    /// Its first place.
     pub(super) fn place(&self) -> Place {
         self.script.place(self.piece.start)
     }
@@ -256,14 +258,14 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// Where a name first stands after the word number `from`; where the statement begins if it does not.
+    /// The place where a name first occurs after the word number `from`; the statement's start if it does not occur.
     fn name_from(&self, from: usize, name: &str) -> Place {
         let mut words = self.piece.words.iter().skip(from);
         let found = words.find(|word| word.text == name);
         found.map_or_else(|| self.place(), |word| self.script.place(word.at))
     }
 
-    /// Where a name first stands after a keyword.
+    /// The place where a name first occurs after a keyword.
     pub(super) fn name_after(&self, keyword: &str, name: &str) -> Place {
         let from = self
             .piece
@@ -273,7 +275,7 @@ impl<'s> Found<'s> {
         self.name_from(from.map_or(0, |from| from + 1), name)
     }
 
-    /// How many characters the word at a place has; 1 where none is.
+    /// The length in characters of the word at a place; 1 if there is none.
     pub(super) fn width(&self, place: Place) -> usize {
         let mut words = self.piece.words.iter();
         let found = words.find(|word| self.script.place(word.at) == place);
@@ -293,13 +295,13 @@ impl Cutter<'_> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// Moves behind the next `end`, or to the end of the text.
+    /// Advances past the next `end`, or to the end of the text.
     fn behind(&mut self, from: usize, end: &str) {
         let rest = self.text.get(from..).unwrap_or("");
         self.at = rest.find(end).map_or(self.text.len(), |found| from + found + end.len());
     }
 
-    /// Skips a comment; whether there was one.
+    /// Skips a comment; returns whether there was one.
     fn comment(&mut self) -> bool {
         let began = self.at;
         match (self.byte(0), self.byte(1)) {
@@ -312,7 +314,7 @@ impl Cutter<'_> {
         if let Some(said) = words.strip_prefix(ADDRESS) {
             let mut said = said.split_whitespace();
             let verb = said.next().unwrap_or_default().to_owned();
-            // Rules with commas between; what follows is why.
+            // Rules separated by commas; the reason follows.
             let mut rules = Vec::new();
             for word in said {
                 rules.push(word.trim_end_matches(',').to_owned());
@@ -330,7 +332,7 @@ impl Cutter<'_> {
         true
     }
 
-    /// Skips a quotation; a doubled quote inside begins another one at once, which comes to the same.
+    /// Skips a quotation. A doubled quote ends it and starts another one at once, which has the same effect.
     fn quotation(&mut self, quote: u8) {
         let end = if quote == b'\'' { "'" } else { "\"" };
         self.behind(self.at + 1, end);
@@ -401,7 +403,7 @@ impl Cutter<'_> {
                         self.behind(self.at, "\n");
                         continue;
                     }
-                    // It ends with its line, and a semicolon before is no part of it.
+                    // A command ends with its line, and excludes a semicolon at the end.
                     if start.is_none() && word.text == "source" {
                         self.behind(self.at, "\n");
                         let line = self.text.get(began..self.at).unwrap_or("");

@@ -1,17 +1,17 @@
-//! Rules about a table as it is defined.
+//! Rules about table definitions.
 
 use super::model::{Model, Modelled};
 use super::{Finding, Level, names, rules};
 use crate::schema::{Column, IndexPart};
 use crate::types::{CqlType, quoted};
 
-/// Indexes of a table beyond which there is a warning.
+/// More indexes on a table than this give a warning.
 const INDEXES_MAX: usize = 3;
 
 pub(super) fn judge(model: &Model, found: &mut Vec<Finding>) {
     for table in model.tables() {
         partition_key(table, found);
-        // A view's columns are its table's, and it has no indexes.
+        // A view has its base table's columns, and no indexes.
         if table.base.is_some() {
             continue;
         }
@@ -25,14 +25,15 @@ fn list(columns: &[std::sync::Arc<Column>]) -> String {
     names.join(", ")
 }
 
-/// At most so many partition keys, by the types alone.
+/// The most partition keys that the column types allow.
 fn keys_max(key: &[std::sync::Arc<Column>]) -> Option<u64> {
     key.iter()
         .map(|column| names::values_max(column))
         .try_fold(1_u64, |all, values| all.checked_mul(values?))
 }
 
-/// The clustering column of time by which a partition gets rows for as long as the table lives; `None`: it ends, or gets none.
+/// The clustering column of time that makes a partition grow for as long as the table lives. `None` means that the
+/// partition is bounded.
 pub(super) fn grows_for_ever(modelled: &Modelled) -> Option<&Column> {
     let table = &modelled.table;
     let bucketed = table.partition_key().iter().any(|column| names::is_bucket(column));
@@ -65,7 +66,7 @@ fn partition_key(modelled: &Modelled, found: &mut Vec<Finding>) {
         let message = format!("the partition key ({}) has few values, by its name", list(key));
         tell(&rules::LOW_CARDINALITY, level, message);
     } else if key.iter().all(|column| names::is_time_bucket(column) || few(column)) && wide {
-        // With some column of few values beside it, the present is a few partitions instead of one.
+        // Together with a column of few values, the current time is a few partitions instead of one.
         let alone = key.iter().all(|column| names::is_time_bucket(column));
         let message = format!(
             "all rows of one {} go to {}",
@@ -136,7 +137,7 @@ fn indexes(modelled: &Modelled, has_queries: bool, found: &mut Vec<Finding>) {
             continue;
         };
         let spot = modelled.index_spot(name);
-        // An index on the key finds partitions, whatever the values.
+        // An index on the key finds partitions, whatever its values.
         let is_key = table.partition_key().iter().any(|key| key.name == column.name);
         if part != IndexPart::Value || is_key {
             continue;
@@ -145,7 +146,7 @@ fn indexes(modelled: &Modelled, has_queries: bool, found: &mut Vec<Finding>) {
             let message = format!("index {name} on {}, which has few values", quoted(&column.name));
             found.push(spot.finding(&rules::INDEX_FEW_VALUES, Level::Warning, modelled.name(), message));
         }
-        // Where queries are known they say what changes.
+        // Where queries are known, they show which columns change.
         if !has_queries && names::changes(column) {
             let message = format!(
                 "index {name} on {}, which changes often by its name",

@@ -1,6 +1,6 @@
-//! What a file says to cqlsh alone, and a file without it would not mean.
+//! Commands in a schema file that only cqlsh executes, and without which the file has another meaning.
 
-/// A command of cqlsh that makes tables or rows, so that a file means something else without it.
+/// A cqlsh command that creates tables or rows, so the file has another meaning without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// SOURCE.

@@ -16,13 +16,13 @@ use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};
 use crate::server::run::THREAD_STACK_BYTES;
 
-/// What went wrong, for the person who started the program.
+/// An error for the user of the command line.
 type Failure = Box<dyn Error>;
 
-/// Carries out one of these commands.
+/// Executes one of these commands.
 ///
 /// # Errors
-/// What keeps it from being done, for people.
+/// The reason for the failure, for people.
 pub fn run(name: &str, config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match name {
         "backup" => backup(config, seed, matches),
@@ -129,7 +129,8 @@ fn table_name(text: &str) -> Result<(String, String), Failure> {
     Ok((keyspace.to_owned(), table.to_owned()))
 }
 
-/// Asks the running server of the data directory; where none runs, does it on the directory.
+/// Sends the request to the running server of the data directory; without a running server, works on the directory
+/// itself.
 fn carry_out(config: &Config, seed: u64, ask: Ask) -> Result<Came, Failure> {
     permissions::keep_new_files_private();
     let asked = match offline::directory(config)? {
@@ -161,7 +162,7 @@ fn form(matches: &ArgMatches) -> Form {
 
 fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    // A running server writes the file itself, and its standard output is another one.
+    // A running server writes the file itself, and has another standard output.
     if given("to") == "-" {
         return Err(
             "to: export writes a file only, and - is not taken for standard output; ./- is a file of that name".into(),
@@ -188,7 +189,7 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
 
 fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    // A running server reads it itself, and its standard input is another one.
+    // A running server reads the file itself, and has another standard input.
     if std::fs::metadata(given("from")).is_ok_and(|found| !found.is_file()) {
         return Err(format!("{} is no regular file: import reads files only", given("from")).into());
     }
@@ -238,7 +239,7 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exit code of a salvage that could not read everything.
+/// Exit code of a salvage with unreadable data.
 const INCOMPLETE: u8 = 3;
 
 fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -1,4 +1,5 @@
-//! The pages of the book (`docs/src/reference`) that are made of the program's own tables. `UPDATE_GOLDENFILES=1 cargo test --lib book` writes them anew.
+//! The pages of the book (`docs/src/reference`) that are generated from the program's own tables. `UPDATE_GOLDENFILES=1
+//! cargo test --lib book` rewrites them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,10 +11,10 @@ use crate::schema::ColumnKind;
 use crate::views;
 use crate::wire::response::ErrorCode;
 
-/// Characters of a line.
+/// Line width in characters.
 const LINE_CHARACTERS_MAX: usize = 110;
 
-/// A text in lines, each after `indent`.
+/// Wraps a text into lines, each after `indent`.
 fn wrapped(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -129,7 +130,7 @@ fn lint() -> String {
     page
 }
 
-/// The tables that Cassandra does not have, with their columns, and the names of those that it has.
+/// Tables that Cassandra does not have, with their columns, and the names of those that it has.
 fn virtual_tables() -> String {
     let mut schema = crate::schema::system::base();
     views::define(&mut schema);
@@ -167,7 +168,7 @@ fn virtual_tables() -> String {
     page
 }
 
-/// Every code of an error, and when a client meets it.
+/// Every error code, and when a client receives it.
 fn errors() -> String {
     let mut page =
         "# Error codes\n\nThe codes are the native protocol's. The program's table of codes generates this page.\n\n\

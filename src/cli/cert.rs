@@ -14,7 +14,7 @@ use crate::permissions::{self, PUBLIC};
 use crate::server::TlsIdentity;
 use crate::server::identity;
 
-/// Of a server that runs and has no certificate.
+/// The error for a running server without a certificate.
 const WITHOUT_TLS: &str = "this server has no TLS, and so no certificate: start it with --tls-listen ADDRESS";
 
 /// The format of trust stores.
@@ -47,7 +47,7 @@ pub(super) fn arguments(command: Command) -> Command {
         )
 }
 
-/// Prints the certificate: of the server that runs, else of the files of the settings or of the data directory.
+/// Prints the certificate of the running server, else that of the settings or of the data directory.
 ///
 /// # Errors
 /// There is no certificate, or it cannot be read or written.

@@ -1,4 +1,5 @@
-//! `helenus check-bucket URL`: whether a bucket keeps what a database relies on, before one is begun there.
+//! `helenus check-bucket URL`: whether a bucket provides the guarantees that a database relies on, checked before one
+//! is created there.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ pub(super) fn arguments(command: Command) -> Command {
         .arg(url)
 }
 
-/// Checks, and prints a line for each trial. Fails when one went wrong.
+/// Runs the checks, and prints a line for each. Fails if any failed.
 ///
 /// # Errors
 /// The URL names no bucket, or the bucket cannot be reached.

@@ -5,16 +5,17 @@ use super::record::ServerRecord;
 use crate::config::{Config, Values};
 use crate::server::{TlsIdentity, TlsOptions};
 
-/// What the verb has instead of the defaults.
+/// The verb's defaults, which replace the program's.
 pub(super) fn suggest(values: &mut Values) {
     values.suggest("dev", "data", "memory:");
     values.suggest("dev", "admin-listen", "127.0.0.1:0");
 }
 
-/// The settings with one port for both: the addresses of `listen`, or those of TLS where there are no others.
+/// The settings with one port for plain and TLS connections: the addresses of `listen`, or those of TLS if there are no
+/// others.
 ///
 /// # Errors
-/// A value means nothing, or settings do not go together.
+/// A value is invalid, or settings contradict each other.
 pub(super) fn config(values: &Values) -> Result<Config, Failure> {
     let mut config = Config::new(values)?;
     let server = &mut config.server;
@@ -26,7 +27,7 @@ pub(super) fn config(values: &Values) -> Result<Config, Failure> {
     if server.listen.is_empty() {
         server.listen.clone_from(&tls.listen);
     }
-    // The names of the certificate.
+    // The host names in the certificate.
     tls.listen.clone_from(&server.listen);
     server.is_port_shared = true;
     Ok(config)

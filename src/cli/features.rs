@@ -1,11 +1,11 @@
-//! The page of features: one statement of each kind, judged by carrying it out in each profile. Compiled for tests only.
+//! The page of features: one statement of each kind, executed in each profile. Compiled for tests only.
 
 use std::fmt::Write;
 
 use crate::TestServer;
 use crate::cql::{QueryParams, SessionState};
 
-/// Feature; what an Apache Cassandra 5.0 as it is installed does with it; the statement.
+/// Feature; the answer of Apache Cassandra 5.0 as installed; the statement.
 const FEATURES: &[(&str, &str, &str)] = &[
     (
         "CREATE KEYSPACE",
@@ -111,7 +111,7 @@ const FEATURES: &[(&str, &str, &str)] = &[
     ("DROP TABLE", "yes", "DROP TABLE ks.other"),
 ];
 
-/// What a profile answers to each statement: `yes`, or `refused` with the code.
+/// A profile's answer to each statement: `yes`, or `refused` with the code.
 async fn answers(server: &TestServer) -> Vec<String> {
     let (session, params) = (SessionState::default(), QueryParams::default());
     for statement in [

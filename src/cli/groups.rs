@@ -1,6 +1,6 @@
-//! Settings as help shows them: the group of each, and the few that `-h` has.
+//! The settings in help: the group of each, and the few that `-h` shows.
 
-/// Settings that `-h` shows, with a few words each.
+/// Settings that `-h` shows, with a short description.
 pub(super) const COMMON: &[(&str, &str)] = &[
     ("data", "Where data is: memory:, file:DIR, slate+file:DIR"),
     ("profile", "cassandra, or cosmos (Azure Cosmos DB)"),
@@ -11,7 +11,7 @@ pub(super) const COMMON: &[(&str, &str)] = &[
     ("log", "What is logged: error, warn, info, debug"),
 ];
 
-/// Group → its settings. Guardrails are told by their names' ends.
+/// Group → its settings. Guardrails are recognized by the suffix of their names.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Data",

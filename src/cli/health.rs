@@ -12,10 +12,10 @@ use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::server::admin::client::{self, Place};
 
-/// Time between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long one look may take.
+/// Timeout of one check.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// OPTIONS in version 4 of the protocol; the answer is SUPPORTED (native_protocol_v4.spec, 2 and 4.1.3).
@@ -51,10 +51,10 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Looks until the server is ready or the time is over.
+/// Checks until the server is ready or the time is over.
 ///
 /// # Errors
-/// The server is not ready: why.
+/// The server is not ready; the error says why.
 pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let wait = matches.get_one::<Duration>("wait").copied().unwrap_or_default();
     let clock = Clock::system();
@@ -68,8 +68,8 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
     }
 }
 
-/// Asks the admin port where it is known: it writes and reads a record in each store. Otherwise asks for the protocol's options; of an
-/// address with TLS only that it takes connections.
+/// Queries the admin port if it is known: that writes and reads a record in each store. Otherwise sends OPTIONS. An
+/// address with TLS is only checked for accepting connections.
 fn look(values: &Values) -> Result<(), Failure> {
     if let Some(admin) = values.admin_listen()? {
         return ask_admin(admin.into());
@@ -99,7 +99,7 @@ fn ask_admin(place: Place) -> Result<(), Failure> {
     }
 }
 
-/// Connects. An address that means all of the machine's own is asked at 127.0.0.1.
+/// Connects. An unspecified address (all of the machine's own) is reached at 127.0.0.1.
 fn connect(mut address: SocketAddr) -> Result<TcpStream, Failure> {
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());

@@ -1,4 +1,4 @@
-//! `--init`: CQL that is run before a server answers, as containers of databases have it.
+//! `--init`: CQL that runs before a server answers, as in container images of databases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,12 @@ use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
 use crate::schema::system;
 use crate::types::quoted;
 
-/// Runs a file of statements, or the `.cql` files of a directory in the order of their names. Data that has a keyspace of a user is left
-/// as it is: a server that starts again on the same data runs nothing.
+/// Runs a file of statements, or the `.cql` files of a directory in the order of their names. Data with a user's
+/// keyspace stays unchanged, so a server that restarts on the same data runs nothing.
 ///
 /// # Errors
-/// A file cannot be read, or a statement is refused. Then the keyspaces that were made are dropped again, so that the next start runs all.
+/// A file cannot be read, or a statement is rejected. Then the new keyspaces are dropped again, so that the next start
+/// runs all.
 pub(super) async fn apply(database: &Database, path: &Path) -> Result<(), Failure> {
     if !keyspaces(database).is_empty() {
         tracing::warn!(path = %path.display(), "init is not run: the data has keyspaces already");
@@ -57,7 +58,8 @@ async fn run(database: &Database, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files as scripts, in the order of their names. A command that only cqlsh could carry out is refused before anything is run.
+/// The files as scripts, in the order of their names. A command that only cqlsh can execute is rejected before anything
+/// runs.
 fn scripts(path: &Path) -> Result<Vec<Script>, Failure> {
     let mut scripts = Vec::new();
     for file in files(path)? {

@@ -63,10 +63,10 @@ pub(super) fn arguments(command: Command) -> Command {
         )
 }
 
-/// Prints what a rule is about.
+/// Prints the description of a rule.
 ///
 /// # Errors
-/// There is no such rule; the error names all.
+/// There is no such rule; the error lists all rules.
 pub(super) fn explain(rule: &str) -> Result<ExitCode, Failure> {
     let Some(text) = advice::explained(rule) else {
         let rules: Vec<&str> = advice::RULES.iter().map(|rule| rule.id).collect();
@@ -76,7 +76,7 @@ pub(super) fn explain(rule: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks at a data model, and at data where some is given on the command line.
+/// Checks a data model, and data if the command line names some.
 ///
 /// # Errors
 /// A file cannot be read, or the data cannot be opened.
@@ -104,7 +104,7 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
     let profile = values.text("profile").unwrap_or_default().parse()?;
     let clock = Clock::system();
     let today = clock.wall_seconds().div_euclid(86_400);
-    // The setting has a default, and data is looked at only where it is named on the command line.
+    // The setting has a default, so data is checked only if the command line names it.
     let is_data_given = values
         .iter()
         .any(|(setting, _, origin)| setting.name == "data" && *origin == Origin::CommandLine);

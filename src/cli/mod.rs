@@ -6,7 +6,7 @@
 //! A server writes a [`record::ServerRecord`] once it serves: one line of JSON with every address, the account and its key, the
 //! certificate and the process id. Test harnesses read it (`--ready-json`), and so do `helenus shell`, `status` and `health`, which find
 //! it in the data directory. The record holds a password, so only its owner may read it. It is removed when the server stops; a killed
-//! server leaves it behind, and its reader notices when it connects.
+//! server leaves it, and its reader notices that when it connects.
 
 pub mod backups;
 #[cfg(test)]
@@ -38,10 +38,11 @@ pub mod warnings;
 
 use std::process::ExitCode;
 
-/// What went wrong, for the person who started the program.
+/// An error for the user of the command line.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Parses the program's arguments and does what they ask. Called as `cqlsh`, it is one. Exits with 2 where they cannot be parsed.
+/// Parses the program's arguments and runs the verb. Called as `cqlsh`, it acts as cqlsh. Exits with 2 if the arguments
+/// are invalid.
 #[must_use]
 pub fn run() -> ExitCode {
     if cqlsh::is_called_by(std::env::args_os().next().as_deref()) {
@@ -49,7 +50,7 @@ pub fn run() -> ExitCode {
     }
     match verbs::run(&verbs::command().get_matches()) {
         Ok(code) => code,
-        // The reader of our output, such as `head`, has seen enough.
+        // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             terminal::say(format_args!("helenus: {error}"));
@@ -64,7 +65,7 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     io.or_else(|| json.and_then(serde_json::Error::io_error_kind)) == Some(std::io::ErrorKind::BrokenPipe)
 }
 
-/// The one draw from the system's randomness.
+/// The program's only use of the system's randomness.
 fn seed() -> Result<u64, Failure> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;

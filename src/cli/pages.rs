@@ -1,4 +1,4 @@
-//! `helenus man` and `helenus completions`: what packages install beside the program.
+//! `helenus man` and `helenus completions`: files that packages install with the program.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -70,7 +70,7 @@ fn page() -> String {
         let of = argument.get_help_heading().unwrap_or("Options");
         if heading != Some(of) {
             heading = Some(of);
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(page, ".SH {}", escape(&of.to_uppercase()));
         }
         option(&mut page, argument);
@@ -81,7 +81,7 @@ fn page() -> String {
     page
 }
 
-/// Whether an argument is the verb's own and no setting.
+/// Whether an argument belongs to the verb and is no setting.
 fn is_its_own(argument: &Arg) -> bool {
     argument.get_help_heading().is_none()
         && !argument.is_hide_set()
@@ -101,11 +101,11 @@ fn option(page: &mut String, argument: &Arg) {
 }
 
 fn item(page: &mut String, name: &str, text: &str) {
-    // Writing to a text cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(page, ".TP\n{name}\n{}", escape(text));
 }
 
-/// A text without roff's requests: backslashes, hyphens, and dots and quotes at the beginnings of lines.
+/// Escapes roff's requests in a text: backslashes, hyphens, and dots and quotes at the start of a line.
 fn escape(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines: Vec<String> = text

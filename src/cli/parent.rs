@@ -7,13 +7,13 @@ use std::io::Read;
 
 use tokio::sync::oneshot;
 
-/// Bytes that are read and dropped at a time.
+/// Bytes read and discarded at a time.
 const PIECE_BYTES: usize = 1024;
 
-/// Resolves when standard input ends or fails. What arrives before is dropped.
+/// Resolves when standard input ends or fails. Input before that is discarded.
 ///
-/// A thread of its own waits in the read, since nothing can interrupt a read of standard input: a task of the runtime would keep the
-/// runtime from ending. The thread ends with the process.
+/// A dedicated thread blocks in the read, since nothing can interrupt a read of standard input. A task of the runtime
+/// would keep the runtime from ending. The thread ends with the process.
 pub async fn stdin_ends() {
     let (ended, end) = oneshot::channel();
     std::thread::spawn(move || {
@@ -26,9 +26,9 @@ pub async fn stdin_ends() {
                 Ok(_) | Err(_) => {}
             }
         }
-        // An error means that there is no receiver: the server stops already.
+        // An error means that there is no receiver: the server is already stopping.
         let _ = ended.send(());
     });
-    // An error would mean that the thread is gone, and with it standard input.
+    // An error would mean that the thread has ended, and with it standard input.
     let _ = end.await;
 }

@@ -1,4 +1,4 @@
-//! `helenus passwd`: a way back into data of which no password is known any more.
+//! `helenus passwd`: recovers access to data whose passwords are all lost.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub(super) fn arguments(command: Command) -> Command {
         .after_help("The password is the first line of standard input: helenus passwd ROLE --data file:DIR < FILE")
 }
 
-/// Gives a role of data that no server has open a new password, and all rights.
+/// Gives a role a new password and superuser rights. The data must not be open in a server.
 ///
 /// # Errors
 /// There is no data, a server has it open, there is no password, or the profile has no roles.

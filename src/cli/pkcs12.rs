@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 /// Rounds of the key derivation. Java's own default.
 const ROUNDS: u16 = 10_000;
 
-/// Bytes of a block of SHA-256.
+/// Block size of SHA-256 in bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// What the derived key is for: a MAC (RFC 7292 appendix B.3).
+/// The purpose of the derived key: a MAC (RFC 7292 appendix B.3).
 const FOR_MAC: u8 = 3;
 
 /// Tags of DER.
@@ -106,13 +106,13 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-/// The key of the MAC (RFC 7292 appendix B.2): one block of SHA-256 is all that is asked for.
+/// The key of the MAC (RFC 7292 appendix B.2): one block of SHA-256 is enough.
 fn mac_key(password: &str, salt: &[u8]) -> [u8; 32] {
     let repeated = |bytes: &[u8]| -> Vec<u8> {
         let length = bytes.len().div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
         bytes.iter().copied().cycle().take(length).collect()
     };
-    // With two zeros at the end.
+    // UTF-16 with a terminating zero character.
     let password = [utf16(password), vec![0, 0]].concat();
     let mut hash = Sha256::new();
     hash.update([FOR_MAC; BLOCK_BYTES]);

@@ -3,7 +3,8 @@
 //! ```json
 //! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"token":null,"account":null,"key":null,"certificate_pem":null,"pid":4711}
 //! ```
-//! One line. `api` rises when a field changes its meaning; a reader refuses a number that it does not know. New fields may appear.
+//! One line. `api` rises when a field changes its meaning; a reader rejects a number that it does not know. New fields
+//! may appear.
 
 use std::fs;
 use std::io::{self, Write};
@@ -108,7 +109,7 @@ impl ServerRecord {
         })
     }
 
-    /// A record of what settings say about a server that has written none.
+    /// A record made from the settings, for a server that has written none.
     #[must_use]
     pub fn new(cql: Option<String>, tls: Option<String>, account: Option<String>, key: Option<String>) -> Self {
         Self {
@@ -130,7 +131,7 @@ impl ServerRecord {
         directory.join(FILE)
     }
 
-    /// Reads a record; `None`: there is no file.
+    /// Reads a record; `None` means that there is no file.
     ///
     /// # Errors
     /// The file cannot be read, or holds no record of this version.
@@ -173,7 +174,7 @@ impl ServerRecord {
         out.flush()
     }
 
-    /// Writes the record to a file, whole or not at all, for its owner only.
+    /// Writes the record to a file, atomically and readable by its owner only.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -183,13 +184,13 @@ impl ServerRecord {
     }
 }
 
-/// A file that tells how to reach the server; removed when this is dropped.
+/// A file with the addresses of the server; removed on drop.
 #[derive(Debug)]
 #[must_use = "the file is removed when this is dropped"]
 pub struct Written(PathBuf);
 
 impl Written {
-    /// Takes over a file that is there.
+    /// Takes ownership of an existing file.
     pub fn of(path: &Path) -> Self {
         Self(path.to_owned())
     }

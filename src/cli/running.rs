@@ -24,7 +24,7 @@ use super::{Failure, serving};
 use crate::config::{Config, Origin, Values, variable};
 use crate::permissions;
 
-/// The exit code of a command that a signal ended, as shells have it: the signal's number above this.
+/// The base of exit codes for a command that a signal ended: the signal's number is added, as in shells.
 const SIGNALLED: i32 = 128;
 
 /// The variable by which test kits find the program.
@@ -48,7 +48,7 @@ pub(super) fn arguments(command: Command) -> Command {
         )
 }
 
-/// What the verb has instead of the defaults: free ports, data in memory, a quiet log.
+/// The verb's defaults, which replace the program's: free ports, data in memory, a quiet log.
 pub(super) fn suggest(values: &mut Values) {
     for (name, value) in [
         ("data", "memory:"),
@@ -67,8 +67,8 @@ pub(super) fn suggest(values: &mut Values) {
 /// The variable that repeats the name of the record's file.
 pub(super) const RUN_RECORD: &str = "HELENUS_RUN_RECORD";
 
-/// Drops the record's file of the `helenus run` around this process. A verb that serves must not write there, and a verb that was given
-/// `--data` asks for the server of that data.
+/// Removes the variable of the surrounding `helenus run`, which names its record's file. A verb that serves must not
+/// write there. A verb with `--data` means the server of that data.
 pub(super) fn forget_outer_record(values: &mut Values, serves: bool, environment: impl Fn(&str) -> Option<String>) {
     let is_data_given = values.origin("data") == Some(&Origin::CommandLine);
     let name = variable("ready-json");
@@ -78,12 +78,12 @@ pub(super) fn forget_outer_record(values: &mut Values, serves: bool, environment
     }
 }
 
-/// A directory that is removed with all it holds when this is dropped.
+/// A directory that is removed with its contents on drop.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Best effort: it is in the folder of temporary files, and only its owner can read it.
+        // Best effort: it is in the temporary directory, and only its owner can read it.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -101,9 +101,9 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     permissions::create_directory(&scratch.0)?;
     serving::runtime(config)?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
-        // Of a terminal that is closed.
+        // SIGHUP comes from a closed terminal.
         let mut hang_up = signal(SignalKind::hangup())?;
-        // A terminal sends it to the command as well, which ends as it likes.
+        // A terminal also sends SIGINT to the command, which decides itself when to end.
         let _interrupt = signal(SignalKind::interrupt())?;
         let mut ended = signal(SignalKind::child())?;
         let running = serving::start(config).await?;
@@ -135,7 +135,7 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     })
 }
 
-/// What the command finds in its environment.
+/// The environment of the command.
 fn environment(record: &ServerRecord, file: &Path) -> Result<Vec<(String, String)>, Failure> {
     let address = record
         .cql
@@ -157,7 +157,7 @@ fn environment(record: &ServerRecord, file: &Path) -> Result<Vec<(String, String
     Ok(variables)
 }
 
-/// Asks the command to end.
+/// Signals the command to end.
 fn end(child: &Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw)
         && let Err(error) = rustix::process::kill_process(pid, rustix::process::Signal::TERM)

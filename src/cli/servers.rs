@@ -1,4 +1,4 @@
-//! Which server a verb asks: the one that has the data open, or the one that the settings describe.
+//! Selects the server for a verb: the one that has the data open, or the one that the settings describe.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,17 @@ use super::record::ServerRecord;
 use crate::config::{Config, Origin, Values};
 use crate::server::admin::client::Place;
 
-/// The directory of the data; `None`: it is in memory.
+/// The data directory; `None` means that data is in memory.
 #[must_use]
 pub(super) fn data_directory(config: &Config) -> Option<PathBuf> {
     crate::server::run::data_directory(&config.data)
 }
 
-/// Refuses a default place for data that depends on the working directory: without a home there is no directory of the user's.
+/// Rejects a default data directory that depends on the working directory: a user without a home directory has no
+/// default.
 ///
 /// # Errors
-/// No home, and nothing says where data is.
+/// There is no home directory, and no setting names the data directory.
 pub(super) fn refuse_homeless(values: &Values) -> Result<(), Failure> {
     let is_home = |name| std::env::var_os(name).is_some_and(|path| Path::new(&path).is_absolute());
     let is_default = values.origin("data") == Some(&Origin::Default) && !values.is_set("ready-json");
@@ -49,8 +50,8 @@ pub(super) struct GivenTls {
     certificate_pem: Option<String>,
 }
 
-/// Takes `tls-listen` of the command line out of the settings: a client needs the address and a certificate to trust, where a server
-/// needs the certificate's key too.
+/// Takes `tls-listen` of the command line out of the settings. A client needs the address and a certificate to trust; a
+/// server needs the certificate's key too.
 ///
 /// # Errors
 /// It is no address, or the certificate's file cannot be read.
@@ -80,8 +81,8 @@ pub(super) fn given_tls(values: &mut Values) -> Result<Option<GivenTls>, Failure
     }))
 }
 
-/// The server that clients connect to: at the address on the command line, else the one that has the data open, else as the settings
-/// say.
+/// The server for clients: at the address on the command line, else the one that has the data open, else the one in the
+/// settings.
 ///
 /// # Errors
 /// There is no address, or the login or the certificate is not known.
@@ -143,22 +144,22 @@ pub(super) fn addresses(config: &Config) -> (Option<String>, Option<String>) {
     (first(&config.server.listen), tls.and_then(|tls| first(&tls.listen)))
 }
 
-/// The admin socket of the server that has the data open; `None`: there is none.
+/// The admin socket of the server that has the data open; `None` means that there is no socket.
 pub(super) fn admin_socket(config: &Config) -> Option<Place> {
     data_directory(config)
         .map(Place::Directory)
         .filter(Place::is_listened_on)
 }
 
-/// The admin port of a running server: the address of the settings, or that of the server that has the data open. With the token where it
-/// is known: servers with roles ask for it at an address.
+/// The admin port of a running server: the address of the settings, or that of the server that has the data open.
+/// Includes the token if it is known: servers with roles require it on a TCP address.
 ///
 /// # Errors
 /// No server has the data open, or it keeps none and its admin port is off.
 pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure> {
     let given = values.text("admin-token").map(str::to_owned);
     if let Some(address) = values.admin_listen()? {
-        // The token of another server is not for this one.
+        // A token is valid only for the server that issued it.
         let record = Config::new(values).map(|config| running(&config).ok().flatten());
         let same = record.ok().flatten().filter(|record| {
             let of_record = record.admin.as_deref().and_then(|admin| admin.parse().ok());

@@ -1,4 +1,4 @@
-//! `helenus serve`: a server until it is asked to stop.
+//! `helenus serve`: runs a server until a signal stops it.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
@@ -18,14 +18,14 @@ use crate::permissions;
 use crate::server::log::HumanFields;
 use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
 
-/// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should start the server again, once, and then look at
-/// the disk.
+/// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
+/// then check the disk.
 const EXIT_LOST: u8 = 74;
 
 /// Begins to write the log to standard error.
 ///
 /// # Errors
-/// The filter means nothing.
+/// The filter is invalid.
 pub(super) fn log(config: &Config) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)?;
     let human = match config.log_format {
@@ -90,7 +90,7 @@ pub(super) async fn start(config: &Config) -> Result<Running, Failure> {
     Ok(running)
 }
 
-/// Serves until a signal asks to stop. `more` is printed after the banner.
+/// Serves until a signal arrives. `more` is printed after the banner.
 ///
 /// # Errors
 /// The server cannot start, or the data cannot be closed.
@@ -146,7 +146,8 @@ async fn stdin_ends(config: &Config) {
     }
 }
 
-/// Announces that the server answers: the banner, then the files that others wait for. They are removed when what is returned is dropped.
+/// Announces that the server answers: prints the banner, then writes the files that other programs wait for. Dropping
+/// the returned value removes them.
 fn announce(
     config: &Config,
     running: &Running,
@@ -156,7 +157,7 @@ fn announce(
     let record = ServerRecord::of(config, running)?;
     let is_json_printed = config.ready_json.as_deref() == Some(Path::new("-"));
     if is_json_printed {
-        // Standard output belongs to the record.
+        // Standard output carries only the record.
         write!(
             Lossy(std::io::stderr()),
             "{}{}",
@@ -197,7 +198,7 @@ fn announce(
         return Ok(written);
     };
     if let Some(number) = config.ready_fd {
-        // By its path, since taking over a number that someone else has opened is not safe code.
+        // Opened by its path: taking over a file descriptor that another part has opened needs unsafe code.
         let opened = std::fs::OpenOptions::new()
             .write(true)
             .open(format!("/dev/fd/{number}"));
@@ -205,7 +206,8 @@ fn announce(
         done.map_err(|error| format!("ready-fd: cannot write to the open file {number}: {error}"))?;
     }
     if let Some(path) = &config.ready_file {
-        // Renamed into place, so that its reader finds the whole address. An address is no secret: everybody may read it.
+        // Renamed into place, so that its reader finds the whole address. An address is no secret: every user may read
+        // it.
         let done = permissions::write(path, format!("{first}\n"), permissions::PUBLIC);
         done.map_err(|error| format!("ready-file: cannot write {}: {error}", path.display()))?;
         written.push(Written::of(path));
@@ -213,7 +215,7 @@ fn announce(
     Ok(written)
 }
 
-/// What the server serves, where its data is, and what to type next.
+/// The banner: addresses, the data directory, and what to type next.
 fn banner(config: &Config, running: &Running) -> String {
     let server = running.server();
     let has_login = config.server.credentials.is_some() || config.profile.is_cosmos();

@@ -1,4 +1,4 @@
-//! `helenus settings`: every setting with its value and where that comes from, as a configuration file.
+//! `helenus settings`: prints every setting with its value and origin, as a configuration file.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use super::{Failure, serving::list};
 use crate::config::{Config, Values, is_hidden};
 
-/// Prints every setting as TOML, with its origin as a comment, and judges them.
+/// Prints every setting as TOML, with its origin as a comment, and validates them.
 ///
 /// # Errors
-/// A value that means nothing, or standard output is closed.
+/// A value is invalid, or standard output is closed.
 pub(super) fn print(values: &Values) -> Result<ExitCode, Failure> {
     let mut out = std::io::stdout().lock();
     for (setting, values, origin) in values.iter() {

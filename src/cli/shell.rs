@@ -12,27 +12,27 @@ use super::record::ServerRecord;
 use crate::permissions::{self, PRIVATE};
 use crate::profile::Profile;
 
-/// How cqlsh is to be called: its arguments and its environment.
+/// A call of cqlsh: its arguments and its environment.
 #[derive(Debug, Default)]
 pub struct Call {
     arguments: Vec<String>,
     environment: Vec<(&'static str, OsString)>,
-    /// Files that only this call needs, removed when it ends.
+    /// Temporary files of this call, removed when it ends.
     files: Vec<PathBuf>,
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
         for file in &self.files {
-            // Best effort: the files are in the folder of temporary files, and only their owner can read them.
+            // Best effort: the files are in the temporary directory, and only their owner can read them.
             drop(fs::remove_file(file));
         }
     }
 }
 
 impl Call {
-    /// The call for a server. Login and certificate go by files in `folder`, since other users can see arguments; `name` tells these
-    /// files from those of other calls.
+    /// The call for a server. Files in `folder` carry login and certificate, since other users can see arguments.
+    /// `name` distinguishes these files from those of other calls.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -52,7 +52,8 @@ impl Call {
         };
         call.arguments = vec![host, address.port().to_string()];
         if let (Some(account), Some(key)) = (&record.account, &record.key) {
-            // What `cqlsh --credentials` reads. It takes a percent sign in the user for a reference, in the password for itself.
+            // The file for `cqlsh --credentials`. Its parser takes a percent sign in the user as a reference, in the
+            // password literally.
             let account = account.replace('%', "%%");
             let text = format!("[plain_text_auth]\nusername = {account}\npassword = {key}\n");
             let file = call.file(folder, &format!("{name}.credentials"), &text)?;
@@ -67,7 +68,7 @@ impl Call {
             }
         }
         if profile.is_cosmos() {
-            // The service speaks no later version.
+            // The service supports no later version.
             call.arguments.push("--protocol-version=4".to_owned());
         }
         Ok(call)
@@ -86,7 +87,8 @@ impl Call {
         self.arguments.join(" ")
     }
 
-    /// How to call cqlsh without `helenus shell`, where no login and no certificate is needed: their files go with this call.
+    /// How to call cqlsh without `helenus shell`, if no login and no certificate is needed: the files for those exist
+    /// only during this call.
     fn advice(&self) -> String {
         match self.files.as_slice() {
             [] => format!(", or\n    cqlsh {}", self.words()),
@@ -121,7 +123,7 @@ pub fn find_cqlsh() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Starts cqlsh against a server until it ends; prints how to get it where it is not installed.
+/// Runs cqlsh against a server until it ends; prints how to install cqlsh if it is missing.
 ///
 /// # Errors
 /// A file for the login cannot be written, or cqlsh cannot be started.

@@ -1,10 +1,10 @@
-//! Standard error, which may be gone: a closed terminal, a pipe without a reader, a log on a full disk. What cannot be written is lost, and
-//! the program goes on.
+//! Standard error, which may be unusable: a closed terminal, a pipe without a reader, a log on a full disk. Output that
+//! cannot be written is lost, and the program continues.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// A writer that drops what cannot be written.
+/// A writer that discards output that cannot be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lossy<W>(pub(super) W);
 
@@ -17,15 +17,15 @@ impl<W: Write> Write for Lossy<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Dropped like the bytes.
+        // Discarded like the bytes.
         let _ = self.0.flush();
         Ok(())
     }
 }
 
-/// Writes a line to standard error, if it is there.
+/// Writes a line to standard error, if possible.
 pub(super) fn say(line: impl Display) {
-    // It never fails.
+    // The writer never fails.
     let _ = writeln!(Lossy(io::stderr()), "{line}");
 }
 
@@ -49,15 +49,17 @@ pub(super) fn is_there() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether a server should end with its terminal: it has one, and SIGHUP had not been set to be ignored, as `nohup` does. To be asked
-/// before a handler of SIGHUP is set. Elsewhere than on Linux nothing tells what was ignored, so there a server outlives its terminal.
+/// Whether a server should end with its terminal: it has one, and SIGHUP was not ignored, as under `nohup`. Call this
+/// before a handler of SIGHUP is set. Only Linux shows which signals are ignored, so on other systems a server outlives
+/// its terminal.
 #[must_use]
 pub(super) fn ends_programs() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     is_there() && ignores_hang_up(&status) == Some(false)
 }
 
-/// Whether the first bit of the mask `SigIgn` of proc_pid_status(5) is set: SIGHUP is signal 1. `None`: there is no mask.
+/// Whether the first bit of the mask `SigIgn` of proc_pid_status(5) is set: SIGHUP is signal 1. `None` means that there
+/// is no mask.
 fn ignores_hang_up(status: &str) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;

@@ -1,4 +1,4 @@
-//! The table of verbs, and how it becomes a command line.
+//! The table of verbs, and the command line that is built from it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,25 +18,25 @@ use crate::views::print;
 
 /// A verb of the program.
 pub(super) struct Verb {
-    /// Its word.
+    /// Its name.
     pub(super) name: &'static str,
-    /// Older words for it.
+    /// Its aliases.
     pub(super) aliases: &'static [&'static str],
-    /// What it does, in a line.
+    /// A one-line summary.
     pub(super) summary: &'static str,
-    /// The settings that it uses. Help shows no others.
+    /// The settings that it uses. Help shows only these.
     pub(super) uses: Uses,
     /// Its own arguments.
     arguments: fn(Command) -> Command,
-    /// What it does.
+    /// Its function.
     run: fn(&Call<'_>) -> Result<ExitCode, Failure>,
 }
 
 /// Settings that a verb uses.
 pub(super) enum Uses {
-    /// Of all.
+    /// All settings.
     All,
-    /// These.
+    /// Only these settings.
     Only(&'static [&'static str]),
 }
 
@@ -49,15 +49,15 @@ impl Uses {
     }
 }
 
-/// A verb as it was called.
+/// A call of a verb.
 struct Call<'a> {
     /// The program's arguments before the verb.
     outer: &'a ArgMatches,
-    /// Those after it.
+    /// The arguments after the verb.
     matches: &'a ArgMatches,
 }
 
-/// What finds a server, its address and its login.
+/// Settings that find a server, with its address and login.
 const CLIENT: Uses = Uses::Only(&[
     "config",
     "data",
@@ -73,7 +73,7 @@ const CLIENT: Uses = Uses::Only(&[
     "ready-json",
 ]);
 
-/// What finds a server's admin port.
+/// Settings that find a server's admin port.
 const ADMIN: Uses = Uses::Only(&[
     "config",
     "data",
@@ -85,7 +85,7 @@ const ADMIN: Uses = Uses::Only(&[
     "ready-json",
 ]);
 
-/// What looks at a data model, and at data if some is given.
+/// Settings for checking a data model, and data if given.
 const LINT: Uses = Uses::Only(&[
     "config",
     "data",
@@ -94,7 +94,7 @@ const LINT: Uses = Uses::Only(&[
     "scale-limits",
 ]);
 
-/// What opens data that no server has open.
+/// Settings for opening data that no server has open.
 const DATA: Uses = Uses::Only(&[
     "config",
     "data",
@@ -111,7 +111,7 @@ const DATA: Uses = Uses::Only(&[
     "bucket-ca-file",
 ]);
 
-/// What reaches a bucket.
+/// Settings for reaching a bucket.
 const BUCKET: Uses = Uses::Only(&[
     "config",
     "bucket-endpoint",
@@ -121,7 +121,7 @@ const BUCKET: Uses = Uses::Only(&[
     "bucket-ca-file",
 ]);
 
-/// What opens data to change a role.
+/// Settings for opening data to change a role.
 const PASSWD: Uses = Uses::Only(&["config", "data", "durability", "password-cost"]);
 
 /// No settings.
@@ -360,7 +360,7 @@ pub(super) fn command() -> Command {
     }))
 }
 
-/// Adds all settings; those that are not used are taken and not shown, so that a script can give every verb the same.
+/// Adds all settings. Unused ones are accepted but hidden, so that a script can give every verb the same settings.
 fn with_settings(command: Command, uses: &Uses) -> Command {
     let config = Arg::new("config")
         .long("config")
@@ -401,10 +401,10 @@ fn argument(setting: &Setting) -> Arg {
     })
 }
 
-/// Does what the arguments ask.
+/// Executes the verb that the arguments select.
 ///
 /// # Errors
-/// For the person who started the program.
+/// An error for the user of the command line.
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (name, inner) = matches.subcommand().unwrap_or(("serve", matches));
     let verb = VERBS.iter().find(|verb| verb.name == name).ok_or("no such verb")?;
@@ -431,7 +431,7 @@ impl Call<'_> {
     }
 }
 
-/// The settings' values; what stands after the verb wins over what stands before it.
+/// The settings' values; arguments after the verb win over those before it.
 fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values, Failure> {
     let mut given = BTreeMap::new();
     for setting in SETTINGS {
@@ -441,7 +441,7 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values
             }
         }
     }
-    // An empty variable is one that is not set, as shells and containers have it.
+    // An empty variable counts as unset, as in shells and containers.
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let config = |matches: &ArgMatches| matches.get_one::<String>("config").cloned();
     let file = config(inner)
@@ -456,7 +456,7 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values
     Ok(values)
 }
 
-/// Asks the admin port of a running server and prints what it says.
+/// Requests a page from the admin port of a running server and prints it.
 fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
     let (address, token) = servers::admin(values)?;
     let everything = client::everything(address, token.as_deref())?;

@@ -25,7 +25,7 @@ pub(super) fn arguments(command: Command) -> Command {
         .after_help("Exit code 0: all is well. 1: something is damaged or differs, or the data cannot be opened.")
 }
 
-/// Reads every row of every table of users, and every index entry, and so their blocks with their checksums.
+/// Reads every row of all user tables and every index entry, and so verifies the checksums of their blocks.
 ///
 /// # Errors
 /// There is no data, a server has it open, or it is damaged.
@@ -47,7 +47,7 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     indexes(config)
 }
 
-/// The directory of the data, which is there.
+/// The existing data directory.
 pub(super) fn directory(config: &Config) -> Result<PathBuf, Failure> {
     match servers::data_directory(config) {
         Some(directory) if directory.is_dir() => Ok(directory),
@@ -56,7 +56,7 @@ pub(super) fn directory(config: &Config) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Compares the entries of secondary indexes with their rows, and prints what it found. Fails when something differs.
+/// Compares the entries of secondary indexes with their rows, and prints the result. Fails on any difference.
 ///
 /// # Errors
 /// There is no data, or it cannot be opened or read.

@@ -1,8 +1,8 @@
-//! Settings that are given and have no effect: misspelt variables, settings of the other profile.
+//! Warnings about settings without effect: misspelt variables, settings of the other profile.
 
 use crate::config::{Origin, SETTINGS, Values, variable};
 
-/// Variables that begin with `HELENUS_` and belong to scripts, tests and the configuration file's name.
+/// Variables with the prefix `HELENUS_` that belong to scripts, tests and the configuration file's name.
 const OTHERS: &[&str] = &[
     "HELENUS_CONFIG",
     "HELENUS_BIN",
@@ -11,7 +11,7 @@ const OTHERS: &[&str] = &[
     super::running::RUN_RECORD,
 ];
 
-/// Beginnings of such variables.
+/// Prefixes of such variables.
 const OTHER_PREFIXES: &[&str] = &["HELENUS_COMPAT_", "HELENUS_SIMULATE_", "HELENUS_FUZZ_"];
 
 /// Settings that only the profile `cosmos` reads.

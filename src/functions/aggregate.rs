@@ -1,8 +1,8 @@
-//! count, min, max, sum and avg: what they keep while rows go by.
+//! count, min, max, sum and avg: their state during a scan.
 //!
-//! Sums of integers wrap in their own width; averages of integers are of the exact sum, cut towards zero; the
-//! average of decimals is moved by each value and so depends on their order. Sums of floating
-//! point numbers are compensated (Kahan). Over no values at all sum and avg are 0, min and max null.
+//! Sums of integers wrap in their own width; averages of integers are the exact sum divided and truncated towards zero.
+//! Each value moves the average of decimals, so it depends on their order. Sums of floating point numbers are
+//! compensated (Kahan). Without any values sum and avg are 0, min and max null.
 
 use super::argument::Argument;
 use super::candidates::{Candidates, natural};
@@ -17,11 +17,11 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::cmp::Ordering;
 
-/// What an aggregate computes.
+/// The computation of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Count,
-    /// `Less` keeps the least, `Greater` the greatest.
+    /// `Less` keeps the minimum, `Greater` the maximum.
     Extreme(Ordering),
     Sum,
     Average,
@@ -53,7 +53,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
         ))
     };
     match name {
-        // Its argument is declared a blob, which anything but a literal number or string fits.
+        // Its argument is declared a blob, which any term fits except a literal number or string.
         "count" => {
             let (blob, bigint) = (CqlType::Native(Native::Blob), CqlType::Native(Native::Bigint));
             Some(Candidates::Overloads(vec![Function::aggregate(
@@ -63,7 +63,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
                 Aggregate::Count,
             )]))
         }
-        // The planner counts rows itself where it is called so; here stands that it takes nothing.
+        // The planner counts rows itself for this call; the entry only declares that it takes no argument.
         "count_rows" | "countRows" => Some(Candidates::Overloads(vec![Function::aggregate(
             "count_rows",
             [],
@@ -96,14 +96,14 @@ fn extreme(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     ))
 }
 
-/// A sum with the error of its last addition, and how many values went in.
+/// A sum with the error of its last addition, and the number of values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Floats {
     sum: f64,
     compensation: f64,
-    /// Without compensation, which turns infinity into NaN.
+    /// The sum without compensation, which turns infinity into NaN.
     simple: f64,
-    /// The sum of all values by 2⁶⁴, which does not overflow when the sum does.
+    /// The sum of all values divided by 2⁶⁴, which does not overflow when the sum does.
     small: f64,
     count: i64,
 }
@@ -138,12 +138,12 @@ impl Floats {
         if average.is_finite() {
             return average;
         }
-        // The sum overflowed though its values did not.
+        // The sum overflowed although its values are finite.
         self.small / self.count as f64 * SMALL
     }
 }
 
-/// What an aggregate keeps.
+/// The state of an aggregate.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     Count(i64),
@@ -163,7 +163,8 @@ pub(super) enum State {
         sum: BigInt,
         count: i64,
     },
-    /// Sum of decimals, or their average so far: as in Cassandra each value moves it, by a step rounded to the scale of the two.
+    /// Sum of decimals, or their running average: as in Cassandra each value moves it, by a step rounded to the greater
+    /// scale.
     Decimals {
         average: bool,
         result: Decimal,
@@ -201,7 +202,7 @@ impl State {
         }
     }
 
-    /// Takes a value other than null.
+    /// Adds a value other than null.
     pub(super) fn add(&mut self, value_type: &CqlType, value: &Bytes) -> Result<(), Problem> {
         let number = || match value_type {
             CqlType::Native(native) => Number::decode(*native, value),
@@ -264,7 +265,7 @@ impl State {
                 } else {
                     sum
                 };
-                // The low 64 bits, of which the type takes its own.
+                // The low 64 bits; the type takes its own width of them.
                 let low = (value & i128::from(u64::MAX)).to_u64().unwrap_or(0).cast_signed();
                 truncated(low, native)
             }
@@ -286,17 +287,17 @@ impl State {
     }
 }
 
-/// An aggregate that is being computed.
+/// An aggregate during a scan.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     function: Function,
     state: State,
-    /// That of an aggregate of a user, in place of `state`.
+    /// The state of a user-defined aggregate, in place of `state`.
     folded: Option<Folded>,
 }
 
 impl Accumulator {
-    /// The state before the first row. A scalar makes one that counts; the planner never asks for that.
+    /// The state before the first row. For a scalar it would count rows; the planner never does that.
     #[must_use]
     pub fn new(function: &Function) -> Self {
         let kind = match &function.0.body {
@@ -316,10 +317,10 @@ impl Accumulator {
         }
     }
 
-    /// Takes a row's arguments; null is passed over, but by users' functions that take it.
+    /// Adds a row's arguments. Null is skipped, except by user functions called on null input.
     ///
     /// # Errors
-    /// When a sum of decimals becomes too long, or the function of a user fails.
+    /// When a sum of decimals becomes too long, or a user function fails.
     pub fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
         if let Some(folded) = &mut self.folded {
             return folded.add(arguments);
@@ -335,7 +336,7 @@ impl Accumulator {
     /// The result; `None` is null.
     ///
     /// # Errors
-    /// When the function of a user fails.
+    /// When a user function fails.
     pub fn finish(self) -> Result<Option<Bytes>, Error> {
         if let Some(folded) = self.folded {
             return folded.finish();

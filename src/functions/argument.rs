@@ -1,19 +1,19 @@
-//! What resolution knows of an argument: how it is written, how it fits a type, which type it has by itself.
+//! What resolution knows of an argument: its text, how it fits a type, and its own type.
 
 use crate::types::{Assignment, CqlType, Native};
 use std::fmt;
 
-/// An argument of a call that is to be resolved.
+/// An argument of a call that is being resolved.
 pub struct Argument<'a> {
     /// As messages quote it.
     pub text: String,
-    /// The type it has by itself; `None` for null, markers and whatever only its receiver can tell.
+    /// Its own type; `None` for null, markers and other terms whose type depends on the receiver.
     pub natural: Option<CqlType>,
     /// How well it fits a type.
     fits: Fits<'a>,
-    /// Whether it is a marker, or has one that decides its type.
+    /// Whether it is a marker, or contains one that decides its type.
     pub is_marker: bool,
-    /// How many elements a list literal has, which may become a vector.
+    /// The number of elements of a list literal, which may become a vector.
     pub elements: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Argument<'_> {
 }
 
 impl<'a> Argument<'a> {
-    /// A column, a call, or anything else of a certain type.
+    /// A column, a call, or any other term of a known type.
     #[must_use]
     pub fn typed(text: impl Into<String>, natural: CqlType) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// A literal or anything else whose type depends on the receiver; `natural` is its type where nothing says otherwise
+    /// A literal or any other term whose type depends on the receiver; `natural` is its type without a receiver
     /// ([`crate::types::preferred_type`]).
     pub fn open(text: impl Into<String>, natural: Option<CqlType>, fits: impl Fn(&CqlType) -> Assignment + 'a) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Says that it is a list literal of so many elements.
+    /// Marks it as a list literal of so many elements.
     #[must_use]
     pub fn with_elements(mut self, elements: u32) -> Self {
         self.elements = Some(elements);
@@ -87,7 +87,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// How well a value of type `given` fits `receiver`: exactly, by having the same bytes, or not at all (Cassandra's
+/// How well a value of type `given` fits `receiver`: exactly, by equal bytes, or not at all (Cassandra's
 /// `isValueCompatibleWith`). Frozen or not makes no difference.
 #[must_use]
 pub fn fit(given: &CqlType, receiver: &CqlType) -> Assignment {
@@ -119,7 +119,7 @@ pub fn fit(given: &CqlType, receiver: &CqlType) -> Assignment {
     }
 }
 
-/// Whether a value of one native type is one of the other, byte for byte.
+/// Whether a value of one native type is also a value of the other, byte for byte.
 fn same_bytes(given: Native, receiver: Native) -> bool {
     matches!(
         (receiver, given),

@@ -30,10 +30,10 @@ const OPERATORS: [ArithmeticOperator; 5] = [
     ArithmeticOperator::Modulo,
 ];
 
-/// What unary minus is called as a function.
+/// The function name of unary minus.
 const NEGATE: &str = "_negate";
 
-/// What the function of an operator is called; the spelling is Cassandra's.
+/// The function name of an operator; the spelling is Cassandra's.
 fn function_name(operator: ArithmeticOperator) -> &'static str {
     match operator {
         ArithmeticOperator::Add => "_add",
@@ -44,7 +44,7 @@ fn function_name(operator: ArithmeticOperator) -> &'static str {
     }
 }
 
-/// Operators by the names that they have as functions.
+/// Operators by function name.
 pub(super) fn find(name: &str) -> Option<Candidates> {
     if name == NEGATE {
         return Some(Candidates::Overloads(negations()));
@@ -133,7 +133,7 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     };
     let returns = native(Some(&call.function.returns));
     let bytes = match returns {
-        // Java computes tinyint and smallint as int and cuts the result, which is the same as wrapping.
+        // Java computes tinyint and smallint as int and truncates the result, which is the same as wrapping.
         Native::Tinyint | Native::Smallint | Native::Int | Native::Bigint => {
             truncated(integers(left.to_i64(), right.to_i64(), operator)?, returns)
         }
@@ -163,7 +163,8 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     Ok(Some(bytes.into()))
 }
 
-/// An operand beside a decimal. Cassandra takes whatever fits 64 bits as the double nearest to it, so that 5 is 5.0.
+/// An operand of a decimal operation. Cassandra converts types of up to 64 bits to the nearest double, so that 5 is
+/// 5.0.
 fn operand(number: &Number) -> Option<Decimal> {
     match number {
         Number::Integer(_) | Number::Float(_) | Number::Double(_) => Decimal::parse(&types::java_f64(number.to_f64())),
@@ -201,7 +202,7 @@ where
     }
 }
 
-/// Operands are no longer than a stored number may be, so a result that is kept to that is made soon.
+/// Operands are bounded by the maximum length of a stored number, so a result within that limit is computed quickly.
 fn within_bound(value: BigInt) -> Result<BigInt, Problem> {
     if value.bits() <= 8 * types::NUMBER_BYTES_MAX as u64 {
         return Ok(value);
@@ -277,7 +278,7 @@ fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     if !is_date {
         return Ok(Some(Bytes::copy_from_slice(&moved.to_be_bytes())));
     }
-    // As in Java, what is outside the range of dates comes in again at its other end.
+    // As in Java, a day outside the range of dates wraps around.
     let days = (moved.div_euclid(DAY_MILLIS) + (1 << 31)).rem_euclid(1 << 32);
     let days = u32::try_from(days).map_err(|_| overflow())?;
     Ok(Some(Bytes::copy_from_slice(&days.to_be_bytes())))

@@ -1,6 +1,6 @@
-//! Months on the calendar that Java's `GregorianCalendar` keeps: Julian up to 4 October 1582, Gregorian from the 15th.
+//! Months in the calendar of Java's `GregorianCalendar`: Julian up to 4 October 1582, Gregorian from the 15th.
 //!
-//! Arithmetic and `floor` count months on it, while dates are read and printed by the Gregorian calendar alone.
+//! Arithmetic and `floor` count months in it; dates are parsed and printed in the Gregorian calendar alone.
 
 use crate::types::{Civil, DAY_MILLIS};
 
@@ -96,13 +96,13 @@ pub(super) fn plus_months(days: i64, months: i64) -> i64 {
     moved.to_days()
 }
 
-/// How many month boundaries lie between two moments, milliseconds after 1970-01-01.
+/// The number of month boundaries between two times, in milliseconds after 1970-01-01.
 pub(super) fn months_between(from_millis: i64, to_millis: i64) -> i64 {
     let months = |millis: i64| Day::of(millis.div_euclid(DAY_MILLIS)).months();
     months(to_millis) - months(from_millis)
 }
 
-/// The moment `months` later, at the same time of day.
+/// The time `months` later, at the same time of day.
 pub(super) fn millis_plus_months(millis: i64, months: i64) -> i64 {
     plus_months(millis.div_euclid(DAY_MILLIS), months)
         .saturating_mul(DAY_MILLIS)
@@ -133,7 +133,7 @@ mod tests {
         let days = |year, month, day| Civil { year, month, day }.to_days();
         assert_eq!(plus_months(days(2020, 1, 31), 1), days(2020, 2, 29));
         assert_eq!(plus_months(days(2021, 3, 31), -1), days(2021, 2, 28));
-        // Two days earlier than the Gregorian calendar has it.
+        // Two days earlier than in the Gregorian calendar.
         assert_eq!(plus_months(days(2020, 2, 29), -24_000), days(20, 2, 29) - 2);
     }
 }

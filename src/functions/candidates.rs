@@ -1,18 +1,18 @@
-//! What a family of functions answers to a name: overloads to choose from, or one function made for its arguments.
+//! The result of a family's lookup by name: overloads to choose from, or one function made for its arguments.
 
 use super::argument::Argument;
 use super::{Error, Function, KEYSPACE};
 use crate::types::CqlType;
 
-/// What a name means.
+/// The functions of a name.
 pub(super) enum Candidates {
-    /// Overloads of which the arguments choose.
+    /// Overloads; the arguments select one.
     Overloads(Vec<Function>),
     /// One function, made for its arguments.
     Generic(Generic),
 }
 
-/// Makes a function for these arguments and this receiver; gets the function's own name first.
+/// Makes a function for these arguments and this receiver; the first parameter is the function's own name.
 pub(super) type Generic = fn(&str, &[Argument<'_>], Option<&CqlType>) -> Result<Function, Error>;
 
 /// The type of an argument of a generic function, which must be known.
@@ -23,7 +23,7 @@ pub(super) fn natural<'a>(argument: &'a Argument<'_>, signature: &str) -> Result
         .ok_or_else(|| Error::Inference(argument.text.clone(), signature.to_owned()))
 }
 
-/// Refuses an argument of a generic function: `requires a map argument`.
+/// Rejects an argument of a generic function: `requires a map argument`.
 pub(super) fn requires(function: &str, required: &'static str, of: &str, argument: &Argument<'_>) -> Error {
     Error::Requirement {
         function: format!("{KEYSPACE}.{function}"),

@@ -70,7 +70,7 @@ fn count(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<
         [given.clone()],
         CqlType::Native(Native::Int),
         |call| {
-            // Every collection starts with the number of its elements.
+            // Every collection starts with its element count.
             Ok(call
                 .bytes(0)
                 .first_chunk::<4>()
@@ -115,7 +115,7 @@ fn of_elements(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> R
 
 fn fold(kind: Aggregate, element: &CqlType, call: &Call<'_>) -> Outcome {
     let mut state = State::new(kind, element);
-    // Nulls, which only a list that a selection makes can hold, count for nothing.
+    // Nulls, which only a list made by a selection can hold, are skipped.
     for value in types::nullable_list_elements(call.bytes(0))
         .map_err(damaged)?
         .into_iter()

@@ -1,22 +1,22 @@
-//! What a call may see besides its arguments: the time, and chance, both handed in.
+//! The inputs of a call besides its arguments: the time and randomness, both passed in.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Makes timeuuids that are distinct and increasing. One for a server.
+/// Generates distinct, increasing timeuuids. One per server.
 #[derive(Debug)]
 pub struct Timeuuids {
-    /// 100 ns steps since 1970-01-01 of the last one made.
+    /// Time of the last timeuuid, in 100 ns steps since 1970-01-01.
     last_100ns: AtomicI64,
     /// Variant, clock sequence and node.
     clock_and_node: u64,
 }
 
 impl Timeuuids {
-    /// `random` gives the clock sequence and node, which tell servers apart.
+    /// `random` gives the clock sequence and node, which distinguish servers.
     #[must_use]
     pub fn new(random: u64) -> Self {
-        // Variant 10 in front; the node's multicast bit says that it is no hardware address (RFC 4122 §4.5).
+        // Variant 10 in front; the node's multicast bit marks it as no hardware address (RFC 4122 §4.5).
         let clock_and_node = (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0100_0000_0000;
         Self {
             last_100ns: AtomicI64::new(i64::MIN),
@@ -24,23 +24,23 @@ impl Timeuuids {
         }
     }
 
-    /// Forgets those made so far: for a reset that takes the time back.
+    /// Resets the last time: for a reset that sets the clock back.
     pub fn forget(&self) {
         self.last_100ns.store(i64::MIN, Ordering::Relaxed);
     }
 
-    /// A timeuuid of this time, or of the first moment after the last one.
+    /// A timeuuid of this time, or of the first free step after the last one.
     #[must_use]
     pub fn next(&self, now_micros: i64) -> [u8; 16] {
         let wanted = now_micros.saturating_mul(10);
         let step = |last: i64| Some(wanted.max(last.saturating_add(1)));
-        // The update cannot fail, since `step` always gives something; both arms hold the value before it.
+        // The update cannot fail, since `step` always returns a value; both arms hold the value before it.
         let (Ok(last) | Err(last)) = self.last_100ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         crate::types::timeuuid(wanted.max(last.saturating_add(1)), self.clock_and_node)
     }
 }
 
-/// What the calls of one request share.
+/// The state that the calls of one request share.
 #[derive(Debug)]
 pub struct Context {
     /// The request's time, µs since 1970-01-01 UTC.

@@ -1,4 +1,4 @@
-//! Wire bytes of CQL types as the values that a function's body sees, and back.
+//! Converts wire bytes of CQL types to the values of a function's body, and back.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use java::{Datum, Type};
 
 use crate::types::{self, CqlType, Decimal, Duration, Native};
 
-/// Days that a CQL date has more than one counted from 1970-01-01.
+/// The offset of a CQL date from days since 1970-01-01.
 fn epoch_days(bytes: &[u8]) -> Option<i32> {
     i32::try_from(types::decode_date(bytes)?).ok()
 }
 
-/// What Java has for a type; `None`: nothing.
+/// The Java type for a CQL type; `None` means that there is none.
 pub(super) fn java_type(ty: &CqlType) -> Option<Type> {
     let inner = |ty: &Arc<CqlType>| java_type(ty).map(Arc::new);
     Some(match ty {
@@ -57,7 +57,7 @@ pub(super) fn java_type(ty: &CqlType) -> Option<Type> {
     })
 }
 
-/// A value as Java has it. `None` is null, which empty bytes are of types that have no empty value.
+/// A value in Java's form. `None` is null; empty bytes are null for types without an empty value.
 pub(super) fn datum(ty: &CqlType, bytes: Option<&[u8]>) -> Option<Datum> {
     let bytes = bytes?;
     let all = |ty: &CqlType, items: Vec<&[u8]>| items.into_iter().map(|item| datum(ty, Some(item))).collect();
@@ -117,7 +117,7 @@ fn native_datum(native: Native, bytes: &[u8]) -> Option<Datum> {
     }
 }
 
-/// A result as wire bytes. `Err`: it has a null where its type takes none, or is no value of its type.
+/// A result as wire bytes. `Err`: it has a null where its type allows none, or is no value of its type.
 pub(super) fn encoded(ty: &CqlType, datum: &Datum) -> Result<Bytes, &'static str> {
     const OTHER: &str = "the result is not of the function's type";
     let all = |of: &CqlType, items: &[Option<Datum>]| -> Result<Vec<Bytes>, &'static str> {

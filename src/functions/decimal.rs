@@ -4,9 +4,9 @@ use crate::types::Decimal;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Pow, Zero};
 
-/// More digits than this a result may not have; what would is refused instead of filling the memory.
+/// Maximum digits of a result; a longer one is rejected, to bound memory.
 const DIGITS_MAX: i64 = 100_000;
-/// Fewest and most digits behind the point of a quotient.
+/// Minimum and maximum digits after the decimal point of a quotient.
 const QUOTIENT_SCALE: std::ops::RangeInclusive<i64> = 32..=1000;
 
 fn power(exponent: i64) -> Option<BigInt> {
@@ -15,7 +15,7 @@ fn power(exponent: i64) -> Option<BigInt> {
         .then(|| BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(0)))
 }
 
-/// How many digits the unscaled value has; zero has one.
+/// The number of digits of the unscaled value; zero has one.
 pub(super) fn precision(value: &Decimal) -> i64 {
     i64::try_from(value.unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX)
 }
@@ -60,8 +60,8 @@ pub(super) fn multiply(left: &Decimal, right: &Decimal) -> Option<Decimal> {
     )
 }
 
-/// The quotient with 32 significant digits at least, rounded half up, without zeros at its end; `None` if it would be too long.
-/// The divisor is not zero.
+/// The quotient with at least 32 significant digits, rounded half up, without trailing zeros; `None` if it would be too
+/// long. The divisor is not zero.
 pub(super) fn divide(left: &Decimal, right: &Decimal) -> Option<Decimal> {
     let whole_digits = |value: &Decimal| precision(value) - i64::from(value.scale);
     let significant = 32 - (whole_digits(left) - whole_digits(right));
@@ -69,7 +69,7 @@ pub(super) fn divide(left: &Decimal, right: &Decimal) -> Option<Decimal> {
         .max(left.scale.into())
         .max(right.scale.into())
         .clamp(*QUOTIENT_SCALE.start(), *QUOTIENT_SCALE.end());
-    // left · 10^scale / right, both made whole.
+    // left · 10^scale / right, both as integers.
     let shift = scale + i64::from(right.scale) - i64::from(left.scale);
     let (numerator, denominator) = if shift >= 0 {
         (&left.unscaled * power(shift)?, right.unscaled.clone())
@@ -89,7 +89,7 @@ fn round_half_up(numerator: &BigInt, denominator: &BigInt) -> BigInt {
     if negative { -rounded } else { rounded }
 }
 
-/// Without zeros at the end; zero has scale 0.
+/// Strips trailing zeros; zero gets scale 0.
 fn strip(value: Decimal) -> Decimal {
     if value.unscaled.is_zero() {
         return Decimal {
@@ -125,7 +125,7 @@ pub(super) fn remainder(left: &Decimal, right: &Decimal) -> Option<Decimal> {
     make(rest / power(scale - wanted)?, wanted)
 }
 
-/// The quotient by a whole number at this very scale, rounded half to even, as averages are.
+/// The quotient by an integer at the same scale, rounded half to even, as in averages.
 pub(super) fn divide_half_even(value: &Decimal, count: i64) -> Decimal {
     let divisor = BigInt::from(count);
     let quotient = &value.unscaled / &divisor;
@@ -146,7 +146,7 @@ pub(super) fn divide_half_even(value: &Decimal, count: i64) -> Decimal {
     }
 }
 
-/// Rounded half up to a whole number; `None` if it would be too long.
+/// Rounded half up to an integer; `None` if it would be too long.
 pub(super) fn round(value: &Decimal) -> Option<Decimal> {
     let scale = i64::from(value.scale);
     let unscaled = if scale <= 0 {
@@ -159,7 +159,7 @@ pub(super) fn round(value: &Decimal) -> Option<Decimal> {
     make(unscaled, 0)
 }
 
-/// Cut to `digits` significant digits, rounded half up, at the scale that leaves.
+/// Rounded half up to `digits` significant digits, at the scale that remains.
 pub(super) fn to_precision(value: &Decimal, digits: i64) -> Option<Decimal> {
     let excess = precision(value) - digits;
     if excess <= 0 {

@@ -1,12 +1,12 @@
-//! Why a function cannot be found, or fails.
+//! Errors of function resolution and calls.
 
 use super::problem::{Failure, Unfit};
 use thiserror::Error;
 
-/// Why a call means nothing, or failed. All but [`Error::Failed`] are invalid requests.
+/// Why a call is invalid, or failed. All but [`Error::Failed`] are invalid requests.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// No such function; its name as written. The planner words it for the place where it stands.
+    /// No such function; its name as written. The planner adds the context to the message.
     #[error("Unknown function '{0}'")]
     Unknown(String),
     /// Too few or too many arguments.
@@ -14,9 +14,9 @@ pub enum Error {
     Count {
         /// With its keyspace.
         function: String,
-        /// How many it takes.
+        /// The number of its parameters.
         required: usize,
-        /// How many came.
+        /// The number of arguments given.
         provided: usize,
     },
     /// Too few or too many arguments of a generic function: its signature.
@@ -31,13 +31,13 @@ pub enum Error {
         index: usize,
         /// With its keyspace.
         function: String,
-        /// What it must be.
+        /// The expected type.
         expected: String,
     },
-    /// No overload fits: the name as written, those that there are.
+    /// No overload fits: the name as written, and the existing overloads.
     #[error("Invalid call to function {0}, none of its type signatures match (known type signatures: {1})")]
     NoMatch(String, String),
-    /// No such cast of this value: the cast's function, those that there are.
+    /// No such cast of this value: the cast's function, and the existing overloads.
     #[error("Invalid call to function {0}, none of its type signatures match (known type signatures: {1})")]
     NoMatchingCast(String, String),
     /// Several overloads fit.
@@ -70,10 +70,10 @@ pub enum Error {
     /// `-?`
     #[error("Ambiguous negation: use type casts to disambiguate")]
     AmbiguousNegation,
-    /// An argument whose type nothing tells: as written, the function's signature.
+    /// An argument without a known type: as written, and the function's signature.
     #[error("Cannot infer type of argument {0} in call to function {1}: use type casts to disambiguate")]
     Inference(String, String),
-    /// A generic function given something that it does not take.
+    /// A generic function with an argument that it does not accept.
     #[error("Function {function} requires {required} argument{of}, but found argument {argument} of type {found}")]
     Requirement {
         /// With its keyspace.
@@ -87,19 +87,19 @@ pub enum Error {
         /// Its type.
         found: String,
     },
-    /// `CAST` between types that it does not know: what is cast as written, the target as written.
+    /// `CAST` between types without a conversion: the operand as written, the target as written.
     #[error("{0} cannot be cast to {1}")]
     Cast(String, String),
     /// Vectors of different sizes.
     #[error("All arguments must have the same vector dimensions")]
     Dimensions,
-    /// `fromJson` where nothing says what type it makes.
+    /// `fromJson` without a known result type.
     #[error("{0}() cannot be used in the selection clause of a SELECT statement")]
     NoReceiver(String),
-    /// An aggregate where a scalar must stand.
+    /// An aggregate where only a scalar is allowed.
     #[error("{0} is an aggregate")]
     NotScalar(String),
-    /// Values that the function does not take.
+    /// Values that the function does not accept.
     #[error(transparent)]
     Unfit(Box<Unfit>),
     /// The function failed on these values.

@@ -1,7 +1,7 @@
-//! `floor(time, duration[, start])`: the last multiple of a duration, counted from a start, that is not after a moment.
+//! `floor(time, duration[, start])`: the last multiple of a duration, counted from a start, that is not after a time.
 //!
-//! Cassandra's rules, its oddities included: without a start counting begins in 1970 and nothing before it is taken; a duration of
-//! months alone may give a moment after the one asked for, since months are counted by their number alone.
+//! Cassandra's rules, with their oddities. Without a start counting begins in 1970, and earlier times are rejected. A
+//! duration of months only may return a time after the argument, since it counts whole month numbers.
 
 use super::calendar::{millis_plus_months, months_between};
 use super::candidates::Candidates;
@@ -19,7 +19,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }
     let native = |native| CqlType::Native(native);
     let mut functions = Vec::new();
-    // What is floored, and the type of the start and of the result.
+    // The type of the floored value, and the types of the start and the result.
     for (of, as_) in [
         (Native::Timestamp, Native::Timestamp),
         (Native::Timeuuid, Native::Timestamp),
@@ -97,7 +97,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
     if below_months == 0 {
         return millis_plus_months(start, times * months);
     }
-    // The parts below months may go too far: step back until they do not. Each step is a month at least.
+    // The parts below months may go too far, so step back. Each step is at least a month.
     let mut moved = millis_plus_months(start, times * months);
     let mut times = times;
     loop {
@@ -105,7 +105,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
         if floor <= at || times <= 0 {
             return floor.max(start);
         }
-        // Many steps at once where the distance is far, so that a long duration in a short one's place costs nothing.
+        // Takes many steps at once over a long distance, so that the number of iterations stays small.
         let behind = floor.saturating_sub(at) / (below_months.saturating_add(months * 31 * DAY_MILLIS)).max(1);
         let steps = behind.max(1).min(times);
         times -= steps;

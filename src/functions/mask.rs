@@ -23,7 +23,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }))
 }
 
-/// Whether a function masks, so that a column may have it as its mask.
+/// Whether a function is a masking function, which a column may have as its mask.
 #[must_use]
 pub fn is_mask(function: &Function) -> bool {
     find(function.name()).is_some()
@@ -48,7 +48,7 @@ fn whole(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<
     Ok(function.taking_null())
 }
 
-/// What stands for any value of the type.
+/// The default replacement of any value of the type.
 fn masked_value(value_type: &CqlType) -> Vec<u8> {
     let fields = |types: &mut dyn Iterator<Item = &CqlType>| {
         let values: Vec<Vec<u8>> = types.map(masked_value).collect();
@@ -129,8 +129,8 @@ fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     Ok(Function::scalar(name, types, given, move |call: &Call<'_>| mask_part(call, inner, ascii)).taking_null())
 }
 
-/// Masks all but the ends of a text, or its ends. Counts UTF-16 code units, as Cassandra's runtime does: a character
-/// beyond the first plane is two of them, and what is left of one that is cut in half is a question mark.
+/// Masks a text except for its ends, or only its ends. Counts UTF-16 code units, as Cassandra's runtime does: a
+/// character beyond the first plane counts as two. Half of a split character becomes a question mark.
 fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
     if call.is_null(0) {
         return Ok(None);

@@ -86,7 +86,7 @@ fn doubles(operation: Operation, value: f64) -> f64 {
     match operation {
         Operation::Abs => value.abs(),
         Operation::Exp => value.exp(),
-        // The NaN that a processor makes of an invalid operation, which Java hands on.
+        // Processors make this NaN of an invalid operation, and Java returns it.
         Operation::Log | Operation::Log10 if value < 0.0 => f64::from_bits(0xfff8_0000_0000_0000),
         Operation::Log => value.ln(),
         Operation::Log10 => value.log10(),
@@ -101,9 +101,9 @@ fn overflow() -> Problem {
 
 /// Significant digits of a result.
 const PRECISION: i64 = 32;
-/// Digits that a quotient is told to beyond that before it is rounded.
+/// Extra digits of a quotient before it is rounded.
 const QUOTIENT_DIGITS: i64 = 2;
-/// Digits that are computed, so that the result's are right.
+/// Digits that are computed, so that all digits of the result are correct.
 const WORKING_DIGITS: u32 = 60;
 
 fn decimals(operation: Operation, value: &Decimal) -> Result<Decimal, Problem> {
@@ -127,7 +127,7 @@ fn decimals(operation: Operation, value: &Decimal) -> Result<Decimal, Problem> {
     }
 }
 
-/// 10^digits, the unit of fixed-point numbers of so many digits behind the point.
+/// 10^digits, the unit of fixed-point numbers with that many digits after the decimal point.
 fn unit(digits: u32) -> BigInt {
     BigInt::from(10).pow(digits)
 }
@@ -189,7 +189,7 @@ fn exp(value: &Decimal) -> Option<Decimal> {
     decimal::to_precision(&result, PRECISION)
 }
 
-/// The value in fixed point, cut to so many digits.
+/// The value in fixed point, truncated to that many digits.
 fn fixed(value: &Decimal, digits: u32) -> Option<BigInt> {
     let shift = i64::from(digits) - i64::from(value.scale);
     if shift >= 0 {
@@ -243,8 +243,8 @@ fn fixed_decimal(unscaled: BigInt) -> Option<Decimal> {
     })
 }
 
-/// As Cassandra's: the quotient of two logarithms that have been rounded. So 0 has the scale of that division, and a power of ten has
-/// zeros behind its point or none, as its rounded logarithm is a multiple of the rounded one of ten or is not.
+/// As Cassandra's: the quotient of two rounded logarithms. So 0 has the scale of that division. A power of ten has
+/// zeros after its point or none, depending on whether its rounded logarithm is a multiple of the rounded one of ten.
 fn log10(value: &Decimal) -> Option<Decimal> {
     let (ln, ln10, _) = ln_parts(value);
     let rounded = |ln: BigInt| decimal::to_precision(&fixed_decimal(ln)?, PRECISION + QUOTIENT_DIGITS);

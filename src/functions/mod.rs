@@ -1,16 +1,15 @@
-//! The `functions` room: scalars, operators, casts and aggregates, built in and of users.
+//! The `functions` room: scalars, operators, casts and aggregates, built-in and user-defined.
 //!
-//! Life of a function: the planner has a name and arguments ([`Argument`]: how each fits a type, and which type it has by
-//! itself); [`resolve`] finds the overload as Cassandra does and gives a [`Function`], whose argument types then type the
-//! literals and markers. For each row [`Function::call`] turns wire bytes into wire bytes; an aggregate is fed to an
+//! Life of a function: the planner has a name and arguments ([`Argument`]: how each fits a type, and its own type).
+//! [`resolve`] finds the overload as Cassandra does and returns a [`Function`], whose argument types then type the
+//! literals and markers. For each row [`Function::call`] turns wire bytes into wire bytes; an aggregate's rows go to an
 //! [`Accumulator`] instead.
 //!
-//! Each family is a file with a `find`: what its names mean. Adding a function is a line there and a body.
+//! Each family is a file with a `find`, which resolves its names. A new function is a line there and a body.
 //!
-//! Invariants: no call panics, whatever the bytes; a function gives the same result for the same arguments and [`Context`].
-//! Absent on purpose: `token`, `writetime` and `ttl`, which know tables. The bodies of users' functions are Java, which the crate
-//! `java` interprets. Source: Cassandra 5.0's
-//! `cql3.functions` as they answer.
+//! Invariants: no call panics, whatever the bytes; a function returns the same result for the same arguments and
+//! [`Context`]. Deliberately absent: `token`, `writetime` and `ttl`, which need tables. The bodies of user functions
+//! are Java, which the crate `java` interprets. Source: Cassandra 5.0's `cql3.functions` as measured.
 
 mod aggregate;
 mod argument;
@@ -58,7 +57,7 @@ use std::sync::Arc;
 /// The keyspace of all built-in functions.
 pub const KEYSPACE: &str = "system";
 
-/// What a call works on.
+/// The input of a call.
 struct Call<'a> {
     arguments: &'a [Option<Bytes>],
     context: &'a Context,
@@ -66,7 +65,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// An argument's bytes; none for null, which only functions that ask for it see.
+    /// An argument's bytes; `None` is null, which only functions called on null receive.
     fn bytes(&self, index: usize) -> &[u8] {
         self.arguments.get(index).and_then(Option::as_deref).unwrap_or_default()
     }
@@ -91,7 +90,7 @@ enum Body {
     User(Arc<UserFold>),
 }
 
-/// How a call looks as the name of a column.
+/// The format of a call in a column's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     /// `system.f(a, b)`
@@ -106,14 +105,14 @@ enum Look {
 
 /// One overload.
 struct Definition {
-    /// [`KEYSPACE`] of those that are built in.
+    /// [`KEYSPACE`] for built-in functions.
     keyspace: String,
     name: String,
     arguments: Vec<CqlType>,
     returns: CqlType,
     body: Body,
     look: Look,
-    /// Called even if an argument is null; otherwise the result is null then.
+    /// Whether it is called even if an argument is null; otherwise the result is then null.
     takes_null: bool,
 }
 
@@ -145,8 +144,8 @@ impl PartialEq for Function {
 }
 
 impl Function {
-    /// Its signature where some arguments are constants, as messages about GROUP BY have it:
-    /// `system."_add" : (int, int(constant)) -> int`.
+    /// Its signature with constant arguments marked, as in messages about GROUP BY: `system."_add" : (int,
+    /// int(constant)) -> int`.
     #[must_use]
     pub fn partial_text(&self, is_constant: impl Fn(usize) -> bool) -> String {
         let argument = |(index, ty): (usize, &CqlType)| {
@@ -204,9 +203,9 @@ impl Function {
         }))
     }
 
-    /// Changes what has just been made.
+    /// Changes a function during its construction.
     fn with(self, change: impl FnOnce(&mut Definition)) -> Self {
-        // Only a function that is being made is changed, so nothing else holds it.
+        // The function is still under construction, so there is no other reference to it.
         match Arc::try_unwrap(self.0) {
             Ok(mut definition) => {
                 change(&mut definition);
@@ -248,13 +247,13 @@ impl Function {
         &self.0.returns
     }
 
-    /// Whether it is fed rows by an [`Accumulator`] rather than called.
+    /// Whether an [`Accumulator`] receives its rows, instead of calls per row.
     #[must_use]
     pub fn is_aggregate(&self) -> bool {
         matches!(self.0.body, Body::Aggregate(_) | Body::User(_))
     }
 
-    /// What the result's column is called, given its arguments' texts.
+    /// The name of the result's column, given its arguments' texts.
     #[must_use]
     pub fn result_name<T: AsRef<str>>(&self, arguments: &[T]) -> String {
         let argument = |index: usize| arguments.get(index).map_or("", AsRef::as_ref);

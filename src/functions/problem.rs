@@ -1,4 +1,4 @@
-//! What a body reports of values that it does not take, or fails on: data. `Display` makes Cassandra's text.
+//! The faults of a function's body, as data. `Display` makes Cassandra's text.
 
 use thiserror::Error;
 
@@ -6,7 +6,7 @@ use super::error::{Error, Failed};
 use super::{Function, KEYSPACE, Look};
 use crate::types::{self, CqlType, Duration};
 
-/// What a body reports; [`Error`] adds the function to it.
+/// A fault of a body; [`Error`] adds the function to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// The request is invalid.
@@ -17,10 +17,10 @@ pub(super) enum Problem {
     Operation(OperationFailure),
 }
 
-/// Values that a function does not take: the request is invalid.
+/// Values that a function does not accept: the request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unfit {
-    /// A blob is no value of the type that it is to become.
+    /// A blob is no value of the target type.
     #[error(
         "In call to function {KEYSPACE}.{function}, value 0x{hex} is not a valid binary representation for type {ty}"
     )]
@@ -44,7 +44,7 @@ pub enum Unfit {
     /// A floor by a part of a millisecond.
     #[error("The floor cannot be computed for the {0} duration as precision is below 1 millisecond")]
     BelowMillisecond(Duration),
-    /// A floor that begins after what it is taken of.
+    /// A floor with a start after its argument.
     #[error("The floor function starting time is greater than the provided time")]
     LateStart,
     /// A floor of a time by a day or more.
@@ -62,7 +62,7 @@ pub enum Unfit {
         /// UTF-16 units.
         characters: usize,
     },
-    /// A hash that is not known: as written.
+    /// An unknown hash algorithm: as written.
     #[error("Hash algorithm not found: {0}")]
     Hash(String),
     /// The cosine of a vector of zeros.
@@ -73,13 +73,13 @@ pub enum Unfit {
 /// Why a function failed on its values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// A result beyond what a number may be.
+    /// A result out of range.
     #[error("Overflow")]
     Overflow,
     /// NaN or an infinite number as a decimal: as Java writes it.
     #[error("{0} is not a decimal number")]
     NoDecimal(String),
-    /// The logarithm of zero or less: which one.
+    /// The logarithm of zero or less: the function.
     #[error("{0} of number zero or less")]
     Logarithm(&'static str),
     /// A text that is no JSON.
@@ -93,7 +93,7 @@ pub enum Failure {
         text: String,
         /// Java's class of the error.
         class: &'static str,
-        /// Where and what.
+        /// The place and the fault.
         what: String,
     },
     /// JSON that is no value of the type.
@@ -102,7 +102,7 @@ pub enum Failure {
     /// The body of a user's function failed.
     #[error(transparent)]
     User(java::Failure),
-    /// The body of a user's function does not compile: an older version of this program took it.
+    /// The body of a user's function does not compile: an older version of this program accepted it.
     #[error("Java source compilation failed:\n{0}")]
     Uncompiled(java::CompileError),
     /// An operation between two values.
@@ -114,7 +114,7 @@ pub enum Failure {
         operator: &'static str,
         /// The type of the right one.
         right: String,
-        /// What went wrong.
+        /// The fault.
         what: OperationFailure,
     },
     /// An operation on one value.
@@ -125,7 +125,7 @@ pub enum Failure {
 /// Why an operator failed. The words are Java's or Cassandra's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OperationFailure {
-    /// A result beyond what a number may be.
+    /// A result out of range.
     #[error("Overflow")]
     Overflow,
     /// NaN or an infinite number beside a decimal.

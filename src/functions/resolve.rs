@@ -1,4 +1,4 @@
-//! Which overload a call means, as Cassandra's `FunctionResolver` decides.
+//! Overload resolution, as Cassandra's `FunctionResolver` does it.
 
 use super::argument::{Argument, fit};
 use super::candidates::Candidates;
@@ -7,7 +7,7 @@ use super::{aggregate, arithmetic, blob, cast, collection, floor, json, mask, ma
 use crate::types::{Assignment, CqlType};
 use grammar::ast::{ArithmeticOperator, QualifiedName};
 
-/// Families, each knowing its names.
+/// The function families; each resolves its own names.
 const FAMILIES: &[fn(&str) -> Option<Candidates>] = &[
     aggregate::find,
     time::find,
@@ -26,7 +26,7 @@ fn find(name: &str) -> Option<Candidates> {
     FAMILIES.iter().find_map(|family| family(name))
 }
 
-/// Whether there is a built-in function of that name, given without a keyspace or with `system`.
+/// Whether a built-in function has that name, given without a keyspace or with `system`.
 #[must_use]
 pub fn is_builtin(name: &QualifiedName) -> bool {
     name.keyspace
@@ -35,7 +35,7 @@ pub fn is_builtin(name: &QualifiedName) -> bool {
         && find(name.name.as_str()).is_some()
 }
 
-/// Finds the function that a call means. `receiver` is the type that the result must fit, if that is known.
+/// Resolves the function of a call. `receiver` is the type that the result must fit, if known.
 ///
 /// # Errors
 /// In Cassandra's words; [`Error::Unknown`] when there is no built-in function of that name.
@@ -68,8 +68,8 @@ pub fn resolve(
     }
 }
 
-/// Finds which of a user's functions of one name a call means, built-in ones of that name included where it is given without a keyspace.
-/// `None`: none of them fits, and a built-in one that is made for its arguments may.
+/// Resolves a call among a user's functions of one name, including built-in ones of that name if the call has no
+/// keyspace. `None` means that none fits, and a built-in one that is made for its arguments may.
 ///
 /// # Errors
 /// In Cassandra's words.
@@ -111,7 +111,7 @@ pub fn choose(
     .map(Some)
 }
 
-/// Finds what `left operator right` means.
+/// Resolves the operation `left operator right`.
 ///
 /// # Errors
 /// When there is no such operation, or several.
@@ -136,7 +136,7 @@ pub fn resolve_operation(
         }),
         [only] => Ok(only.clone()),
         several => {
-            // Literals become what they are assigned to.
+            // Literals take the type that they are assigned to.
             let like_receiver = receiver
                 .filter(|_| !left.is_marker && !right.is_marker)
                 .and_then(|receiver| {
@@ -153,10 +153,10 @@ pub fn resolve_operation(
     }
 }
 
-/// Finds what `-argument` means.
+/// Resolves `-argument`.
 ///
 /// # Errors
-/// When the argument is no number, or could be several.
+/// When the argument is no number, or several types fit.
 pub fn resolve_negation(argument: &Argument<'_>, receiver: Option<&CqlType>) -> Result<Function, Error> {
     let argument = std::slice::from_ref(argument);
     pick(arithmetic::negations(), argument, receiver, |compatible, candidates| {
@@ -168,7 +168,7 @@ pub fn resolve_negation(argument: &Argument<'_>, receiver: Option<&CqlType>) -> 
     })
 }
 
-/// Finds what `CAST(argument AS target)` means; `None`: the value is of that type already and remains as it is.
+/// Resolves `CAST(argument AS target)`; `None` means that the value already has that type and stays unchanged.
 ///
 /// # Errors
 /// When there is no such cast.
@@ -201,7 +201,8 @@ fn list(functions: &[Function]) -> String {
     functions.iter().map(Function::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The one that fits: if there is but one it must, otherwise the exact one, otherwise the only one that fits at all.
+/// The overload that fits. A single candidate must fit; otherwise an exact match wins, then the only one that fits at
+/// all.
 fn pick(
     candidates: Vec<Function>,
     arguments: &[Argument<'_>],
@@ -248,7 +249,7 @@ fn matching(candidates: &[Function], arguments: &[Argument<'_>], receiver: Optio
     Match::Weak(weak)
 }
 
-/// Checks number and types of the arguments of the only function that there is.
+/// Checks number and types of the arguments of the only candidate.
 fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
     let types = function.argument_types();
     if types.len() != arguments.len() {

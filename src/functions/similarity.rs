@@ -1,5 +1,5 @@
-//! How alike two vectors of floats are, as numbers of which a greater one means more alike: as functions, and as what an index of
-//! vectors orders by.
+//! Similarity of two float vectors, as numbers of which a greater one means more alike: as functions, and as the order
+//! of vector indexes.
 
 use super::argument::Argument;
 use super::candidates::{Candidates, requires};
@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 const NAMES: [&str; 3] = ["similarity_cosine", "similarity_euclidean", "similarity_dot_product"];
 
-/// By what an index of vectors orders.
+/// The similarity function of a vector index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Similarity {
-    /// By their angle; Cassandra's default.
+    /// The cosine of the angle; Cassandra's default.
     #[default]
     Cosine,
-    /// By their product.
+    /// The dot product.
     DotProduct,
-    /// By their distance.
+    /// The Euclidean distance.
     Euclidean,
 }
 
 impl Similarity {
-    /// What an index's option `similarity_function` names.
+    /// The function that an index's option `similarity_function` names.
     #[must_use]
     pub fn of_option(name: &str) -> Option<Self> {
         match name.to_ascii_uppercase().as_str() {
@@ -46,7 +46,7 @@ impl Similarity {
         }
     }
 
-    /// How alike two vectors are; `None` where there is no saying, as with the angle of a vector of zeros.
+    /// The similarity of two vectors; `None` if it is undefined, as for the angle of a zero vector.
     #[must_use]
     pub fn score(self, x: &[f32], y: &[f32]) -> Option<f32> {
         let score = match self {
@@ -68,7 +68,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     NAMES.contains(&name).then_some(Candidates::Generic(make))
 }
 
-/// The number of floats in an argument, if anything tells it.
+/// The number of floats in an argument, if known.
 fn dimension(name: &str, argument: &Argument<'_>) -> Result<Option<u32>, Error> {
     if argument.elements.is_some() {
         return Ok(argument.elements);

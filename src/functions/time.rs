@@ -10,7 +10,7 @@ const TIMESTAMP: CqlType = CqlType::Native(Native::Timestamp);
 const DATE: CqlType = CqlType::Native(Native::Date);
 const BIGINT: CqlType = CqlType::Native(Native::Bigint);
 
-/// What the current moment is given as.
+/// The type of the current time.
 type Now = fn(&Call<'_>) -> Outcome;
 
 /// Names of functions without arguments, their result, their body.
@@ -33,10 +33,10 @@ const NOW: &[(&[&str], CqlType, Now)] = &[
     (&["uuid"], CqlType::Native(Native::Uuid), random_uuid),
 ];
 
-/// What milliseconds since 1970-01-01 become.
+/// Converts milliseconds since 1970-01-01.
 type OfMillis = fn(Option<i64>) -> Outcome;
 
-/// Names of conversions, their result, what makes it, what they convert.
+/// Conversions: their names, result, body and argument types.
 const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
     (
         &["todate", "to_date"],
@@ -58,13 +58,14 @@ const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
     ),
 ];
 
-/// Conversions that Cassandra has dropped with 5.0. The profile cosmos calls them by these names, so that they exist nowhere else.
+/// Conversions that Cassandra removed in 5.0. The profile cosmos calls them by these names, so no other function may
+/// have them.
 const DROPPED: &[(&str, &str, CqlType)] = &[
     ("dateof", "cosmos dateof", TIMESTAMP),
     ("unixtimestampof", "cosmos unixtimestampof", BIGINT),
 ];
 
-/// The name under which a function that Cassandra has dropped is still there, if it is.
+/// The current name of a function that Cassandra has removed, if it still exists.
 #[must_use]
 pub fn dropped(name: &str) -> Option<&'static str> {
     let found = DROPPED.iter().find(|(written, ..)| *written == name);
@@ -117,8 +118,8 @@ pub(super) fn millis(value: Option<i64>) -> Outcome {
     Ok(value.map(|value| Bytes::copy_from_slice(&value.to_be_bytes())))
 }
 
-/// The day of a moment, before 1970 the one after it unless it is midnight: Java divides towards zero. Days outside the range
-/// of dates are null.
+/// The day of a time; before 1970 the day after it unless it is midnight, because Java divides towards zero. Days
+/// outside the range of dates are null.
 pub(super) fn date(value: Option<i64>) -> Outcome {
     Ok(value
         .and_then(|millis| types::encode_date(millis / DAY_MILLIS))

@@ -1,4 +1,4 @@
-//! Functions and aggregates of users: a body in Java, interpreted within bounds.
+//! User-defined functions and aggregates: a body in Java, interpreted within limits.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,10 +9,11 @@ use super::problem::Failure;
 use super::{Body, Context, Definition, Error, Function, Look, Timeuuids, datum};
 use crate::types::{self, CqlType};
 
-/// Most steps of one call. They take a tenth of a second or so; a loop of a few operations goes round half a million times.
+/// Maximum steps of one call. They take about a tenth of a second; a loop of a few operations runs half a million
+/// times.
 pub const STEPS_MAX: u64 = 5_000_000;
 
-/// Most bytes that one call allocates.
+/// Maximum bytes that one call allocates.
 pub const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const LIMITS: Limits = Limits {
@@ -22,7 +23,7 @@ const LIMITS: Limits = Limits {
     float_text: types::java_f32,
 };
 
-/// What CREATE FUNCTION says.
+/// The definition from CREATE FUNCTION.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserScalar {
     /// Its keyspace.
@@ -35,7 +36,7 @@ pub struct UserScalar {
     pub returns: CqlType,
     /// `CALLED ON NULL INPUT`
     pub takes_null: bool,
-    /// In Java.
+    /// The Java body.
     pub body: String,
 }
 
@@ -43,7 +44,7 @@ impl UserScalar {
     /// Compiles the body.
     ///
     /// # Errors
-    /// The mistakes in it.
+    /// All mistakes in the body.
     pub fn compile(&self) -> Result<Program, CompileError> {
         let java = |ty: &CqlType| datum::java_type(ty).unwrap_or(java::Type::Blob);
         let arguments = self
@@ -63,7 +64,7 @@ impl UserScalar {
     }
 }
 
-/// What an aggregate of a user is made of.
+/// The parts of a user-defined aggregate.
 #[derive(Clone, Debug)]
 pub struct UserFold {
     /// SFUNC.
@@ -74,7 +75,7 @@ pub struct UserFold {
     pub initial: Option<Bytes>,
 }
 
-/// The state of an aggregate of a user while rows go by.
+/// The state of a user-defined aggregate during a scan.
 #[derive(Clone, Debug)]
 pub(super) struct Folded {
     fold: Arc<UserFold>,
@@ -87,7 +88,7 @@ impl Folded {
         Self {
             fold: Arc::clone(fold),
             value: fold.initial.clone(),
-            // A body sees neither the time nor chance.
+            // A body has no access to the time or to randomness.
             context: Arc::new(Context::new(0, Arc::new(Timeuuids::new(0)), 0)),
         }
     }
@@ -113,7 +114,7 @@ impl Folded {
 }
 
 impl Function {
-    /// A function of a user. Its body is compiled at the first call.
+    /// A user-defined function. Its body is compiled at the first call.
     #[must_use]
     pub fn user_scalar(of: UserScalar) -> Self {
         let (keyspace, name) = (of.keyspace.clone(), of.name.clone());
@@ -147,7 +148,7 @@ impl Function {
         }))
     }
 
-    /// An aggregate of a user.
+    /// A user-defined aggregate.
     #[must_use]
     pub fn user_aggregate(
         keyspace: &str,

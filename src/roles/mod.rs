@@ -1,14 +1,14 @@
-//! Roles: who may log in, which roles a role has been granted, and what each may do. Plain data; no CQL, no store, no sockets.
+//! Roles: who may log in, role membership, and permissions. Plain data; no CQL, no store, no sockets.
 //!
 //! ```text
 //! Role ─ member of ─► Role        a role may do what the roles that it was granted may do
 //!   │
 //!   └─ grants ─► Resource ─ parent ─► … ─► root     a permission on a resource holds for all below it
 //! ```
-//! [`Roles`] is an immutable snapshot: a change makes the next one, which shares its structure with the one before. How
-//! they are kept in the tables of `system_auth` is `cql::roles`' part.
+//! [`Roles`] is an immutable snapshot: a change makes the next one, which shares its structure with the one before.
+//! `cql::roles` maps it to the tables of `system_auth`.
 //!
-//! Source of the rules: Apache Cassandra 5.0.9, asked of one; `compat/run permissions` asks again.
+//! Source of the rules: measured on Apache Cassandra 5.0.9; `compat/run permissions` measures again.
 
 pub mod password;
 mod resource;
@@ -28,15 +28,15 @@ pub type RoleName = Arc<str>;
 pub struct Role {
     /// Whether a client may log in as this role.
     pub can_login: bool,
-    /// Whether it may do everything, whatever it was granted.
+    /// Whether it is a superuser, which needs no permissions.
     pub is_superuser: bool,
-    /// Its password as bcrypt keeps it; `None`: no password is right.
+    /// Its password as a bcrypt hash; `None` means that no password is accepted.
     pub salted_hash: Option<String>,
-    /// The roles that it was granted.
+    /// The roles that were granted to it directly.
     pub member_of: BTreeSet<RoleName>,
-    /// The data centers that it may use; `None`: all.
+    /// The data centers that it may use; `None` means all.
     pub data_centers: Option<BTreeSet<String>>,
-    /// What it was granted itself.
+    /// The permissions that were granted to it directly.
     pub grants: BTreeMap<Resource, Permissions>,
 }
 
@@ -45,7 +45,7 @@ pub struct Role {
 pub struct Roles {
     /// The roles by name.
     pub by_name: OrdMap<RoleName, Arc<Role>>,
-    /// The role that a client certificate's identity stands for.
+    /// The role for each client certificate identity.
     pub identities: OrdMap<String, RoleName>,
 }
 
@@ -62,7 +62,7 @@ impl Roles {
         self.by_name.contains_key(name)
     }
 
-    /// A role and all roles that it was granted, directly or by others; empty where there is no such role.
+    /// A role and all roles that were granted to it, directly or through others; empty if there is no such role.
     #[must_use]
     pub fn closure(&self, name: &str) -> BTreeMap<&RoleName, &Role> {
         let mut found = BTreeMap::new();
@@ -78,7 +78,7 @@ impl Roles {
         found
     }
 
-    /// A role and those that it was granted directly.
+    /// A role and the roles that were granted to it directly.
     #[must_use]
     pub fn direct(&self, name: &str) -> BTreeMap<&RoleName, &Role> {
         let Some((name, role)) = self.by_name.get_key_value(name) else {
@@ -94,7 +94,7 @@ impl Roles {
             .collect()
     }
 
-    /// Whether a role is a superuser, by itself or by a role that it was granted.
+    /// Whether a role is a superuser, itself or through a granted role.
     #[must_use]
     pub fn is_superuser(&self, name: &str) -> bool {
         match self.get(name) {
@@ -105,8 +105,8 @@ impl Roles {
         }
     }
 
-    /// Whether a role has a permission on a resource or on one of its parents. What is granted on all keyspaces is not granted on the
-    /// system's, as in Cassandra.
+    /// Whether a role has a permission on a resource or on one of its parents. A grant on all keyspaces does not cover
+    /// the system keyspaces, as in Cassandra.
     #[must_use]
     pub fn allows(&self, name: &str, permission: Permission, resource: &Resource) -> bool {
         if self.is_superuser(name) {
@@ -123,7 +123,7 @@ impl Roles {
         })
     }
 
-    /// The same with another role, or with this role changed.
+    /// A copy with this role added or replaced.
     #[must_use]
     pub fn with(&self, name: &str, change: impl FnOnce(&mut Role)) -> Self {
         let mut next = self.clone();
@@ -133,7 +133,7 @@ impl Roles {
         next
     }
 
-    /// The same with every role changed that `change` says it has changed.
+    /// A copy with the roles that `change` has changed.
     #[must_use]
     fn with_each(&self, mut change: impl FnMut(&mut Role) -> bool) -> Self {
         let mut next = self.clone();
@@ -146,7 +146,7 @@ impl Roles {
         next
     }
 
-    /// The same without a role, and without what others were granted of it and on it.
+    /// A copy without a role, without its memberships and without grants on it.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let of_role = Resource::Role(name.into());
@@ -158,7 +158,7 @@ impl Roles {
         next
     }
 
-    /// The same without grants on resources that are gone.
+    /// A copy without grants on resources that no longer exist.
     #[must_use]
     pub fn without_resources(&self, is_gone: impl Fn(&Resource) -> bool) -> Self {
         self.with_each(|role| {
@@ -168,7 +168,7 @@ impl Roles {
         })
     }
 
-    /// The same with permissions granted.
+    /// A copy with permissions granted.
     #[must_use]
     pub fn granted(&self, name: &str, resource: &Resource, permissions: Permissions) -> Self {
         if !self.contains(name) {
@@ -180,7 +180,7 @@ impl Roles {
         })
     }
 
-    /// The same with permissions revoked.
+    /// A copy with permissions revoked.
     #[must_use]
     pub fn revoked(&self, name: &str, resource: &Resource, permissions: Permissions) -> Self {
         if !self.contains(name) {

@@ -1,6 +1,7 @@
 //! Passwords as `system_auth.roles` keeps them: bcrypt, `$2a$cost$salt and hash`, as Cassandra writes and reads them.
 //!
-//! Hashing is slow by design: some 50 ms at cost 10, twice as long for each one more. The caller bounds how many run at once.
+//! Hashing is slow by design: some 50 ms at cost 10, and twice as long for each step more. The caller bounds how many
+//! run at once.
 
 use bcrypt::{HashParts, Version};
 
@@ -10,14 +11,14 @@ pub const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 /// The cost of Cassandra's own hashes.
 pub const COST_DEFAULT: u32 = 10;
 
-/// Salt and hash that no password has, for names that no role has: to refuse them takes as long as to refuse a wrong password.
+/// Salt and hash that no password matches, for unknown roles: refusing them takes as long as refusing a wrong password.
 const NO_ROLE: &str = "EjZm89SZ0sv4pQvSekzj1Ow35D1yCBjoQ2S9b/gvtsBkiLZl8Mixu";
 
 fn no_role(cost: u32) -> String {
     format!("$2a${cost:02}${NO_ROLE}")
 }
 
-/// Hashes a password with a salt that is used once. `None`: the cost is out of bounds.
+/// Hashes a password with a salt that is used once. `None` means that the cost is out of bounds.
 #[must_use]
 pub fn hash(password: &str, cost: u32, salt: [u8; 16]) -> Option<String> {
     if !COSTS.contains(&cost) {
@@ -27,19 +28,19 @@ pub fn hash(password: &str, cost: u32, salt: [u8; 16]) -> Option<String> {
     Some(parts.format_for_version(Version::TwoA))
 }
 
-/// The cost of a hash; `None`: the text is no hash.
+/// The cost of a hash; `None` means that the text is no hash.
 #[must_use]
 pub fn cost_of(text: &str) -> Option<u32> {
     let parts: Result<HashParts, _> = text.parse();
     parts.ok().map(|parts| parts.get_cost())
 }
 
-/// Whether a text is a hash that a password can be compared with, at a cost that is bearable.
+/// Whether a text is a valid hash with an acceptable cost.
 fn is_hash(text: &str) -> bool {
     cost_of(text).is_some_and(|cost| COSTS.contains(&cost))
 }
 
-/// Whether a password is the one of this hash; `None`: there is no role, and to find that out takes as long as with a hash of `cost`.
+/// Whether a password matches this hash. For `None` (no such role) the check takes as long as with a hash of `cost`.
 #[must_use]
 pub fn is_right(password: &[u8], hash: Option<&str>, cost: u32) -> bool {
     match hash.filter(|hash| is_hash(hash)) {
@@ -59,7 +60,7 @@ mod tests {
     fn a_hash_of_cassandras_is_read_and_ours_has_its_form() {
         let cassandras = "$2a$10$EjZm89SZ0sv4pQvSekzj1Ow35D1yCBjoQ2S9b/gvtsBkiLZl8MiMu";
         assert!(is_hash(cassandras));
-        // Compared as any other: an error would come at once, and tell that there is no role.
+        // Compared like any other: an early error would reveal that the role does not exist.
         assert!(matches!(bcrypt::verify("x", &no_role(4)), Ok(false)));
         let ours = hash("päss", 4, [7; 16]).unwrap();
         assert!(ours.starts_with("$2a$04$") && ours.len() == cassandras.len(), "{ours}");

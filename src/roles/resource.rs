@@ -9,11 +9,11 @@ use crate::schema::system;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Permission {
-    /// Create what lies below the resource.
+    /// Create objects below the resource.
     Create,
-    /// Change it.
+    /// Alter the resource.
     Alter,
-    /// Drop it.
+    /// Drop the resource.
     Drop,
     /// Read its rows.
     Select,
@@ -21,13 +21,13 @@ pub enum Permission {
     Modify,
     /// Grant and revoke permissions on it.
     Authorize,
-    /// See it.
+    /// Describe it.
     Describe,
-    /// Call it.
+    /// Execute it.
     Execute,
-    /// See what masked columns hold.
+    /// See the values of masked columns.
     Unmask,
-    /// Restrict masked columns.
+    /// Restrict masked columns in WHERE.
     SelectMasked,
 }
 
@@ -85,37 +85,37 @@ impl Permissions {
         )
     }
 
-    /// Whether this one is among them.
+    /// Whether the set contains this permission.
     #[must_use]
     pub const fn contains(self, permission: Permission) -> bool {
         self.0 & 1 << permission as u8 != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Those of either.
+    /// The union.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of both.
+    /// The intersection.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// These without those.
+    /// The difference: these permissions without those.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Each, in Cassandra's order.
+    /// Each permission, in Cassandra's order.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL
             .into_iter()
@@ -123,7 +123,7 @@ impl Permissions {
     }
 }
 
-/// What a permission is about.
+/// The object of a permission.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     /// All keyspaces.
@@ -142,7 +142,7 @@ pub enum Resource {
     AllFunctions,
     /// All functions of a keyspace.
     AllFunctionsIn(Arc<str>),
-    /// All MBeans. This server has none; permissions on them are kept.
+    /// All MBeans. This server has none, but it stores permissions on them.
     AllMbeans,
 }
 
@@ -153,7 +153,7 @@ impl Resource {
         Self::Table(keyspace.into(), table.into())
     }
 
-    /// What it is part of; `None` for a root.
+    /// The resource that contains it; `None` for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         match self {
@@ -166,12 +166,12 @@ impl Resource {
         }
     }
 
-    /// It, its parent, and so on up to its root.
+    /// The resource, its parent, and so on up to its root.
     pub fn chain(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(Some(self.clone()), Self::parent)
     }
 
-    /// The keyspace that it is, or is in.
+    /// Its keyspace; `None` if it has none.
     #[must_use]
     pub fn keyspace(&self) -> Option<&str> {
         match self {
@@ -180,13 +180,13 @@ impl Resource {
         }
     }
 
-    /// Whether it is in a keyspace of the system, virtual ones too.
+    /// Whether it is in a system keyspace, virtual ones included.
     #[must_use]
     pub fn is_of_system(&self) -> bool {
         self.keyspace().is_some_and(system::is_name)
     }
 
-    /// The permissions that may be granted on it: Cassandra gives few on its own keyspaces.
+    /// The permissions that may be granted on it: Cassandra allows few on its own keyspaces.
     #[must_use]
     pub fn grantable(&self) -> Permissions {
         if self.is_of_system() && !self.keyspace().is_some_and(system::is_virtual) {
@@ -195,7 +195,7 @@ impl Resource {
         self.applicable()
     }
 
-    /// The permissions that have a meaning on it.
+    /// The permissions that apply to it.
     #[must_use]
     pub fn applicable(&self) -> Permissions {
         use Permission::{Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask};
@@ -211,7 +211,7 @@ impl Resource {
         })
     }
 
-    /// The name that `system_auth` keeps it by, which is Cassandra's: `data/k/t`.
+    /// Its name in `system_auth`, which is Cassandra's: `data/k/t`.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -227,7 +227,7 @@ impl Resource {
         }
     }
 
-    /// The resource of that name; `None`: one that this server does not know.
+    /// The resource of that name; `None` means that this server does not know it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let (kind, rest) = match name.split_once('/') {
@@ -250,7 +250,7 @@ impl Resource {
         })
     }
 
-    /// The class that Cassandra's messages name for it.
+    /// The Java class that Cassandra's messages print for it.
     #[must_use]
     pub const fn class(&self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
-//! What an index does to a text before it keeps it, and to what is looked for before it is compared.
+//! Text analysis: what an index does to a text before it stores it, and to a search term before it compares it.
 //!
-//! Differs: Lucene's standard tokenizer and ascii folding are Unicode's word boundaries and compatibility decompositions here; the
-//! few letters that do not decompose (ß, ø, đ …) have a table. Stems and words that are skipped: see `words`.
-//! Sources: Cassandra 5.0's CREATE INDEX options, asked of one; UAX #15, UAX #29.
+//! Differs: Lucene's standard tokenizer and ASCII folding are Unicode word boundaries and compatibility decompositions
+//! here. The few letters that do not decompose (ß, ø, đ …) have a table. Stems and stop words: see `words`.
+//! Sources: the options of CREATE INDEX as measured on Cassandra 5.0; UAX #15, UAX #29.
 
 use std::borrow::Cow;
 
@@ -12,55 +12,55 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::words::Language;
 
-/// What becomes of the case of letters.
+/// Case folding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LetterCase {
-    /// Kept.
+    /// Case is kept.
     #[default]
     Kept,
-    /// Lower.
+    /// To lower case.
     Lower,
-    /// Upper.
+    /// To upper case.
     Upper,
 }
 
-/// How a text becomes terms.
+/// How a text is split into terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tokens {
-    /// The whole text is one.
+    /// The whole text is one term.
     #[default]
     Whole,
-    /// Its words are.
+    /// Each word is a term.
     Words,
-    /// What stands between these characters is.
+    /// Splits at these characters.
     Delimited(char),
 }
 
-/// An index's analysis; the default changes nothing.
+/// An index's text analysis; the default changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Analysis {
-    /// How a text becomes terms.
+    /// How a text is split into terms.
     pub tokens: Tokens,
-    /// What becomes of letters.
+    /// Case folding.
     pub case: LetterCase,
-    /// To Unicode's normal form C.
+    /// Normalizes to Unicode form C.
     pub normalize: bool,
-    /// To ASCII, where a character has a counterpart there.
+    /// Folds to ASCII, where a character has an ASCII counterpart.
     pub ascii: bool,
-    /// Words that say too little in this language are no terms.
+    /// Drops the stop words of this language.
     pub skips: Option<Language>,
-    /// Words become their stems in this language.
+    /// Reduces words to their stems in this language.
     pub stems: Option<Language>,
 }
 
 impl Analysis {
-    /// Whether every text is its own and only term.
+    /// Whether analysis leaves every text as its only term.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The terms of a text, in order; bytes that are no UTF-8 are one term as they are.
+    /// The terms of a text, in order. Bytes that are not UTF-8 are one unchanged term.
     #[must_use]
     pub fn terms<'b>(&self, bytes: &'b [u8]) -> Vec<Cow<'b, [u8]>> {
         if self.is_identity() {
@@ -111,7 +111,7 @@ impl Analysis {
     }
 }
 
-/// Characters without their marks, and those that have none by their table.
+/// Strips diacritics; letters that do not decompose go through the table.
 fn to_ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

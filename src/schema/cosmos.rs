@@ -4,12 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Request units a second that were asked for.
+/// The provisioned throughput of a table or keyspace, in request units a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Throughput {
-    /// `cosmosdb_provisioned_throughput`: always as many.
+    /// `cosmosdb_provisioned_throughput`: manual, a fixed rate.
     Manual(u32),
-    /// `cosmosdb_autoscale_max_throughput`: between a tenth of it and all.
+    /// `cosmosdb_autoscale_max_throughput`: autoscale, between a tenth of this rate and all of it.
     Autoscale(u32),
 }
 
@@ -19,7 +19,7 @@ impl Throughput {
     /// RU/s that one physical partition can serve.
     const PARTITION_MAX: u32 = 10_000;
 
-    /// The most request units a second.
+    /// The maximum rate, in request units a second.
     #[must_use]
     pub const fn most(self) -> u32 {
         match self {
@@ -27,7 +27,7 @@ impl Throughput {
         }
     }
 
-    /// How many physical partitions a new table begins with.
+    /// The number of physical partitions that a new table starts with.
     #[must_use]
     pub fn partitions_at_first(self) -> usize {
         let count = match self {
@@ -37,22 +37,22 @@ impl Throughput {
         usize::try_from(count.max(1)).unwrap_or(1)
     }
 
-    /// How many physical partitions there must be at least to serve it.
+    /// The least number of physical partitions that can serve this rate.
     #[must_use]
     pub fn partitions_needed(self) -> usize {
         usize::try_from(self.most().div_ceil(Self::PARTITION_MAX).max(1)).unwrap_or(1)
     }
 }
 
-/// The flags that only CREATE TABLE takes: what each cell has of its own.
+/// The per-cell flags that only CREATE TABLE accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CellLevel {
-    /// `cosmosdb_cell_level_timestamp`: a time of writing.
+    /// `cosmosdb_cell_level_timestamp`: each cell has its own write timestamp.
     pub timestamp: bool,
-    /// `cosmosdb_cell_level_timestamp_tombstones`: a tombstone.
+    /// `cosmosdb_cell_level_timestamp_tombstones`: each cell has its own tombstone.
     pub timestamp_tombstones: bool,
-    /// `cosmosdb_cell_level_timetolive`: a time to live.
+    /// `cosmosdb_cell_level_timetolive`: each cell has its own time to live.
     pub time_to_live: bool,
 }
 

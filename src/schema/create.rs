@@ -1,4 +1,4 @@
-//! The CQL that makes a schema object again, byte for byte as Cassandra's DESCRIBE.
+//! The CQL that recreates a schema object, byte for byte as Cassandra's DESCRIBE prints it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ pub(super) fn keyspace(keyspace: &Keyspace) -> String {
     let first = std::iter::once(("class".to_owned(), class.to_owned()));
     let others = keyspace.replication.iter().filter(|(key, _)| *key != "class");
     let replication = map(first.chain(others.map(|(key, value)| (key.clone(), value.clone()))));
-    // Two blanks stand there in Cassandra too.
+    // Cassandra also prints two blanks here.
     format!(
         "CREATE KEYSPACE {name} WITH replication = {replication}  AND durable_writes = {};",
         keyspace.durable_writes
@@ -63,7 +63,7 @@ pub(super) fn user_type(ty: &UserType) -> String {
     )
 }
 
-/// `f(int, text)`: how a function is named where there may be several of its name.
+/// `f(int, text)`: a function with its argument types, where several may share its name.
 pub(super) fn signature<'a>(name: &str, types: impl IntoIterator<Item = &'a CqlType>) -> String {
     let types: Vec<String> = types.into_iter().map(unfrozen_name).collect();
     format!("{}({})", quoted(name), types.join(", "))
@@ -137,7 +137,7 @@ pub(super) fn index(table: &Table, index: &Index) -> String {
     )
 }
 
-/// Columns in the order in which DESCRIBE shows them: within static and regular ones, those of one cell first.
+/// Columns in DESCRIBE's order: within static and regular columns, single-cell columns first.
 fn in_create_order(table: &Table) -> Vec<&Arc<Column>> {
     let mut columns: Vec<&Arc<Column>> = table.columns.iter().collect();
     let rank = |column: &Column| match column.kind {
@@ -182,7 +182,7 @@ fn primary_key(table: &Table) -> String {
     }
 }
 
-/// `CREATE TABLE …`, or a comment where CQL cannot make such a table.
+/// `CREATE TABLE …`, or a comment where CQL cannot create such a table.
 pub(super) fn table(table: &Table, internals: bool) -> String {
     let name = format!("{}.{}", quoted(&table.keyspace), quoted(&table.name));
     let mut text = String::new();
@@ -246,7 +246,7 @@ fn columns(table: &Table, internals: bool, text: &mut String) {
         })
         .collect();
     if internals {
-        // Columns that have been dropped are made first and dropped behind the table, so that the drop is remembered again.
+        // Dropped columns are created with the table and dropped after it, so that the new table records the drop too.
         lines.extend(
             in_drop_order(table)
                 .into_iter()
@@ -291,7 +291,7 @@ fn clustering_order(table: &Table) -> Option<String> {
         })
         .collect();
     if columns.is_empty() && table.compact_storage {
-        // The clustering column that Cassandra gives such a table and hides.
+        // The hidden clustering column that Cassandra adds to such a table.
         columns.push(format!("{} ASC", table.hidden_names().0));
     }
     (!columns.is_empty()).then(|| format!("CLUSTERING ORDER BY ({})", columns.join(", ")))
@@ -328,7 +328,7 @@ fn table_options(table: &Table, view: bool) -> Vec<String> {
         format!("read_repair = {}", text(&o.read_repair)),
         format!("speculative_retry = {}", text(&o.speculative_retry)),
     ]);
-    // An option of ours: written after Cassandra's options, and only where the statement set it.
+    // A Helenus option: written after Cassandra's options, and only where the statement set it.
     options.extend(o.partitions.map(|count| format!("helenus_partitions = {count}")));
     options
 }
@@ -363,7 +363,7 @@ pub(super) fn view(view: &View, internals: bool) -> String {
     )
 }
 
-/// Types so that each stands behind those it is made of, otherwise by name.
+/// Sorts types so that each comes after the types it uses, otherwise by name.
 #[must_use]
 pub fn in_dependency_order(types: &BTreeMap<String, Arc<UserType>>) -> Vec<&Arc<UserType>> {
     fn visit<'a>(

@@ -1,6 +1,6 @@
 //! Server-side DESCRIBE: the rows and the errors of every form of it, byte for byte as Cassandra 5.0's.
 //!
-//! Deliberately absent: paging. The answer is one page, whatever size was asked for.
+//! Deliberately absent: paging. The result is one page, whatever page size the request has.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -131,7 +131,8 @@ pub fn describe(
     Ok(description(elements, !names_only))
 }
 
-/// Differs: what Cassandra has no tables for is described by name, but not among all that there is, so that lists are Cassandra's.
+/// Differs: objects that Cassandra has no tables for are described by name, but left out of full listings, so that
+/// listings equal Cassandra's.
 fn is_listed(keyspace: &Keyspace) -> bool {
     keyspace.name != system::COSMOS
 }
@@ -175,7 +176,7 @@ fn table_element(table: &Table, create: Option<String>) -> Element {
     element(&table.keyspace, "table", quoted(&table.name), create)
 }
 
-/// Cassandra sorts names without regard to case, quotes aside.
+/// Cassandra sorts names case-insensitively, without their quotes.
 fn sort_by_name(elements: &mut [Element]) {
     elements.sort_by_cached_key(|element| element.name.trim_matches('"').to_lowercase());
 }
@@ -231,7 +232,7 @@ impl<'a> Describer<'a> {
         )
     }
 
-    /// What there is in the session's keyspace, or in all of them.
+    /// The objects of the session's keyspace, or of all keyspaces.
     fn listed(&self, of: impl Fn(&Keyspace) -> Vec<Element>) -> Result<Vec<Element>, DescribeError> {
         match self.session_keyspace {
             Some(name) => Ok(of(self.keyspace(Some(name))?)),
@@ -245,7 +246,8 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// A keyspace and all that it holds: types in order of dependency, functions, aggregates, tables each with what hangs on it.
+    /// A keyspace with all its objects: types in order of dependency, functions, aggregates, then each table with its
+    /// indexes and views.
     fn whole(&self, keyspace: &Keyspace) -> Vec<Element> {
         let mut elements = vec![keyspace_element(keyspace, true)];
         elements.extend(
@@ -372,7 +374,7 @@ impl<'a> Describer<'a> {
         }
     }
 
-    /// All functions or aggregates of a name, whatever their arguments.
+    /// All functions or aggregates of a name, with any arguments.
     fn overloads(&self, all: Vec<Element>, name: &QualifiedName) -> Option<Vec<Element>> {
         let prefix = format!("{}(", quoted(name.name.as_str()));
         let found: Vec<Element> = all
@@ -382,7 +384,7 @@ impl<'a> Describer<'a> {
         (!found.is_empty()).then_some(found)
     }
 
-    /// A bare name may be a keyspace; any name a table, an index or a view, in that order.
+    /// An unqualified name may be a keyspace; any name may be a table, an index or a view, in that order.
     fn generic(&self, name: &'a QualifiedName) -> Result<Vec<Element>, DescribeError> {
         let own = name.name.as_str();
         if name.keyspace.is_none() {
@@ -466,7 +468,7 @@ fn ownership(keyspace: &Keyspace, node: &NodeInfo) -> Bytes {
             let wanted = factor("replication_factor")
                 .or_else(|| factor(data_center))
                 .unwrap_or_default();
-            // A simple factor counts all nodes, one of a data centre its own.
+            // A simple replication factor counts all nodes; a data centre's factor counts its own nodes.
             let key = if keyspace.replication.contains_key("replication_factor") {
                 ""
             } else {

@@ -1,4 +1,4 @@
-//! The few values that system tables are made of, as they go on the wire.
+//! Wire encoding of the few value types that system tables use.
 
 use std::net::IpAddr;
 
@@ -45,7 +45,7 @@ fn put(into: &mut BytesMut, value: &Bytes) {
     into.put_slice(value);
 }
 
-/// A list; also a set whose elements stand in its order.
+/// A list, or a set whose elements are already sorted.
 pub(crate) fn list(elements: &[Bytes]) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_i32(length(elements.len()));
@@ -55,7 +55,7 @@ pub(crate) fn list(elements: &[Bytes]) -> Bytes {
     bytes.freeze()
 }
 
-/// A map whose entries stand in the order of its keys.
+/// A map whose entries are already sorted by key.
 pub(crate) fn map(entries: &[(Bytes, Bytes)]) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_i32(length(entries.len()));

@@ -3,9 +3,10 @@
 //! ```text
 //! cell's value ─ part (value, keys, values, entries, full) ─ analysis ─ encode_key ─► the encoded values of its entries
 //! ```
-//! The storage side derives entries with [`IndexTarget::encode_value`] and [`IndexTarget::encode_entry`]; the planner makes ranges of
-//! the same bytes ([`IndexTarget::encode_probe`]). An entry says where a row may be, never that it is: every row that is found so is
-//! judged by the filters of its SELECT, so an entry may stand for more rows than it should, never for fewer.
+//! The storage side derives entries with [`IndexTarget::encode_value`] and [`IndexTarget::encode_entry`]. The planner
+//! makes ranges of the same bytes ([`IndexTarget::encode_probe`]). An entry says where a row may be, never that it is
+//! there: the filters of the SELECT check every row that an index finds. So an entry may stand for more rows than
+//! match, never for fewer.
 //!
 //! Deliberately absent: which restrictions an index serves (the planner), where entries lie (storage).
 
@@ -22,16 +23,17 @@ use crate::types::{Corrupt, CqlType, Native};
 /// The class of SASI's indexes.
 pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
-/// The class of storage-attached indexes.
+/// The class of storage-attached indexes (SAI).
 const SAI_CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
 
-/// Its short names, which are taken in any case.
+/// Short names of that class, case-insensitive.
 const SAI_NAMES: [&str; 2] = ["sai", "StorageAttachedIndex"];
 
-/// Most bytes of a term that entries of an index with mode CONTAINS keep: each of its ends is an entry.
+/// Maximum bytes of a term in entries of an index with mode CONTAINS, which stores an entry for each suffix of the
+/// term.
 const SUFFIX_BYTES_MAX: usize = 64;
 
-/// The classes of custom indexes that Cosmos has; to us each is an index of equality.
+/// The custom index classes of Cosmos; Helenus treats each as an equality index.
 pub const COSMOS_CLASSES: [&str; 3] = ["CosmosDefaultIndex", "AzureSearchIndex", "CosmosClusteringIndex"];
 
 /// Whether a class is one of Cosmos's.
@@ -55,7 +57,7 @@ pub struct Index {
     pub kind: String,
     /// `target`, `class_name` and the options given.
     pub options: BTreeMap<String, String>,
-    /// Its number in the store, of the same kind as a table's; 0: it keeps nothing.
+    /// Its number in the store, of the same kind as a table's; 0 means that nothing is stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub storage_id: StorageId,
 }
@@ -65,10 +67,10 @@ fn is_zero(id: &StorageId) -> bool {
     *id == 0
 }
 
-/// The kinds of index that CQL knows.
+/// The index families of CQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexFamily {
-    /// What stands where no class is given: equality.
+    /// The default without a class: equality.
     Legacy,
     /// Storage-attached: equality and ranges.
     Sai,
@@ -92,7 +94,8 @@ pub enum IndexPart {
 }
 
 impl IndexPart {
-    /// The type of what is kept of a column of this type, and of the values of a map's entries; `None`: it has no such part.
+    /// The type that the index stores for a column of this type, and the type of map values for `Entries`. `None` means
+    /// that the column has no such part.
     #[must_use]
     pub fn kept(self, column: &CqlType) -> Option<(&CqlType, Option<&CqlType>)> {
         Some(match (self, column.unfrozen()) {
@@ -105,29 +108,29 @@ impl IndexPart {
     }
 }
 
-/// What an index keeps of which column.
+/// Which column an index covers, and what it stores of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexTarget {
-    /// The column's place in `table.columns`.
+    /// The column's position in `table.columns`.
     pub column: usize,
     /// Which part of its value.
     pub part: IndexPart,
     /// Which kind of index.
     pub family: IndexFamily,
-    /// What becomes of texts.
+    /// How texts are analysed.
     pub analysis: Analysis,
-    /// SASI's mode CONTAINS: what stands within a text can be looked for too.
+    /// SASI's mode CONTAINS: LIKE also finds text inside a value.
     pub contains: bool,
     /// The index's number in the store.
     pub storage_id: StorageId,
-    /// The type of what is kept; the keys' type for `Entries`.
+    /// The indexed type; the keys' type for `Entries`.
     ty: CqlType,
     /// The values' type for `Entries`.
     entry_ty: Option<CqlType>,
 }
 
 impl Index {
-    /// Which kind it is; `None` for a class that is none of Cassandra's.
+    /// The index family; `None` for a class that Cassandra does not have.
     #[must_use]
     pub fn family(&self) -> Option<IndexFamily> {
         match self.options.get("class_name") {
@@ -139,14 +142,14 @@ impl Index {
         }
     }
 
-    /// The analysis that its options ask for, of a column of texts.
+    /// The text analysis that its options select, for a text column.
     #[must_use]
     pub fn analysis(&self) -> Analysis {
         self.family()
             .map_or_else(Analysis::default, |family| analysis(family, &self.options))
     }
 
-    /// Whether its option `mode` is this.
+    /// Whether its option `mode` equals this value.
     #[must_use]
     pub fn is_mode(&self, mode: &str) -> bool {
         self.options
@@ -154,7 +157,7 @@ impl Index {
             .is_some_and(|given| given.eq_ignore_ascii_case(mode))
     }
 
-    /// The name of its column and which part of it is kept, from its `target`: `c`, `values(c)`, `"C"`.
+    /// The name of its column and the indexed part, from its `target`: `c`, `values(c)`, `"C"`.
     #[must_use]
     pub fn target_column(&self) -> Option<(IndexPart, String)> {
         let target = self.options.get("target")?;
@@ -178,7 +181,7 @@ impl Index {
         Some((part, name))
     }
 
-    /// Whether it is a storage-attached one of vectors: a column of them, or those in a collection.
+    /// Whether this is a storage-attached index of vectors: of a vector column, or of a collection of vectors.
     #[must_use]
     pub fn is_of_vectors(&self, table: &Table) -> bool {
         let is_vectors = |(part, name): (IndexPart, String)| {
@@ -189,7 +192,8 @@ impl Index {
         self.family() == Some(IndexFamily::Sai) && self.target_column().and_then(is_vectors) == Some(true)
     }
 
-    /// What it keeps of a table's rows; `None`: nothing (the index of a vector, of a whole partition key, of a system table), so it is never used.
+    /// What the index stores for a table's rows. `None` means nothing (the index of a vector, of a whole partition key,
+    /// of a system table), so it is never used.
     #[must_use]
     pub fn target(&self, table: &Table) -> Option<IndexTarget> {
         if self.storage_id == 0 || table.is_virtual {
@@ -198,7 +202,7 @@ impl Index {
         let family = self.family()?;
         let (part, name) = self.target_column()?;
         let (column, found) = table.column(&name)?;
-        // A whole partition key finds itself.
+        // A lookup by the whole partition key needs no index.
         if column == 0 && table.partition_key_count == 1 {
             return None;
         }
@@ -227,7 +231,7 @@ impl Index {
     }
 }
 
-/// The analysis that options ask for.
+/// The text analysis that an index's options select.
 fn analysis(family: IndexFamily, options: &BTreeMap<String, String>) -> Analysis {
     let is = |option: &str, default: bool| {
         options
@@ -256,7 +260,7 @@ fn analysis(family: IndexFamily, options: &BTreeMap<String, String>) -> Analysis
             let class = options.get("analyzer_class").map(String::as_str).unwrap_or_default();
             match class.rsplit('.').next().unwrap_or_default() {
                 "StandardAnalyzer" => {
-                    // Without a locale nothing is stemmed or skipped.
+                    // Without a locale there is no stemming and no stop words.
                     let language = options
                         .get("tokenization_locale")
                         .and_then(|locale| Language::of_locale(locale));
@@ -294,7 +298,7 @@ fn analysis(family: IndexFamily, options: &BTreeMap<String, String>) -> Analysis
 }
 
 impl IndexTarget {
-    /// The type of what is kept; the keys' for `Entries`.
+    /// The indexed type; the keys' type for `Entries`.
     #[must_use]
     pub fn ty(&self) -> &CqlType {
         &self.ty
@@ -306,8 +310,9 @@ impl IndexTarget {
         self.entry_ty.as_ref()
     }
 
-    /// Gives `entry` the encoded value of each entry that one value has (`Value`, `Keys`, `Values`, `Full`), given as its wire bytes:
-    /// mostly one; several where a text has several terms or ends; none where it has no term. The same value may come twice.
+    /// Passes `entry` the encoded value of each index entry for one value (`Value`, `Keys`, `Values`, `Full`), given as
+    /// its wire bytes. Usually that is one entry. A text with several terms or suffixes gives several, a text without
+    /// terms none. The same value may come twice.
     pub fn encode_value(&self, value: &[u8], entry: &mut dyn FnMut(Vec<u8>)) {
         for term in self.analysis.terms(value) {
             if self.contains {
@@ -331,8 +336,8 @@ impl IndexTarget {
         Some(out)
     }
 
-    /// The bytes that all encoded values equal to this one start with, and others may; equal values of other bytes (decimal 1.5 and
-    /// 1.50) included. For a tokenizing index the value is one of its terms.
+    /// The common prefix of all encoded values that equal this one, including equal values of other bytes (decimal 1.5
+    /// and 1.50). Other values may start with it too. For a tokenizing index the value is one of its terms.
     #[must_use]
     pub fn encode_probe(&self, value: &[u8]) -> Vec<u8> {
         let kept = if self.contains {
@@ -345,11 +350,11 @@ impl IndexTarget {
         out
     }
 
-    /// The bytes that the encoded values of all texts with this prefix start with.
+    /// The common prefix of the encoded values of all texts that start with `prefix`.
     #[must_use]
     pub fn encode_prefix(&self, prefix: &[u8]) -> Vec<u8> {
         let mut out = self.encode_probe(prefix);
-        // The end of a text's key is two zero bytes.
+        // An encoded text ends with two zero bytes; a prefix must not match them.
         out.truncate(out.len().saturating_sub(2));
         out
     }
@@ -359,7 +364,7 @@ impl IndexTarget {
     pub fn encode_entry_probe(&self, key: &[u8], value: Option<&[u8]>) -> Option<Vec<u8>> {
         let entry_ty = self.entry_ty.as_ref()?;
         let key = self.analysed(key);
-        // A key with several forms is all of an equality that can be said in a range.
+        // A key with several encodings only allows a range over the key; the filter checks the value.
         let Some(value) = value.filter(|_| !self.ty.has_equal_forms()) else {
             let mut out = Vec::with_capacity(key.len() + 4);
             self.ty.encode_key_order(&key, false, &mut out);
@@ -370,10 +375,10 @@ impl IndexTarget {
         Some(out)
     }
 
-    /// Moves `input`, which starts with an encoded value, behind it.
+    /// Advances `input` past the encoded value that it starts with.
     ///
     /// # Errors
-    /// When it starts with none.
+    /// When it does not start with an encoded value.
     pub fn skip(&self, input: &mut &[u8]) -> Result<(), Corrupt> {
         self.ty.decode_key(input, false)?;
         if let Some(entry_ty) = &self.entry_ty {

@@ -1,7 +1,7 @@
 //! The `schema` room: keyspaces, tables, types and their versions.
 //!
-//! A [`Schema`] is an immutable value: DDL makes the next one from the last, and everybody reads the current one through a
-//! snapshot, never through a lock. System keyspaces are part of it like any other; those that are views have no stored rows.
+//! A [`Schema`] is an immutable value. DDL makes the next one from the last, and every reader holds a snapshot of the
+//! current one, never a lock. System keyspaces are part of it like any other; the virtual ones have no stored rows.
 //!
 //! ```text
 //! system::base()  ──►  Schema  ──planner::ddl──►  Schema  ──►  record::changes ──► the catalog's bytes
@@ -10,10 +10,10 @@
 //!                         └─► describe::describe (CQL that makes it again)
 //! ```
 //!
-//! Its version is a pure function of what is defined outside the generated system keyspaces: the sum of the digests of all records
-//! ([`record`]), so that a change costs what has changed, not what there is.
+//! The version is a pure function of all definitions outside the generated system keyspaces: the sum of the digests of
+//! all records ([`record`]). So the cost of a change depends on the change, not on the size of the schema.
 //!
-//! Deliberately absent: who may change what, how a statement changes it (`planner::ddl`), where rows lie.
+//! Deliberately absent: permissions, how a statement changes the schema (`planner::ddl`), where rows are stored.
 //! Sources: `system_schema` of Apache Cassandra 5.0 and its DESCRIBE, byte for byte; CQL reference, Data Definition.
 
 pub mod analysis;
@@ -44,14 +44,14 @@ pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::functions::UserScalar;
 use crate::types::{CqlType, UserType};
 
-/// Everything that is defined, at one version.
+/// All definitions at one version.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// Changes with every change of what is defined; the same wherever the same is defined.
+    /// Changes with every change of a definition; equal definitions have equal versions.
     pub version: Uuid,
-    /// By name, system keyspaces included.
+    /// Keyspaces by name, system keyspaces included.
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
-    /// The sum of the digests of all records; `version` is made of it.
+    /// The sum of the digests of all records; `version` is derived from it.
     digest: u128,
 }
 
@@ -62,7 +62,7 @@ impl Schema {
         self.keyspaces.get(name)
     }
 
-    /// The table of this name; materialized views are not among them.
+    /// The table of this name; materialized views are not included.
     #[must_use]
     pub fn table(&self, keyspace: &str, name: &str) -> Option<&Arc<Table>> {
         self.keyspaces.get(keyspace)?.tables.get(name)
@@ -74,7 +74,7 @@ impl Schema {
         self.keyspaces.get(keyspace)?.table_or_view(name)
     }
 
-    /// Tables and views whose rows lie in stores, by keyspace and name.
+    /// Tables and views with stored rows, by keyspace and name.
     pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         let stored = self.keyspaces.values();
         let stored = stored.filter(|keyspace| !system::is_local(&keyspace.name));
@@ -84,7 +84,7 @@ impl Schema {
         })
     }
 
-    /// The same with this keyspace in place of the one of its name.
+    /// A copy with this keyspace, which replaces the one of the same name.
     #[must_use]
     pub fn with_keyspace(&self, keyspace: Keyspace) -> Self {
         let mut next = self.clone();
@@ -92,7 +92,7 @@ impl Schema {
         next.versioned(self)
     }
 
-    /// The same without this keyspace.
+    /// A copy without this keyspace.
     #[must_use]
     pub fn without_keyspace(&self, name: &str) -> Self {
         let mut next = self.clone();
@@ -100,9 +100,9 @@ impl Schema {
         next.versioned(self)
     }
 
-    /// The same with the rows of this table or view, and the entries of its indexes, under other numbers in the store: what TRUNCATE
-    /// does. The table takes the first, its indexes those behind it: [`Table::storage_ids`] tells how many. The version stays.
-    /// `None` if there is no such table.
+    /// A copy in which a table or view, with its indexes, has other numbers in the store: what TRUNCATE does. The table
+    /// takes the first number and its indexes the following ones; [`Table::storage_ids`] gives the count. The version
+    /// stays. `None` means that there is no such table.
     #[must_use]
     pub fn with_storage_id(&self, keyspace: &str, table: &str, storage_id: StorageId) -> Option<Self> {
         let mut changed = Keyspace::clone(self.keyspaces.get(keyspace)?);
@@ -120,8 +120,8 @@ impl Schema {
         Some(self.with_keyspace(changed))
     }
 
-    /// The greatest number that a table, view or index has in the store; the next new one may take any above it that no dropped
-    /// one has had.
+    /// The greatest number in the store that a table, view or index has. The next new one may take any greater number
+    /// that no dropped one has had.
     #[must_use]
     pub fn storage_id_max(&self) -> StorageId {
         self.keyspaces
@@ -139,7 +139,7 @@ impl Schema {
     }
 }
 
-/// A keyspace and what it holds. Table, view and type names are unique among themselves.
+/// A keyspace with its tables, types, views and functions. Table, view and type names are unique among themselves.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     /// Folded name.
@@ -148,22 +148,22 @@ pub struct Keyspace {
     pub durable_writes: bool,
     /// `class` (full name) and its options.
     pub replication: BTreeMap<String, String>,
-    /// What its tables share, where they share any.
+    /// The throughput that its tables share, if they share any.
     pub throughput: Option<Throughput>,
-    /// The most request units a second that its throughput has ever been; 0: it never had any.
+    /// The highest throughput that it ever had, in request units a second; 0 means that it never had any.
     pub throughput_highest: u32,
-    /// Rows are made by the server: nothing is stored.
+    /// Whether the keyspace is virtual: the server computes its rows and stores none.
     pub is_virtual: bool,
-    /// Tables by name, virtual ones included. Shares its structure with the keyspace it was made from, so that a change costs the
-    /// same however many tables there are.
+    /// Tables by name, virtual ones included. Shares its structure with the previous keyspace, so the cost of a change
+    /// does not grow with the number of tables.
     pub tables: OrdMap<String, Arc<Table>>,
     /// User-defined types by name.
     pub types: BTreeMap<String, Arc<UserType>>,
     /// Materialized views by name.
     pub views: BTreeMap<String, Arc<View>>,
-    /// Functions and aggregates, in order of name and arguments.
+    /// Functions, sorted by name and arguments.
     pub functions: Vec<Arc<UserFunction>>,
-    /// User-defined aggregates, in order of name and arguments.
+    /// User-defined aggregates, sorted by name and arguments.
     pub aggregates: Vec<Arc<UserAggregate>>,
 }
 
@@ -199,8 +199,8 @@ impl Keyspace {
         self.tables.values().chain(self.views.values().map(|view| &view.table))
     }
 
-    /// The tables and views that `was` does not have or has otherwise. Costs what has changed, not what there is; views are looked
-    /// through.
+    /// The tables and views that are new or different since `was`. The cost depends on the changes, not on the schema's
+    /// size; only views are all compared.
     pub fn tables_since<'a>(&'a self, was: &'a Self) -> impl Iterator<Item = &'a Arc<Table>> {
         let tables = was.tables.diff(&self.tables).filter_map(|change| match change {
             DiffItem::Add(_, is) => Some(is),
@@ -224,22 +224,22 @@ impl Keyspace {
     }
 }
 
-/// A column's number inside its table. Never used again after a DROP, so that DROP and ADD rewrite nothing.
+/// A column's number inside its table. A DROP never frees the number, so DROP and ADD rewrite no rows.
 pub type ColumnId = u32;
 
-/// The number of a table, view or index in the store. TRUNCATE and re-creation take a new one.
+/// The number of a table, view or index in the store. TRUNCATE and re-creation assign a new one.
 pub type StorageId = u32;
 
-/// What part of a row a column is.
+/// The part of the row that a column belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ColumnKind {
     /// Part of the partition key.
     PartitionKey,
     /// A clustering column.
     Clustering,
-    /// One value for the whole partition.
+    /// One value for the whole partition: a static column.
     Static,
-    /// One value for each row.
+    /// One value for each row: a regular column.
     Regular,
 }
 
@@ -252,28 +252,29 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub ty: CqlType,
-    /// What it is.
+    /// The part of the row that it belongs to.
     pub kind: ColumnKind,
-    /// Place among the columns of its kind for key columns; 0 for others.
+    /// Position among the columns of its kind for key columns; 0 for others.
     pub position: usize,
-    /// Clustering columns: sorted from high to low.
+    /// Clustering columns: sorted in descending order.
     pub descending: bool,
-    /// Dynamic data mask: the function's name with its keyspace, and its arguments after the column as CQL literals.
+    /// The dynamic data mask: the function's qualified name, and its arguments after the column as CQL literals. `None`
+    /// means that values are shown.
     pub mask: Option<(String, Vec<String>)>,
 }
 
-/// A masking function of the system's keyspace, as [`Column::mask`] has it.
+/// The qualified name of a built-in masking function, in the form of [`Column::mask`].
 #[must_use]
 pub fn mask_of(function: &str) -> String {
     format!("system.{function}")
 }
 
-/// A column that was dropped: what was written before `dropped_micros` is no longer there.
+/// A dropped column: cells written before `dropped_micros` are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
     /// The column as it was.
     pub column: Column,
-    /// µs since 1970-01-01 UTC.
+    /// The time of the drop, in µs since 1970-01-01 UTC.
     pub dropped_micros: i64,
 }
 
@@ -290,18 +291,18 @@ pub struct Table {
     pub name: String,
     /// All columns in the order of `SELECT *`: partition key, clustering, static by name, regular by name.
     pub columns: Vec<Arc<Column>>,
-    /// How many of `columns` are the partition key: the first ones.
+    /// The number of partition key columns: the first ones of `columns`.
     pub partition_key_count: usize,
-    /// How many of `columns` after those are clustering columns.
+    /// The number of clustering columns, which follow them in `columns`.
     pub clustering_count: usize,
-    /// Its regular columns are counters.
+    /// Whether its regular columns are counters.
     pub is_counter: bool,
-    /// Its rows are made by the server.
+    /// Whether the table is virtual: the server computes its rows.
     pub is_virtual: bool,
-    /// It was created WITH COMPACT STORAGE. Without clustering columns its columns are static ones; tables of older programs have
-    /// regular ones there.
+    /// Whether it was created WITH COMPACT STORAGE. Without clustering columns its columns are static; in tables of
+    /// older programs they are regular.
     pub compact_storage: bool,
-    /// WITH.
+    /// The options of WITH.
     pub options: TableOptions,
     /// Secondary indexes by name.
     pub indexes: BTreeMap<String, Index>,
@@ -336,32 +337,33 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// The column of this (folded) name and its place in `columns`.
+    /// The column of this (folded) name and its position in `columns`.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
         self.columns.iter().enumerate().find(|(_, column)| column.name == name)
     }
 
-    /// Its number in the store, then those of its indexes, by name.
+    /// Its number in the store, then the numbers of its indexes, sorted by index name.
     pub fn storage_ids(&self) -> impl Iterator<Item = StorageId> {
         let indexes = self.indexes.values().map(|index| index.storage_id);
         std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
     }
 
-    /// Whether some column has a mask.
+    /// Whether any column has a mask.
     #[must_use]
     pub fn is_masked(&self) -> bool {
         self.columns.iter().any(|column| column.mask.is_some())
     }
 
-    /// It has COMPACT STORAGE and no clustering columns. Cassandra keeps the columns of such a table as static ones, and hides a
-    /// clustering column and a column of values.
+    /// Whether it has COMPACT STORAGE and no clustering columns. Cassandra stores the columns of such a table as static
+    /// ones, and hides a clustering column and a value column.
     #[must_use]
     pub const fn is_static_compact(&self) -> bool {
         self.compact_storage && self.clustering_count == 0
     }
 
-    /// The column of values of a table with COMPACT STORAGE and clustering columns; `None`: another table, or one of keys alone.
+    /// The value column of a table with COMPACT STORAGE and clustering columns. `None` means another kind of table, or
+    /// one that has only key columns.
     #[must_use]
     pub fn compact_value(&self) -> Option<&Arc<Column>> {
         if !self.compact_storage || self.clustering_count == 0 {
@@ -370,15 +372,15 @@ impl Table {
         self.others().first()
     }
 
-    /// Whether an INSERT leaves a marker, by which a row without values is there. Rows of tables with COMPACT STORAGE are there by
-    /// their values, if they have columns of them.
+    /// Whether an INSERT writes a row marker, which makes a row without values exist. Rows of tables with COMPACT
+    /// STORAGE exist by their values, if the table has value columns.
     #[must_use]
     pub fn has_markers(&self) -> bool {
         !self.is_counter && (!self.compact_storage || self.others().is_empty())
     }
 
-    /// The clustering column and the column of values that Cassandra hides in a table with COMPACT STORAGE and no clustering columns,
-    /// by the names that no other column has.
+    /// The clustering column and the value column that Cassandra hides in a table with COMPACT STORAGE and no
+    /// clustering columns, under names that no other column has.
     #[must_use]
     pub fn hidden_names(&self) -> (String, String) {
         let is_free = |name: &String| self.column(name).is_none();
@@ -388,8 +390,8 @@ impl Table {
         (clustering, values.find(is_free).unwrap_or_default())
     }
 
-    /// Whether statements that were prepared with the table as it was must be prepared again now that it is `after`
-    /// (`TableMetadata.changeAffectsPreparedStatements`). A comment, for one, changes none.
+    /// Whether prepared statements must be prepared again when this table becomes `after`
+    /// (`TableMetadata.changeAffectsPreparedStatements`). A changed comment, for example, invalidates none.
     #[must_use]
     pub fn affects_statements(&self, after: &Self) -> bool {
         let index =
@@ -403,7 +405,7 @@ impl Table {
         self.id != after.id || self.columns != after.columns || !same_indexes || judged(self) != judged(after)
     }
 
-    /// Whether some column is static.
+    /// Whether any column is static.
     #[must_use]
     pub fn has_static(&self) -> bool {
         self.others()
@@ -437,13 +439,14 @@ pub struct TableOptions {
     pub read_repair: String,
     pub read_repair_chance: f64,
     pub speculative_retry: String,
-    /// `helenus_partitions`: how many physical partitions it begins with. Shown by DESCRIBE where it was given, by no system table.
+    /// `helenus_partitions`: the number of physical partitions that it starts with. DESCRIBE shows it if the statement
+    /// set it; no system table does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u16>,
     /// `cosmosdb_provisioned_throughput` or `cosmosdb_autoscale_max_throughput`. Shown nowhere, as in Cosmos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
-    /// The most request units a second that it has ever been; 0: it never had any.
+    /// The highest throughput that it ever had, in request units a second; 0 means that it never had any.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub throughput_highest: u32,
     /// `cosmosdb_cell_level_…`. Shown nowhere.
@@ -506,7 +509,7 @@ impl Default for TableOptions {
     }
 }
 
-/// A materialized view: a table whose rows follow another's.
+/// A materialized view: a table whose rows are derived from a base table.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The view as a table.
@@ -515,24 +518,24 @@ pub struct View {
     pub base_table: String,
     /// The base table's uuid.
     pub base_id: Uuid,
-    /// `SELECT *`.
+    /// Whether the view selects all columns: `SELECT *`.
     pub include_all_columns: bool,
     /// WHERE, as CQL text.
     pub where_clause: String,
-    /// What WHERE asks besides that columns are not null, all of it of columns of the base table's primary key.
+    /// The restrictions of WHERE other than IS NOT NULL, all on primary key columns of the base table.
     pub tests: Vec<ViewTest>,
 }
 
-/// A test of a materialized view's WHERE on key columns of the base table.
+/// A restriction of a materialized view's WHERE on key columns of the base table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewTest {
-    /// The columns, by name; several: as a tuple.
+    /// The columns, by name; several mean a tuple.
     pub columns: Vec<String>,
-    /// They are compared as a tuple.
+    /// Whether they are compared as a tuple.
     pub is_tuple: bool,
-    /// How, as CQL writes it.
+    /// The operator as CQL writes it.
     pub sign: String,
-    /// With what: values as the wire has them.
+    /// The operands as wire bytes.
     pub operands: Vec<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! How texts and sets are written where people read them, as Cassandra writes them.
+//! How Cassandra writes texts and sets in messages.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,8 @@ pub const KEYSPACE_NAME_CHARACTERS_MAX: usize = 48;
 /// Most characters of a table's name.
 pub const TABLE_NAME_CHARACTERS_MAX: usize = 222;
 
-/// Whether a keyspace or table may be called so, its length apart: letters, digits and underscores.
+/// Whether a keyspace or table name has only valid characters (letters, digits and underscores); the length is not
+/// checked.
 #[must_use]
 pub fn has_name_characters(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -32,8 +33,8 @@ pub fn java_buffer_hash(bytes: &[u8]) -> i32 {
     })
 }
 
-/// Puts things into the order in which a Java `HashMap`, into which they went in the given order, yields them. Some of
-/// Cassandra's messages list things in that order.
+/// Sorts items into the iteration order of a Java `HashMap` filled in the given order. Some of Cassandra's messages
+/// list items in that order.
 pub fn java_hash_order<T>(things: &mut [T], hash: impl Fn(&T) -> i32) {
     let mut capacity = 16usize;
     while things.len() * 4 > capacity * 3 {
@@ -42,15 +43,16 @@ pub fn java_hash_order<T>(things: &mut [T], hash: impl Fn(&T) -> i32) {
     things.sort_by_key(|thing| spread(hash(thing)) as usize & (capacity - 1));
 }
 
-/// Puts columns into the order in which Cassandra goes through those of one statement; which rule is broken first depends on it.
+/// Sorts columns into the order in which Cassandra checks those of one statement. That order decides which error comes
+/// first.
 pub fn statement_order<T>(columns: &mut [T], name: impl Fn(&T) -> &str) {
     java_hash_order(columns, |column| java_buffer_hash(name(column).as_bytes()));
 }
 
-/// The order of columns of one kind: by name, those that begin with no ASCII character first.
+/// The order of columns of one kind: by name, names that start with a non-ASCII character first.
 ///
-/// Cassandra compares the first bytes as if their top bit were a sign (`ColumnMetadata.comparisonOrder`), and so do we, since the
-/// order of `SELECT *` is seen.
+/// Cassandra compares the first bytes as if their top bit were a sign (`ColumnMetadata.comparisonOrder`). We do the
+/// same, because `SELECT *` shows the order.
 #[must_use]
 pub fn compare_columns(a: &str, b: &str) -> Ordering {
     let first = |name: &str| name.as_bytes().first().map(|byte| byte ^ 0x80);

@@ -1,4 +1,4 @@
-//! The nodes of the cluster, as the system tables show them. A plain value, made by the server at start.
+//! The cluster's nodes as the system tables show them. A plain value that the server makes at start.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,9 @@ use uuid::Uuid;
 /// Another node of the cluster, as `system.peers` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The address that nodes know it by.
+    /// The address that other nodes use.
     pub address: IpAddr,
-    /// Its port among nodes.
+    /// The port between nodes.
     pub port: u16,
     /// The address that clients connect to.
     pub native_address: IpAddr,
@@ -37,23 +37,23 @@ pub struct NodeInfo {
     pub rack: String,
     /// Its identity; stays the same over restarts.
     pub host_id: Uuid,
-    /// The address that nodes know it by.
+    /// The address that other nodes use.
     pub address: IpAddr,
-    /// Its port among nodes.
+    /// The port between nodes.
     pub port: u16,
     /// The address that clients connect to.
     pub native_address: IpAddr,
     /// The port that clients connect to.
     pub native_port: u16,
-    /// Which Cassandra clients shall take it for.
+    /// The Cassandra version that clients see.
     pub release_version: String,
-    /// Of CQL.
+    /// The CQL version.
     pub cql_version: String,
     /// The latest native protocol version.
     pub native_protocol_version: String,
-    /// Full class name.
+    /// The partitioner's full class name.
     pub partitioner: String,
-    /// Short class name, which DESCRIBE CLUSTER shows.
+    /// The partitioner's short class name, which DESCRIBE CLUSTER shows.
     pub snitch: String,
     /// Its tokens on the ring.
     pub tokens: Vec<i64>,
@@ -61,12 +61,12 @@ pub struct NodeInfo {
     pub generation: i32,
     /// The other nodes: first those of this process, then any others.
     pub peers: Vec<Peer>,
-    /// How many nodes this process plays, itself included: 1 or 4.
+    /// The number of nodes that this process emulates, itself included: 1 or 4.
     pub virtual_nodes: usize,
 }
 
 impl NodeInfo {
-    /// A cluster of one node at this address, with all defaults: one token, and the version that clients know best.
+    /// A single-node cluster at this address with all defaults: one token, and the version that clients support best.
     ///
     /// Differs: release_version is 5.0.0 though we follow 5.0.9, since it is the one value for which cqlsh prints no warning.
     #[must_use]
@@ -92,7 +92,8 @@ impl NodeInfo {
         }
     }
 
-    /// Gives the other nodes of this process identities that follow from this one's, so that they stay the same as long as it does.
+    /// Derives the ids of the other nodes of this process from this node's id, so that they stay stable as long as it
+    /// does.
     pub fn name_virtual_nodes(&mut self) {
         let own = self.host_id;
         let others = self.virtual_nodes.saturating_sub(1);
@@ -104,7 +105,8 @@ impl NodeInfo {
         }
     }
 
-    /// The cluster as another node of this process sees it, from 0, which is this one: itself first, this one among its peers.
+    /// The cluster as another node of this process sees it (0 is this node): that node is local, and this one is among
+    /// its peers.
     #[must_use]
     pub fn seen_from(&self, node: usize) -> Self {
         let mut seen = self.clone();
@@ -135,8 +137,8 @@ impl NodeInfo {
         seen
     }
 
-    /// What Cosmos tells of a node whatever its settings: the Cassandra that it was measured against, and 64 tokens apart from each
-    /// other alike.
+    /// What Cosmos reports for a node whatever its settings: the Cassandra version measured there, and 64 evenly spaced
+    /// tokens.
     ///
     /// Source: a published session of cqlsh with Azure Cosmos DB, whose tokens are `-2^63 + k * 283796062672454640`.
     pub fn as_cosmos(&mut self) {
@@ -145,13 +147,14 @@ impl NodeInfo {
         "3.11.0".clone_into(&mut self.release_version);
         "3.4.4".clone_into(&mut self.cql_version);
         "4".clone_into(&mut self.native_protocol_version);
-        // Every region shows the same tokens there, which takes drivers down that map tokens to nodes; here there is one.
+        // In Cosmos every region shows the same tokens, which breaks drivers that map tokens to nodes; here there is
+        // one region.
         self.tokens = (1..=COUNT)
             .map(|k| i64::MIN.wrapping_add(k.wrapping_mul(STEP)))
             .collect();
     }
 
-    /// How many nodes the data centre of this name has.
+    /// The number of nodes in the data centre of this name.
     #[must_use]
     pub fn nodes_in(&self, data_center: &str) -> usize {
         usize::from(self.data_center == data_center)

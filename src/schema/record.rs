@@ -1,16 +1,16 @@
-//! Records: each object of a schema as bytes for the catalog, and the schema made of them again.
+//! Records: each schema object as bytes for the catalog, and back.
 //!
 //! ```text
 //! key   = kind (1 byte: 'k' keyspace, 'y' type, 't' table, 'v' view, 'f' function, 'a' aggregate) · keyspace · 00 · name [ · 00 · argument types ]
 //! value = 01 · JSON        (01: the version of this format; fields added later have defaults)
 //! ```
-//! Indexes, triggers, masks and dropped columns are part of their table's record. Types are written as CQL writes them; a record
-//! of a type therefore must be there wherever its name is used, which holds since a used type is never dropped.
+//! Indexes, triggers, masks and dropped columns are part of their table's record. Types are written as CQL writes them.
+//! So a type's record must exist wherever its name is used, which holds because a type in use is never dropped.
 //!
-//! The generated system keyspaces have no records, except a `k` record where its replication has been altered.
+//! The generated system keyspaces have no records. The exception is a `k` record for one whose replication was altered.
 //!
-//! The digest of a schema is the sum, mod 2¹²⁸, of the MD5 sums of key and value of all records, numbers in the store left out:
-//! TRUNCATE is no change of the schema. So the next digest follows from the last and from what has changed.
+//! The digest of a schema is the sum, mod 2¹²⁸, of the MD5 sums of key and value of all records, without the numbers in
+//! the store: TRUNCATE does not change the schema. So the next digest follows from the last one and the changes.
 
 mod load;
 pub mod rename;
@@ -30,13 +30,13 @@ use super::{
 };
 use crate::types::{CqlType, UserType};
 
-/// The version of the format that is written.
+/// The format version that this program writes.
 pub const FORMAT: u8 = 1;
 
 /// Why records cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It was written by a later version.
+    /// A later version wrote the record.
     #[error("catalog record '{key}' has format {format}, of which this version knows nothing (it knows {FORMAT})")]
     Format {
         /// The record's key, readable.
@@ -44,12 +44,12 @@ pub enum RecordError {
         /// Its version byte.
         format: u8,
     },
-    /// It is damaged.
+    /// The record is damaged.
     #[error("catalog record '{key}' cannot be read: {reason}")]
     Damaged {
         /// The record's key, readable.
         key: String,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
 }
@@ -147,10 +147,10 @@ struct AggregateRecord {
     returns: String,
 }
 
-/// Anything that has a record of its own.
+/// Any object that has a record of its own.
 #[derive(Clone, Copy)]
 pub enum Object<'a> {
-    /// A keyspace, without what it holds.
+    /// A keyspace, without its tables, types and functions.
     Keyspace(&'a Keyspace),
     /// A user-defined type.
     Type(&'a UserType),
@@ -164,12 +164,12 @@ pub enum Object<'a> {
     Aggregate(&'a str, &'a UserAggregate),
 }
 
-/// One thing to do so that the catalog holds the next schema.
+/// One change to the catalog's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The record's key.
     pub key: Vec<u8>,
-    /// Its new value; `None`: it goes.
+    /// The new value; `None` deletes the record.
     pub value: Option<Vec<u8>>,
 }
 
@@ -315,7 +315,7 @@ fn table_record(table: &Table, storage_ids: bool) -> TableRecord {
     }
 }
 
-/// Calls `visit` with what was and what is, for every object that differs.
+/// Calls `visit` with the old and the new object, for every object that differs.
 fn differences<'a>(old: &'a Schema, new: &'a Schema, visit: &mut dyn FnMut(Option<Object<'a>>, Option<Object<'a>>)) {
     let names: BTreeSet<&String> = old.keyspaces.keys().chain(new.keyspaces.keys()).collect();
     for name in names {
@@ -344,7 +344,7 @@ fn differences<'a>(old: &'a Schema, new: &'a Schema, visit: &mut dyn FnMut(Optio
         });
         match (was, is) {
             (Some(was), Some(is)) => {
-                // Skips what the two share, which is nearly all.
+                // Skips the structure that both share, which is nearly all of it.
                 for change in was.tables.diff(&is.tables) {
                     match change {
                         DiffItem::Add(_, is) => visit(None, Some(Object::Table(is))),
@@ -409,7 +409,8 @@ fn map_differences<'a, T>(
     }
 }
 
-/// What to write so that a catalog which holds `old` holds `new`. In order of nothing; all or none must be written.
+/// The writes that turn a catalog holding `old` into one holding `new`. Unordered; they must be applied all or not at
+/// all.
 #[must_use]
 pub fn changes(old: &Schema, new: &Schema) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -447,7 +448,7 @@ fn readable(key: &[u8]) -> String {
     String::from_utf8_lossy(key).replace('\0', ".")
 }
 
-/// Puts functions and aggregates in order of name and arguments.
+/// Sorts functions and aggregates by name and arguments.
 pub(crate) fn sort_functions(keyspace: &mut Keyspace) {
     let name = keyspace.name.clone();
     keyspace

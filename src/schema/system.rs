@@ -1,5 +1,5 @@
-//! The system keyspaces, made at start from `system/definitions.tsv`: those of Cassandra. The tables of `system_cosmos`, which Cassandra
-//! does not have, are added by the room that makes their rows ([`add_table`]).
+//! The system keyspaces of Cassandra, built at start from `system/definitions.tsv`. The tables of `system_cosmos`,
+//! which Cassandra does not have, are added by the module that computes their rows ([`add_table`]).
 //!
 //! ```text
 //! keyspace  name  class | virtual  replication_factor | -
@@ -7,8 +7,8 @@
 //!           kind  column  type                     (partition, clustering, descending, static, regular or dropped; in order)
 //! index     name  class
 //! ```
-//! Fields stand apart by tabs; `-` is none. Whatever the lines do not tell is Cassandra's default. A table's uuid is the name-based
-//! one of its keyspace's and its own name, as in Cassandra.
+//! Tabs separate the fields; `-` means none. Values that the lines omit are Cassandra's defaults. A table's uuid is the
+//! name-based uuid of its keyspace's and its own name, as in Cassandra.
 //!
 //! Source: `system_schema`, `system_virtual_schema` and DESCRIBE of Apache Cassandra 5.0.9.
 
@@ -25,15 +25,15 @@ use super::{
 
 const DEFINITIONS: &str = include_str!("system/definitions.tsv");
 
-/// The keyspace of what Cassandra has no tables for.
+/// The keyspace of virtual tables that Cassandra does not have.
 pub const COSMOS: &str = "system_cosmos";
 
-/// The first number in the store that a user's table may have; those below are the system tables'.
+/// The lowest number in the store for a user's table; lower ones belong to system tables.
 pub const USER_STORAGE_ID_MIN: StorageId = 1024;
 
 static BASE: LazyLock<Schema> = LazyLock::new(read);
 
-/// The schema in which only the system keyspaces are, those of Cassandra with their tables.
+/// A schema with only the system keyspaces, with Cassandra's tables.
 #[must_use]
 pub fn base() -> Schema {
     BASE.clone()
@@ -45,19 +45,19 @@ pub fn is_name(keyspace: &str) -> bool {
     BASE.keyspaces.contains_key(keyspace)
 }
 
-/// Whether no statement may change it: each node has its own.
+/// Whether no statement may change the keyspace, because it is local to each node.
 #[must_use]
 pub fn is_local(keyspace: &str) -> bool {
     matches!(keyspace, "system" | "system_schema") || is_virtual(keyspace)
 }
 
-/// Whether it is shown as a virtual keyspace: Cassandra's two and ours.
+/// Whether clients see it as a virtual keyspace: Cassandra's two and ours.
 #[must_use]
 pub fn is_virtual(keyspace: &str) -> bool {
     matches!(keyspace, "system_views" | "system_virtual_schema" | COSMOS)
 }
 
-/// Whether it is a system keyspace as it was generated.
+/// Whether the keyspace is a system keyspace exactly as generated.
 pub(super) fn is_base(keyspace: &Keyspace) -> bool {
     BASE.keyspaces
         .get(&keyspace.name)
@@ -73,8 +73,8 @@ pub fn table_id(keyspace: &str, table: &str) -> Uuid {
     uuid::Builder::from_md5_bytes(hash.finalize().into()).into_uuid()
 }
 
-/// Tables of `system` and columns of its other tables that came after Cassandra 3.11, for which Cosmos is taken; and two tables of
-/// estimates that Cosmos has not.
+/// Tables of `system`, and columns of its other tables, that were added after Cassandra 3.11, the version that Cosmos
+/// emulates. Also two tables of estimates that Cosmos does not have.
 const AFTER_3_11: &[(&str, &str, &[&str])] = &[
     ("system", "available_ranges_v2", &[]),
     ("system", "paxos_repair_history", &[]),
@@ -105,7 +105,7 @@ const OPTIONS_AFTER_3_11: &[&str] = &[
     "read_repair",
 ];
 
-/// Changes the system keyspaces into those that Cosmos shows: Cassandra 3.11's, and its own beside them.
+/// Changes the system keyspaces into those of Cosmos: Cassandra 3.11's and its own.
 ///
 /// Sources: `DESCRIBE KEYSPACES` in a published session of cqlsh with Azure Cosmos DB; the keyspaces that Microsoft's migration tool leaves
 /// out; `system_schema` of Apache Cassandra 3.11.
@@ -127,7 +127,7 @@ pub fn show_as_cosmos(schema: &mut Schema) {
     }
     if let Some(own) = schema.keyspaces.get_mut(COSMOS) {
         let own = Arc::make_mut(own);
-        // 3.11 knows of no virtual keyspaces, and clients see this one among the others.
+        // 3.11 has no virtual keyspaces, and clients list this one with the others.
         own.is_virtual = false;
         own.replication = BTreeMap::from([("class".to_owned(), format!("{LOCATOR_PACKAGE}LocalStrategy"))]);
     }
@@ -154,7 +154,7 @@ fn read() -> Schema {
             keyspace.tables.insert(table.name.clone(), Arc::new(table));
             continue;
         }
-        // A line that belongs to the table read last, which has the greatest number so far.
+        // The line belongs to the last table read, which has the greatest number so far.
         let last = keyspace.tables.values().find(|table| table.storage_id == storage_id);
         let name = last.map(|table| table.name.clone()).unwrap_or_default();
         let Some(table) = keyspace.tables.get_mut(&name) else {
@@ -186,8 +186,8 @@ fn read() -> Schema {
     schema
 }
 
-/// Adds a virtual table to a system keyspace: `columns` are (kind, name, type as CQL writes it), those of the key first. Nothing happens
-/// where there is no such keyspace.
+/// Adds a virtual table to a system keyspace: `columns` are (kind, name, type as CQL writes it), key columns first.
+/// Does nothing if the keyspace does not exist.
 pub fn add_table(schema: &mut Schema, keyspace: &str, name: &str, comment: &str, columns: &[(&str, &str, &str)]) {
     let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
     let ids = tables.map(|table| table.storage_id);

@@ -41,7 +41,7 @@ pub fn is_counter(ty: &CqlType) -> bool {
     *ty == CqlType::Native(Native::Counter)
 }
 
-/// The type with every user-defined type in it replaced by what `of` says it has become.
+/// The type with every user-defined type in it replaced by the type that `of` returns.
 #[must_use]
 pub fn with_users(ty: &CqlType, of: &dyn Fn(&UserType) -> Arc<UserType>) -> CqlType {
     let arc = |inner: &CqlType| Arc::new(with_users(inner, of));
@@ -57,8 +57,8 @@ pub fn with_users(ty: &CqlType, of: &dyn Fn(&UserType) -> Arc<UserType>) -> CqlT
     }
 }
 
-/// The type with user-defined types replaced by tuples of their fields: how a dropped column's type is remembered, since the
-/// user-defined type may be dropped after it.
+/// The type with user-defined types replaced by tuples of their fields. A dropped column is recorded with such a type,
+/// because the user-defined type may be dropped later.
 #[must_use]
 pub fn without_users(ty: &CqlType) -> CqlType {
     let arc = |inner: &CqlType| Arc::new(without_users(inner));
@@ -82,7 +82,8 @@ pub fn without_users(ty: &CqlType) -> CqlType {
     }
 }
 
-/// Reads what [`CqlType::cql_name`] writes. `user` knows the user-defined types of the keyspace. `None` if it is no type.
+/// Parses the text that [`CqlType::cql_name`] writes. `user` resolves the user-defined types of the keyspace. `None`
+/// means that the text is no type.
 pub fn parse(text: &str, user: &mut dyn FnMut(&str) -> Option<Arc<UserType>>) -> Option<CqlType> {
     let mut parser = Parser { rest: text, user };
     let ty = parser.ty()?;
@@ -110,7 +111,7 @@ impl<'a> Parser<'a, '_> {
         self.eat(token).then_some(())
     }
 
-    /// Text up to the closing quote, which is doubled where it is meant.
+    /// Text up to the closing quote; a doubled quote stands for one.
     fn quoted(&mut self, quote: char) -> Option<String> {
         let mut text = String::new();
         let mut characters = self.rest.char_indices().peekable();
@@ -152,7 +153,7 @@ impl<'a> Parser<'a, '_> {
                 .or_else(|| (self.user)(word).map(CqlType::User));
         }
         let ty = match word {
-            // Every level says for itself whether it is frozen.
+            // Each nesting level has its own `frozen`.
             "frozen" => match self.ty()? {
                 one_cell @ (CqlType::Tuple(_) | CqlType::Vector(..)) => one_cell,
                 inner => CqlType::Frozen(Arc::new(inner)),

@@ -1,4 +1,4 @@
-//! The version of a schema, as clients see it.
+//! The schema version that clients see.
 
 use md5::{Digest, Md5};
 use uuid::Uuid;

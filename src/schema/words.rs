@@ -1,10 +1,11 @@
-//! What SASI's StandardAnalyzer does to words in a language: stems, and words that say too little to be kept.
+//! SASI's StandardAnalyzer for words of a language: stemming and stop words.
 //!
-//! A language is known by its locale's first two letters, as in Cassandra: `en`, `en_US` and `english` are one. Without a locale, or in
-//! a language that is not known, words are kept as they are.
+//! The first two letters of a locale select the language, as in Cassandra: `en`, `en_US` and `english` are one. Without
+//! a locale, or with an unknown language, words are kept unchanged.
 //!
-//! Differs: stems are Snowball's of today, Cassandra's of 2014 (a few words of some languages differ); the words that are skipped are
-//! NLTK's, Cassandra's are Jacques Savoy's, which are more and of four other languages (Bulgarian, Czech, Hindi, Polish).
+//! Differs: stems are those of today's Snowball, Cassandra's those of 2014 (a few words of some languages differ). Stop
+//! words are NLTK's; Cassandra's are Jacques Savoy's, which has more words and four more languages (Bulgarian, Czech,
+//! Hindi, Polish).
 //! Sources: Cassandra 5.0's `StemmerFactory`, `StopWordFactory`, and its answers.
 
 use std::borrow::Cow;
@@ -15,7 +16,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Language([u8; 2]);
 
-/// The languages in which words are skipped, and there are lists of such words.
+/// The languages that have a list of stop words.
 const SKIPPING: [&str; 12] = ["ar", "de", "en", "es", "fi", "fr", "hu", "it", "pt", "ro", "ru", "sv"];
 
 impl Language {
@@ -30,7 +31,7 @@ impl Language {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The stem of a word; the word itself in languages that have no stemmer in Cassandra. Words are expected in lower case.
+    /// The stem of a word; the word itself in languages without a stemmer in Cassandra. Words must be in lower case.
     #[must_use]
     pub fn stem<'w>(self, word: Cow<'w, str>) -> Cow<'w, str> {
         let algorithm = match self.code() {
@@ -58,7 +59,7 @@ impl Language {
         Cow::Owned(stem.into_owned())
     }
 
-    /// Whether a word says too little to be kept. The lists are in lower case, and so are the words that they find.
+    /// Whether this is a stop word. The lists are in lower case, so `word` must be too.
     #[must_use]
     pub fn skips(self, word: &str) -> bool {
         let code = self.code();

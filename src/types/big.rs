@@ -6,24 +6,24 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Pow, Zero};
 use std::cmp::Ordering;
 
-/// Most bytes of a varint, and of a decimal without its scale. Text and digits of a number are made in time that grows with the square of
-/// its length, and nothing else happens on a thread meanwhile; of this many bytes they take less than a millisecond.
+/// Maximum bytes of a varint, and of a decimal without its scale. Conversion to and from text takes time quadratic in
+/// the length and blocks its thread meanwhile; at this length it takes less than a millisecond.
 pub const NUMBER_BYTES_MAX: usize = 16 * 1024;
 
-/// Most digits of a number that is written as text: what no more bytes can hold.
+/// Maximum digits of a number in text: more would not fit the maximum bytes.
 const DIGITS_MAX: usize = NUMBER_BYTES_MAX * 5 / 2;
 
-/// A decimal: `unscaled · 10^−scale`. Equality is of both parts; [`Decimal::compare`] is of the number.
+/// A decimal: `unscaled · 10^−scale`. Equality compares both parts; [`Decimal::compare`] compares the number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// The digits.
+    /// The unscaled value.
     pub unscaled: BigInt,
-    /// How many of them stand behind the point; negative ones are zeros before it.
+    /// The number of digits after the decimal point; a negative scale adds zeros before it.
     pub scale: i32,
 }
 
 impl Decimal {
-    /// The decimal of wire bytes; `None` when empty or shorter than a scale and a digit.
+    /// Decodes wire bytes; `None` if they are empty or shorter than a scale and a digit.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
@@ -33,7 +33,7 @@ impl Decimal {
         })
     }
 
-    /// Its wire bytes.
+    /// Encodes wire bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.scale.to_be_bytes().to_vec();
@@ -41,7 +41,8 @@ impl Decimal {
         bytes
     }
 
-    /// Reads `1`, `-1.50`, `1e10`, as Java's `BigDecimal` does; `None` if it is no number or its scale does not fit.
+    /// Parses `1`, `-1.50`, `1e10`, as Java's `BigDecimal` does; `None` if the text is no number or its scale does not
+    /// fit.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
@@ -68,7 +69,7 @@ impl Decimal {
         })
     }
 
-    /// Order of numbers: 1.0 and 1.00 are equal.
+    /// Numeric order: 1.0 and 1.00 are equal.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let order = self.unscaled.sign().cmp(&other.unscaled.sign());
@@ -98,7 +99,7 @@ impl Decimal {
             .unwrap_or(f64::NAN)
     }
 
-    /// Whole part, rounded towards zero; `None` when it would have more than `digits_max` digits.
+    /// The integer part, rounded towards zero; `None` if it has more than `digits_max` digits.
     #[must_use]
     pub fn to_integer(&self, digits_max: u32) -> Option<BigInt> {
         if self.scale <= 0 {
@@ -148,7 +149,7 @@ impl std::fmt::Display for Decimal {
     }
 }
 
-/// A number other than zero as `0.d₁d₂… · 10^exponent` with d₁ ≠ 0 and no zeros at the end.
+/// A nonzero number as `0.d₁d₂… · 10^exponent` with d₁ ≠ 0 and no trailing zeros.
 struct Normal {
     exponent: i64,
     digits: Vec<u8>,
@@ -166,7 +167,7 @@ impl Normal {
 }
 
 pub(super) fn validate_decimal(bytes: &[u8]) -> Result<(), Invalid> {
-    // Differs: Cassandra lets a scale without digits in, and fails when it reads it.
+    // Differs: Cassandra accepts a scale without digits, and fails when it reads it.
     if bytes.is_empty() || bytes.len() > 4 {
         return check_length(bytes.len().saturating_sub(4));
     }
@@ -190,9 +191,9 @@ fn check_length(bytes: usize) -> Result<(), Invalid> {
     })
 }
 
-/// That a number in digits has no more than can be kept.
+/// Checks that a number has no more digits than can be stored.
 pub(super) fn check_digits(text: &str) -> Result<(), Invalid> {
-    // A sign, a point and an exponent besides.
+    // Plus a sign, a point and an exponent.
     check_length(text.len().saturating_sub(16) * 2 / 5)
 }
 
@@ -208,7 +209,7 @@ pub fn encode_varint(value: &BigInt) -> Vec<u8> {
     value.to_signed_bytes_be()
 }
 
-/// Without bytes that only repeat the sign.
+/// Drops leading bytes that only repeat the sign.
 fn minimal(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {
@@ -258,7 +259,7 @@ pub(super) fn order_varint(bytes: &[u8], out: &mut Vec<u8>) {
     let below = negative(bytes);
     out.push(if below { NEGATIVE } else { POSITIVE });
     let mask = if below { 0xff } else { 0 };
-    // Lengths of values fit 31 bits: they come out of frames.
+    // Lengths fit 31 bits, because values come from frames.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     match u8::try_from(length) {
         Ok(short) if short < u8::MAX => out.push(short ^ mask),
@@ -349,8 +350,8 @@ pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrup
         digits.extend(std::iter::repeat_n(b'0', usize::try_from(-scale).unwrap_or(0)));
         scale = 0;
     }
-    // Without the zeros at its end a number may have no scale of 32 bits. Then this is another number, so not the value's bytes, and
-    // those are in the key's trailer.
+    // Without its trailing zeros a number may need a scale beyond 32 bits. Then this is another number, so its bytes
+    // differ from the value's, and the key's trailer has the value's bytes.
     let scale = scale.max(i64::from(i32::MIN));
     let unscaled = BigInt::parse_bytes(&digits, 10).ok_or(Corrupt("decimal"))?;
     let decimal = Decimal {

@@ -1,4 +1,4 @@
-//! Classes without a name in CQL whose literals we can read: `CompositeType(A,B)` and `DynamicCompositeType(a=>A,b=>B)`.
+//! Literals of marshal classes that CQL has no name for: `CompositeType(A,B)` and `DynamicCompositeType(a=>A,b=>B)`.
 //!
 //! ```text
 //! composite   per component: u16 length, bytes, 00
@@ -9,13 +9,13 @@
 use super::{CqlType, Invalid};
 use std::fmt;
 
-/// What stands between the parentheses of such a class.
+/// The parameters of such a class.
 pub(super) enum Parameters {
     /// Types of the components.
     Types(Vec<CqlType>),
     /// Types by their alias, a letter.
     Aliases(Vec<(u8, CqlType)>),
-    /// Nothing that we know; as written.
+    /// An unknown class, as written.
     Other(String),
 }
 
@@ -39,7 +39,7 @@ impl Parameters {
                         Some((alias, CqlType::parse_marshal(class).ok()?))
                     })
                     .collect::<Option<Vec<_>>>()?;
-                // The order in which Java's hash table of 16 places gives them back.
+                // The iteration order of Java's hash table with 16 buckets.
                 aliases.sort_by_key(|(alias, _)| alias & 15);
                 Some(Self::Aliases(aliases))
             }
@@ -74,7 +74,7 @@ impl fmt::Display for Parameters {
     }
 }
 
-/// The parts between commas that stand in no parentheses.
+/// Splits at commas outside parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let mut parts: Vec<&str> = text
@@ -94,7 +94,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The parts between colons, `\:` being a colon inside one.
+/// Splits at colons; `\:` is an escaped colon.
 pub(super) fn components(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = text.chars().peekable();
@@ -117,7 +117,7 @@ pub(super) fn components(text: &str) -> Vec<String> {
     parts
 }
 
-/// The bytes of a literal's text for a class written in full.
+/// Encodes a literal's text for a class with its full name.
 pub(super) fn parse(class: &str, text: &str) -> Result<Vec<u8>, Invalid> {
     if text.is_empty() {
         return Ok(Vec::new());

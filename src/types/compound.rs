@@ -1,16 +1,16 @@
-//! The bytes of values made of others: lists, sets, maps, tuples, user-defined types and vectors.
+//! The encoding of composite values: lists, sets, maps, tuples, user-defined types and vectors.
 //!
 //! ```text
 //! list, set   i32 count, then per element: i32 length, bytes
 //! map         i32 count, then per entry: key and value, each i32 length, bytes
 //! tuple, UDT  per field: i32 length (negative: null), bytes; missing fields at the end are null
-//! vector      elements of fixed width one after another; others each behind an unsigned vint length
+//! vector      elements of fixed width one after another; others each after an unsigned vint length
 //! ```
 
 use super::{CqlType, Invalid, vint};
 use bytes::Bytes;
 
-/// Writes a length; no value is longer than a frame, which is far below 2³¹.
+/// Writes a length; it fits, because no value is longer than a frame, which is far below 2³¹.
 fn put_length(length: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&i32::try_from(length).unwrap_or(i32::MAX).to_be_bytes());
 }
@@ -20,7 +20,7 @@ fn put_value(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// The bytes of a list or set of these elements, in this order.
+/// Encodes a list or set of these elements, in this order.
 pub fn encode_list<'a>(elements: impl IntoIterator<Item = &'a [u8]>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0_i32;
@@ -31,7 +31,7 @@ pub fn encode_list<'a>(elements: impl IntoIterator<Item = &'a [u8]>) -> Bytes {
     patch_count(out, count)
 }
 
-/// The bytes of a map of these entries, in this order.
+/// Encodes a map of these entries, in this order.
 pub fn encode_map<'a>(entries: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Bytes {
     let mut out = vec![0; 4];
     let mut count = 0_i32;
@@ -50,7 +50,7 @@ fn patch_count(mut out: Vec<u8>, count: i32) -> Bytes {
     out.into()
 }
 
-/// The bytes of a tuple or user-defined type of these fields.
+/// Encodes a tuple or user-defined type of these fields.
 pub fn encode_tuple<'a>(fields: impl IntoIterator<Item = Option<&'a [u8]>>) -> Bytes {
     let mut out = Vec::new();
     for field in fields {
@@ -93,7 +93,7 @@ fn elements<'a>(bytes: &'a [u8], per_entry: usize, kind: &'static str) -> Result
     Ok(found)
 }
 
-/// Reads elements one by one, counted from 0, and stops at the first that `each` refuses.
+/// Reads elements one by one, counted from 0, and stops at the first that `each` rejects.
 pub(super) fn walk<'a>(
     bytes: &'a [u8],
     per_entry: usize,
@@ -102,7 +102,7 @@ pub(super) fn walk<'a>(
 ) -> Result<(), Invalid> {
     let mut input = bytes;
     let count = take_i32(&mut input).ok_or_else(|| Invalid::Short(kind.to_owned()))?;
-    // A negative count is valid, and an empty collection, but none that may be bound.
+    // A negative count is valid and decodes as an empty collection, but such a value may not be bound.
     let count = usize::try_from(count).unwrap_or(0).saturating_mul(per_entry);
     for index in 0..count {
         each(index, element(&mut input, kind)?)?;
@@ -117,15 +117,15 @@ pub(super) fn walk<'a>(
 /// The elements of a list.
 ///
 /// # Errors
-/// When the bytes are no list; the elements themselves are not looked at.
+/// When the bytes are no list; the elements themselves are not checked.
 pub fn list_elements(bytes: &[u8]) -> Result<Vec<&[u8]>, Invalid> {
     elements(bytes, 1, "list")
 }
 
-/// The elements of a list that may have nulls, as only selections make them; null is `None`.
+/// The elements of a list that may have nulls, which only selections create; null is `None`.
 ///
 /// # Errors
-/// When the bytes are no list; the elements themselves are not looked at.
+/// When the bytes are no list; the elements themselves are not checked.
 pub fn nullable_list_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, Invalid> {
     match list_elements(bytes) {
         Ok(elements) => Ok(elements.into_iter().map(Some).collect()),
@@ -142,7 +142,7 @@ pub fn nullable_list_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, Invali
 /// The elements of a set.
 ///
 /// # Errors
-/// When the bytes are no set; the elements themselves are not looked at.
+/// When the bytes are no set; the elements themselves are not checked.
 pub fn set_elements(bytes: &[u8]) -> Result<Vec<&[u8]>, Invalid> {
     elements(bytes, 1, "set")
 }
@@ -153,7 +153,7 @@ pub type Entry<'a> = (&'a [u8], &'a [u8]);
 /// The entries of a map.
 ///
 /// # Errors
-/// When the bytes are no map; keys and values themselves are not looked at.
+/// When the bytes are no map; keys and values themselves are not checked.
 pub fn map_entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, Invalid> {
     let flat = elements(bytes, 2, "map")?;
     Ok(flat
@@ -165,8 +165,8 @@ pub fn map_entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, Invalid> {
         .collect())
 }
 
-/// The fields of a tuple or user-defined type of `count` fields; missing ones are null. Never fails: what cannot be read is
-/// null, what is too much is left out.
+/// The fields of a tuple or user-defined type of `count` fields; missing ones are null. Never fails: fields that cannot
+/// be decoded are null, and extra fields are dropped.
 #[must_use]
 pub fn tuple_fields(bytes: &[u8], count: usize) -> Vec<Option<&[u8]>> {
     let mut input = bytes;
@@ -178,7 +178,7 @@ pub fn tuple_fields(bytes: &[u8], count: usize) -> Vec<Option<&[u8]>> {
         .collect()
 }
 
-/// Refuses a bound collection whose count is negative; `kind` is its kind.
+/// Rejects a bound collection whose count is negative; `kind` is its kind.
 pub(super) fn refuse_negative(bytes: &[u8], kind: &'static str) -> Result<(), Invalid> {
     let mut input = bytes;
     match take_i32(&mut input) {
@@ -198,7 +198,7 @@ pub(super) fn without_unset(bytes: &[u8]) -> Option<Bytes> {
     has_unset.then(|| encode_tuple(tuple_fields(bytes, tuple_length(bytes))))
 }
 
-/// How many fields the bytes of a tuple hold.
+/// The number of fields in a tuple's bytes.
 pub(super) fn tuple_length(bytes: &[u8]) -> usize {
     let mut input = bytes;
     let mut count = 0;
@@ -245,7 +245,7 @@ pub(super) fn validate_tuple(bytes: &[u8], types: &[&CqlType], names: Option<&[&
 }
 
 impl CqlType {
-    /// Bytes of an element of this type in a vector; `None` where each has its own length.
+    /// The fixed width of an element in a vector; `None` means that each element has its own length.
     #[must_use]
     pub fn vector_width(&self) -> Option<usize> {
         match self {
@@ -256,7 +256,7 @@ impl CqlType {
         }
     }
 
-    /// The bytes of a vector whose elements have this type.
+    /// Encodes a vector whose elements have this type.
     pub fn encode_vector<'a>(&self, elements: impl IntoIterator<Item = &'a [u8]>) -> Bytes {
         let fixed = self.vector_width().is_some();
         let mut out = Vec::new();
@@ -272,7 +272,7 @@ impl CqlType {
     /// The elements of a vector; this is the vector's type.
     ///
     /// # Errors
-    /// When the bytes do not hold exactly as many elements as the type says, or this is no vector.
+    /// When the bytes do not hold exactly the type's number of elements, or this is no vector.
     pub fn vector_elements<'a>(&self, bytes: &'a [u8]) -> Result<Vec<&'a [u8]>, Invalid> {
         let Self::Vector(element, count) = self.unfrozen() else {
             return Err(Invalid::Short(self.cql_name()));

@@ -1,4 +1,4 @@
-//! Durations: months, days and nanoseconds, each a zigzag vint; all of one sign. They have no order but that of their bytes.
+//! Durations: months, days and nanoseconds, each a zigzag vint; all of one sign. They sort only by their bytes.
 
 use super::Invalid;
 use super::vint;
@@ -81,7 +81,7 @@ impl Duration {
         Builder::build(&parts, rest).map(|duration| if negative { duration.negated() } else { duration })
     }
 
-    /// The same length backwards.
+    /// The negated duration.
     #[must_use]
     pub fn negated(self) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl std::fmt::Display for Duration {
     }
 }
 
-/// A unit: its place in the order of units, its name, and what it counts as.
+/// A unit: its rank, its name, and the field that it adds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
     Years,
@@ -152,7 +152,7 @@ impl Unit {
         }
     }
 
-    /// What a unit is called in the standard format. `m` is minutes in either case, `mo` months.
+    /// The name of a unit in the standard format. `m` is minutes in either case, `mo` months.
     fn of(symbol: &str) -> Option<Self> {
         Some(match symbol.to_lowercase().as_str() {
             "y" => Self::Years,
@@ -172,7 +172,7 @@ impl Unit {
 
 type Part<'a> = (&'a str, Unit);
 
-/// `1y2mo…`; nothing at all is no time.
+/// `1y2mo…`; an empty text is invalid.
 fn standard(text: &str) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -190,7 +190,7 @@ fn standard(text: &str) -> Option<Vec<Part<'_>>> {
     Some(parts)
 }
 
-/// Digits before one of the designators, in their order, each at most once.
+/// Numbers before designators, in their order, each at most once.
 fn designated<'a>(text: &'a str, designators: &[(char, Unit)], parts: &mut Vec<Part<'a>>) -> Option<()> {
     let mut rest = text;
     let mut left = designators.iter();
@@ -256,7 +256,7 @@ fn iso_alternative(body: &str) -> Option<Vec<Part<'_>>> {
         .collect()
 }
 
-/// Sums parts up, refusing what is out of order, repeated or too much.
+/// Sums up parts; rejects parts that are out of order, repeated or too large.
 #[derive(Default)]
 struct Builder {
     months: i64,
@@ -272,7 +272,7 @@ impl Builder {
             match last {
                 Some(last) if last == *unit => return Err(Invalid::DurationTwice(unit.name())),
                 Some(last) if last > *unit => {
-                    // The names in Cassandra's text are the other way round from what one expects.
+                    // Cassandra's message has the two names in the opposite order from what one expects.
                     return Err(Invalid::DurationOrder(last.name(), unit.name()));
                 }
                 _ => {}

@@ -1,9 +1,9 @@
-//! What can be wrong with a value, a literal or a type, in Cassandra's words.
+//! Errors in a value, a literal or a type, in Cassandra's words.
 
 use grammar::ast::QualifiedName;
 use thiserror::Error;
 
-/// Bytes or text that are no value of the type. Its text is Cassandra's `MarshalException`.
+/// Bytes or text that are no value of the type. The text is that of Cassandra's `MarshalException`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Invalid {
     /// A fixed-width value of another width: `Expected 4 or 0 byte int (3)`.
@@ -11,15 +11,15 @@ pub enum Invalid {
     Length {
         /// What was expected, in Cassandra's words.
         expected: &'static str,
-        /// How many bytes came.
+        /// The number of bytes received.
         found: usize,
     },
     /// A varint or a decimal that is too long.
     #[error("A number of {found} bytes is longer than the maximum of {bytes_max}")]
     NumberLength {
-        /// How many bytes it has, at least.
+        /// The number of bytes it has, at least.
         found: usize,
-        /// The most that it may have.
+        /// The maximum number of bytes.
         bytes_max: usize,
     },
     /// Text that is not UTF-8.
@@ -28,12 +28,12 @@ pub enum Invalid {
     /// A byte above 127 in ASCII text, as Java's signed byte.
     #[error("Invalid byte for ascii: {0}")]
     AsciiByte(i8),
-    /// A character above 127 in a literal for ASCII text; `0` is its length in UTF-16 units, as Java tells it.
+    /// A character above 127 in a literal for ASCII text; `0` is its length in UTF-16 units, as Java counts.
     #[error(
         "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = {0}"
     )]
     AsciiCharacter(usize),
-    /// An address of neither family, in hexadecimal.
+    /// An address that is neither IPv4 nor IPv6, in hexadecimal.
     #[error("Expected 4 or 16 byte inetaddress; got {0}")]
     InetLength(String),
     /// Neither empty nor 16 bytes.
@@ -54,13 +54,13 @@ pub enum Invalid {
     /// A collection or vector that ends too soon; its kind, or its whole type for a vector.
     #[error("Not enough bytes to read a {0}")]
     Short(String),
-    /// Bytes behind the last element of a collection.
+    /// Bytes after the last element of a collection.
     #[error("Unexpected extraneous bytes after {0} value")]
     Extra(&'static str),
-    /// Bytes behind the last element of a vector.
+    /// Bytes after the last element of a vector.
     #[error("Unexpected {count} extraneous bytes after {vector} value")]
     VectorExtra {
-        /// How many.
+        /// The number of extra bytes.
         count: usize,
         /// The vector's type.
         vector: String,
@@ -71,7 +71,7 @@ pub enum Invalid {
     /// Null inside a collection.
     #[error("Null value read when not allowed")]
     NullElement,
-    /// A bound collection that cannot be read at all.
+    /// A bound collection that cannot be decoded at all.
     #[error("The data cannot be deserialized as a {0}")]
     Undecodable(&'static str),
     /// A tuple or user-defined type that ends in a length; `1th component`, `1th field street`.
@@ -80,20 +80,21 @@ pub enum Invalid {
     /// A tuple or user-defined type that ends in a field.
     #[error("Not enough bytes to read {0}")]
     ShortField(String),
-    /// Bytes behind the last field: `tuple`, `UDT`.
+    /// Bytes after the last field: `tuple`, `UDT`.
     #[error("Invalid remaining data after end of {0} value")]
     Remaining(&'static str),
     /// A field of a user-defined type that is invalid.
     #[error("Failure validating the {index}th field {field}; {cause}")]
     Field {
-        /// Its place, from 0.
+        /// Its position, from 0.
         index: usize,
         /// Its name.
         field: String,
-        /// What is wrong with it.
+        /// The error in it.
         cause: Box<Invalid>,
     },
-    /// Text that is no number, address or whatever: `Unable to make int from 'x'`. The first part is all before the quote.
+    /// Text that is no number, address and so on: `Unable to make int from 'x'`. The first part is the text before the
+    /// quote.
     #[error("{0} '{1}'")]
     Text(&'static str, String),
     /// Text that is no date: `Unable to coerce 'x' to a formatted date (long)`.
@@ -131,10 +132,10 @@ pub enum Invalid {
     /// Text that is no duration.
     #[error("Unable to convert '{0}' to a duration")]
     DurationText(String),
-    /// Units out of order: the later one, the one that it must follow.
+    /// Units out of order: the later one, and the one that it must follow.
     #[error("Invalid duration. The {0} should be after {1}")]
     DurationOrder(&'static str, &'static str),
-    /// A unit twice.
+    /// A repeated unit.
     #[error("Invalid duration. The {0} are specified multiple times")]
     DurationTwice(&'static str),
     /// Too many of a unit; Cassandra names this limit for nanoseconds too.
@@ -147,7 +148,7 @@ pub enum Invalid {
         tuple: String,
         /// Its size.
         expected: usize,
-        /// How many came.
+        /// The number of elements received.
         found: usize,
     },
     /// JSON of the wrong kind: what was expected with its article, what came with its article, its text.
@@ -160,7 +161,7 @@ pub enum Invalid {
         /// As Java prints it.
         text: String,
     },
-    /// Other messages about JSON, whole.
+    /// Other JSON errors, as whole messages.
     #[error("{0}")]
     JsonText(String),
     /// A type that cannot be written as a literal of this kind.
@@ -168,25 +169,25 @@ pub enum Invalid {
     Unsupported(&'static str),
 }
 
-/// Bytes that are no ordered key of the type: what the store holds is damaged.
+/// Bytes that are no ordered key of the type: the stored data is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the key is not one of type {0}")]
 pub struct Corrupt(
-    /// The family of type that was being read.
+    /// The type family that was being decoded.
     pub &'static str,
 );
 
-/// A type that means nothing, or stands where it must not.
+/// A type that is invalid or not allowed in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TypeError {
-    /// A name that is neither native nor a user-defined type: `Unknown type ks.name`. The caller knows the
-    /// statement's keyspace and puts it in where the name has none.
+    /// A name that is neither native nor a user-defined type: `Unknown type ks.name`. If the name has no keyspace, the
+    /// caller adds the statement's.
     #[error("Unknown type {}{}", .0.keyspace.as_ref().map(|k| format!("{}.", k.0)).unwrap_or_default(), .0.name.0)]
     Unknown(QualifiedName),
     /// Multi-cell inside a collection; `collections` or `UDTs`, the collection as written.
     #[error("Non-frozen {0} are not allowed inside collections: {1}")]
     NotFrozen(&'static str, String),
-    /// `frozen<int>` and the like. Cassandra calls this a syntax error.
+    /// `frozen<int>` and the like. Cassandra reports this as a syntax error.
     #[error("frozen<> is only allowed on collections, tuples, and user-defined types (got {0})")]
     Freeze(String),
     /// A counter inside a collection.
@@ -204,13 +205,13 @@ pub enum TypeError {
     /// `vector<T, 0>`, or fewer
     #[error("vectors may only have positive dimensions; given {0}")]
     Dimension(i32),
-    /// A class that is no type: its text as written, its full name. Cassandra calls this a syntax error.
+    /// A class that is no type: its text as written, and its full name. Cassandra reports this as a syntax error.
     #[error("Error setting type {0}: Unable to find abstract-type class '{1}'")]
     Class(String, String),
 }
 
 impl TypeError {
-    /// Whether Cassandra answers with the code of a syntax error rather than of an invalid request.
+    /// Whether Cassandra reports it as a syntax error rather than as an invalid request.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
         matches!(self, Self::Freeze(_) | Self::Class(..))

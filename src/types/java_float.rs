@@ -1,23 +1,24 @@
 //! The decimal digits of floating point numbers as Java before 19 chooses them (`FloatingDecimal`), which are not always the
 //! fewest: 2³¹ as a float is 2.14748365E9, what is nearest to 10²³ is 9.999999999999999E22.
 //!
-//! Steele and White's generation of digits with what Java's library made of it: a stopping test that takes a number's
-//! neighbours for equally far on both sides, two digits at least where an exponent is shown, and whole numbers by a way of
-//! their own. Cassandra 5.0 runs on Java 11 and 17; its texts, JSON and decimals of floating point numbers come from here.
+//! Steele and White's digit generation with the changes of Java's library: a stopping test that takes a number's
+//! neighbours for equally far on both sides, at least two digits before an exponent, and a separate algorithm for whole
+//! numbers. Cassandra 5.0 runs on Java 11 and 17; this module produces its texts, JSON and decimals of floating point
+//! numbers.
 
 use num_bigint::BigUint;
 use std::cmp::Ordering;
 
-/// Bits of a double behind its first.
+/// Bits of a double's fraction after the first.
 const DOUBLE_SHIFT: u32 = 52;
-/// Bits of a float behind its first.
+/// Bits of a float's fraction after the first.
 const FLOAT_SHIFT: u32 = 23;
-/// Exponents of two up to which whole numbers have a way of their own.
+/// Whole numbers below this power of two use the separate algorithm.
 const SMALL_EXPONENT_MAX: i32 = 62;
-/// Below these exponents of ten, and from the second on, digits are followed by an exponent.
+/// Exponents of ten below the first or from the second on are printed.
 const PLAIN_EXPONENTS: std::ops::Range<i32> = -3..8;
 
-/// A number's digits, and the exponent of ten of the first.
+/// A number's digits, and the decimal exponent of the first.
 pub(super) type Digits = (String, i32);
 
 /// A positive, finite number: `fraction` has its first bit at [`DOUBLE_SHIFT`], `significant_bits` of it count.
@@ -47,7 +48,7 @@ pub(super) fn of_f32(value: f32) -> Digits {
 fn binary(exponent: i32, fraction: u64, shift: u32, bias: i32) -> Binary {
     let whole = i32::try_from(shift + 1).unwrap_or(0);
     let (exponent, fraction, significant_bits) = if exponent == 0 {
-        // A number below the least that has all its bits.
+        // A subnormal number.
         let up = fraction.leading_zeros().saturating_sub(63 - shift);
         let up_bits = i32::try_from(up).unwrap_or(0);
         (1 - up_bits, fraction << up, whole - up_bits)
@@ -65,7 +66,7 @@ impl Binary {
     fn digits(self) -> Digits {
         let zeros = i32::try_from(self.fraction.trailing_zeros()).unwrap_or(0);
         let fraction_bits = i32::try_from(DOUBLE_SHIFT + 1).unwrap_or(0) - zeros;
-        // Bits behind the point.
+        // Bits after the binary point.
         let tiny_bits = (fraction_bits - self.exponent - 1).max(0);
         if tiny_bits == 0 && self.exponent <= SMALL_EXPONENT_MAX {
             return self.whole();
@@ -73,7 +74,7 @@ impl Binary {
         self.generate(zeros, fraction_bits, tiny_bits)
     }
 
-    /// A whole number: its digits but for those that its bits say nothing of.
+    /// A whole number: its digits, without those that its bits do not determine.
     fn whole(self) -> Digits {
         let shift = self.exponent - i32::try_from(DOUBLE_SHIFT).unwrap_or(0);
         let mut value = if shift >= 0 {
@@ -98,8 +99,8 @@ impl Binary {
         (digits, exponent)
     }
 
-    /// The number is B / S · 10^exponent, M half the distance to its neighbours on the scale of B: digits are taken off until
-    /// what is left is less than M, or lacks less than M to the next digit.
+    /// The number is B / S · 10^exponent, and M is half the distance to its neighbours on the scale of B. Digits are
+    /// generated until the remainder is less than M, or is less than M below the next digit.
     fn generate(self, zeros: i32, fraction_bits: i32, tiny_bits: i32) -> Digits {
         let mut exponent = self.estimate();
         let (b5, s5) = ((-exponent).max(0), exponent.max(0));
@@ -112,7 +113,7 @@ impl Binary {
         s2 -= common;
         m2 -= common;
         if fraction_bits == 1 {
-            // The next smaller neighbour of a power of two is half as far.
+            // A power of two is half as far from its next smaller neighbour.
             m2 -= 1;
         }
         if m2 < 0 {
@@ -120,7 +121,7 @@ impl Binary {
             s2 -= m2;
             m2 = 0;
         }
-        // Java counts in words where these fit, and there a tie is no reason to stop.
+        // Java computes in machine words if the numbers fit, and then a tie does not stop the loop.
         let in_words = fraction_bits + b2 + bits_of_power(b5) < 64 && s2 + 1 + bits_of_power(s5 + 1) < 64;
         let fraction = BigUint::from(self.fraction >> zeros);
         let mut b = scaled(fraction, b5, b2);
@@ -141,12 +142,12 @@ impl Binary {
         let mut digits = Vec::with_capacity(20);
         let (digit, mut low, mut high, mut rest) = next();
         if digit == 0 && !high {
-            // The estimate was one too many.
+            // The estimate was one too high.
             exponent -= 1;
         } else {
             digits.push(digit);
         }
-        // Where an exponent is shown, there is a digit behind the point.
+        // Before an exponent there is a digit after the point.
         let mut stops = PLAIN_EXPONENTS.contains(&exponent) && (low || high);
         while !stops {
             let digit;
@@ -165,7 +166,7 @@ impl Binary {
         (digits.iter().map(|digit| char::from(b'0' + digit)).collect(), exponent)
     }
 
-    /// About the exponent of ten, never less than it by more than the loop puts right.
+    /// An estimate of the decimal exponent, too low only by as much as the loop corrects.
     fn estimate(self) -> i32 {
         let one = 1023_u64 << DOUBLE_SHIFT;
         let mantissa = f64::from_bits(one | (self.fraction & ((1 << DOUBLE_SHIFT) - 1)));
@@ -187,7 +188,7 @@ fn scaled(number: BigUint, fives: i32, twos: i32) -> BigUint {
     (number * BigUint::from(5_u8).pow(power(fives))) << power(twos)
 }
 
-/// Bits of a power of five, as Java takes them.
+/// The bits of a power of five, in Java's estimate.
 fn bits_of_power(exponent: i32) -> i32 {
     match u32::try_from(exponent) {
         Ok(exponent @ 0..=26) => i32::try_from(5_u64.pow(exponent).ilog2() + 1).unwrap_or(0) * i32::from(exponent > 0),
@@ -195,7 +196,7 @@ fn bits_of_power(exponent: i32) -> i32 {
     }
 }
 
-/// Adds one to the last digit; true where that is a digit more in front.
+/// Increments the last digit; returns true if that adds a digit in front.
 fn round_up(digits: &mut [u8]) -> bool {
     for digit in digits.iter_mut().rev() {
         if *digit < 9 {

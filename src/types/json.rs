@@ -31,7 +31,7 @@ pub fn json_string(text: &str) -> String {
 }
 
 impl CqlType {
-    /// The value as JSON; null is `null` and does not come here. No bytes at all are an empty string for most native types.
+    /// The value as JSON; the caller prints null. Empty bytes are an empty string for most native types.
     #[must_use]
     pub fn to_json(&self, bytes: &[u8]) -> String {
         let raw = || format!("\"0x{}\"", super::hex(bytes));
@@ -39,7 +39,7 @@ impl CqlType {
             Self::Frozen(inner) => inner.to_json(bytes),
             Self::Custom(_) => raw(),
             Self::Native(native) => native_json(*native, bytes),
-            // Differs: Cassandra fails on the nulls that its own selections put into lists; we print them.
+            // Differs: Cassandra fails on nulls that its own selections put into lists; Helenus prints them.
             Self::List(element) => nullable_list_elements(bytes).map_or_else(
                 |_| raw(),
                 |values| {
@@ -57,7 +57,7 @@ impl CqlType {
                     let entries: Vec<String> = entries
                         .iter()
                         .map(|(key, value)| {
-                            // A key that is no string becomes one.
+                            // A key that is no string is quoted.
                             let key = key_type.to_json(key);
                             let key = if key.starts_with('"') { key } else { json_string(&key) };
                             format!("{key}: {}", value_type.to_json(value))
@@ -67,7 +67,7 @@ impl CqlType {
                 },
             ),
             Self::Tuple(types) => {
-                // Differs: Cassandra fails on a tuple with fewer fields than its type; we print nulls.
+                // Differs: Cassandra fails on a tuple with fewer fields than its type; Helenus prints nulls.
                 let fields = types.iter().zip(tuple_fields(bytes, types.len()));
                 let fields: Vec<String> = fields.map(|(field, value)| field.optional_json(value)).collect();
                 format!("[{}]", fields.join(", "))

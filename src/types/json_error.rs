@@ -1,22 +1,22 @@
-//! What is wrong with a text of JSON, in Jackson's words.
+//! JSON syntax errors, in Jackson's words.
 
 use thiserror::Error;
 
-/// Text that is no JSON: what is wrong, and where.
+/// A JSON syntax error with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}{}", place_text(*line, *column))]
 pub struct JsonError {
-    /// In Jackson's words.
+    /// The message in Jackson's words.
     pub what: String,
-    /// Line, from 1; 0: no place is said.
+    /// Line, from 1; 0 means that the message has no place.
     pub line: usize,
-    /// Column behind the last character read, from 1; `None` where there is nothing to read.
+    /// Column after the last character read, from 1; `None` means that there was nothing to read.
     pub column: Option<usize>,
     /// The Java exception that carries it.
     pub class: &'static str,
 }
 
-/// Where, in Jackson's words.
+/// The place, in Jackson's words.
 pub(super) fn place_text(line: usize, column: Option<usize>) -> String {
     if line == 0 {
         return String::new();
@@ -25,10 +25,10 @@ pub(super) fn place_text(line: usize, column: Option<usize>) -> String {
     format!("\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]")
 }
 
-/// Most digits of a number; in a string it may have more.
+/// Maximum digits of a number; a string may have more.
 pub(super) const NUMBER_DIGITS_MAX: usize = 1000;
 
-/// A number of so many digits is too long.
+/// The error for a number with too many digits.
 pub(super) fn too_long(digits: usize) -> JsonError {
     let max = NUMBER_DIGITS_MAX;
     JsonError {

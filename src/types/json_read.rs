@@ -1,4 +1,4 @@
-//! Reading JSON: text to a tree as Java's Jackson sees it, and the tree to values.
+//! Reading JSON: text to a tree, as Java's Jackson does it, and the tree to values.
 
 use super::compound::{encode_list, encode_tuple};
 use super::json_error::{JsonError, NUMBER_DIGITS_MAX, place_text, too_long};
@@ -8,7 +8,7 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::fmt;
 
-/// Deepest nesting of a JSON document that is read.
+/// Maximum nesting of a JSON document.
 const DEPTH_MAX: usize = 200;
 
 /// A JSON document. Numbers are integers of any size or doubles, as in Java.
@@ -26,7 +26,7 @@ pub enum Json {
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object in order of writing; of members with one name only the last is left, in the place of the first.
+    /// An object in the order of the text; of duplicate members the last value stays, in the place of the first.
     Object(Vec<(String, Json)>),
 }
 
@@ -34,7 +34,7 @@ impl Json {
     /// Reads the first document of the text; what follows it is ignored, as Cassandra does.
     ///
     /// # Errors
-    /// Where the text is no JSON, or nested deeper than 200 levels.
+    /// When the text is no JSON, or nests deeper than 200 levels.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         Parser { text, at: 0, depth: 0 }.value()
     }
@@ -51,7 +51,7 @@ impl Json {
         };
         match Self::parse(text) {
             Ok(Self::Object(members)) => Ok(members),
-            // Cassandra fails on the absent map; the message is ours.
+            // Cassandra fails on the absent map; this message is ours.
             Ok(Self::Null) => Err(Invalid::JsonText("Got null for INSERT JSON values".to_owned())),
             Ok(Self::String(value)) => Err(fail(format!(
                 "{MISMATCH}: Cannot construct instance of `java.util.LinkedHashMap` (although at least one Creator \
@@ -68,7 +68,7 @@ impl Json {
         }
     }
 
-    /// Jackson's name of the token it starts with, up to the bracket that closes it.
+    /// Jackson's name of the token that it starts with, up to its closing bracket.
     fn token(&self) -> &'static str {
         match self {
             Self::Null => "Null value (token `JsonToken.VALUE_NULL`",
@@ -82,7 +82,7 @@ impl Json {
         }
     }
 
-    /// The Java class that Jackson makes of it.
+    /// The Java class that Jackson decodes it to.
     fn java_class(&self) -> &'static str {
         match self {
             Self::Null => "java.lang.Object",
@@ -456,12 +456,12 @@ impl CqlType {
     /// The bytes of a JSON value; `None` for null.
     ///
     /// # Errors
-    /// In Cassandra's words, when the value is of a wrong kind or its text is no value.
+    /// The value has the wrong kind or its text is invalid; the message is in Cassandra's words.
     pub fn from_json(&self, json: &Json) -> Result<Option<Bytes>, Invalid> {
         if *json == Json::Null {
             return Ok(None);
         }
-        // A collection, tuple or user-defined type may come as a string of JSON, which map keys need.
+        // A collection, tuple or user-defined type may be a JSON string, since map keys must be strings.
         let nested;
         let json = match json {
             Json::String(text) if !matches!(self.unfrozen(), Self::Native(_) | Self::Custom(_)) => {
@@ -574,7 +574,7 @@ impl CqlType {
     }
 }
 
-/// A name in JSON as CQL means it: in double quotes as it is, otherwise in lower case.
+/// The CQL name of a JSON member: unchanged in double quotes, otherwise in lower case.
 #[must_use]
 pub fn folded(name: &str) -> String {
     match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -583,7 +583,7 @@ pub fn folded(name: &str) -> String {
     }
 }
 
-/// What Cassandra calls what it wants.
+/// Cassandra's name of the expected kind.
 fn expected(native: Native) -> &'static str {
     match native {
         Native::Ascii => "an ascii string",
@@ -631,7 +631,7 @@ fn native_from_json(native: Native, json: &Json) -> Result<Vec<u8>, Invalid> {
         (Native::Empty, Json::String(text)) if text.is_empty() => Ok(Vec::new()),
         (Native::Empty, _) => Err(Invalid::JsonText(format!("Expected an empty string, but got: {json}"))),
         (Native::Decimal, Json::String(text)) if text.is_empty() => Ok(Vec::new()),
-        // Decimals and varints are read from the text of whatever comes.
+        // Decimals and varints are parsed from the text of any JSON value.
         (Native::Decimal, _) => {
             let text = json.to_string();
             super::big::check_digits(&text)?;
@@ -652,7 +652,7 @@ fn native_from_json(native: Native, json: &Json) -> Result<Vec<u8>, Invalid> {
         (Native::Bigint | Native::Counter, Json::Integer(value)) => {
             value.to_i64().map(|v| v.to_be_bytes().to_vec()).ok_or_else(wrong)
         }
-        // A timestamp takes a Java Long, which a smaller number is not.
+        // A timestamp needs a Java Long; a smaller number is an Integer.
         (Native::Timestamp, Json::Integer(value)) => match value.to_i64() {
             Some(millis) if value.to_i32().is_none() => Ok(millis.to_be_bytes().to_vec()),
             _ => Err(wrong()),

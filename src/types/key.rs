@@ -11,14 +11,14 @@
 //! ```
 //! Each is prefix-free, so parts follow one another without a length. Descending is the same bytes inverted.
 //!
-//! Differs: in Cassandra clustering values that compare equal (decimal 1.5 and 1.50, a varint with needless zeros, NaNs, tuples
-//! with and without trailing nulls) are one row, shown as it was first written. Their keys here share the order part
-//! ([`super::CqlType::encode_key_order`]) and differ in the trailer, so that each reads back as it was written; the code that writes
-//! can look for the order part first.
+//! Differs: in Cassandra clustering values that compare equal (decimal 1.5 and 1.50, a varint with needless zeros,
+//! NaNs, tuples with and without trailing nulls) are one row, shown as it was first written. Their keys here share the
+//! order part ([`super::CqlType::encode_key_order`]) and differ in the trailer, so each reads back as it was written.
+//! The writer can search for the order part first.
 
 use super::Corrupt;
 
-/// Reads a key, inverted or not.
+/// Reads a key, ascending or inverted.
 pub(super) struct KeyReader<'a> {
     input: &'a [u8],
     mask: u8,
@@ -32,7 +32,7 @@ impl<'a> KeyReader<'a> {
         }
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.input
     }
@@ -103,7 +103,7 @@ pub(super) fn order_fixed<const N: usize>(bytes: &[u8], out: &mut Vec<u8>, trans
     }
 }
 
-/// What [`order_fixed`] wrote; the transformation is given backwards.
+/// Reads what [`order_fixed`] wrote; `transform` must be the inverse.
 pub(super) fn read_fixed<const N: usize>(
     reader: &mut KeyReader<'_>,
     transform: fn([u8; N]) -> [u8; N],
@@ -122,7 +122,7 @@ pub(super) fn order_raw(bytes: &[u8], out: &mut Vec<u8>) {
     escape(bytes, out);
 }
 
-/// Puts negative numbers before the others.
+/// Sorts negative numbers before the others.
 pub(super) fn flip_sign<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     if let Some(first) = bytes.first_mut() {
         *first ^= 0x80;
@@ -130,7 +130,7 @@ pub(super) fn flip_sign<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     bytes
 }
 
-/// Unchanged.
+/// The identity transformation.
 pub(super) fn same<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     bytes
 }

@@ -1,4 +1,4 @@
-//! Constants: what they can be assigned to, what bytes they are, and back to text.
+//! Constants: the types they can be assigned to, their bytes, and their text.
 
 use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
 use super::name::quoted;
@@ -14,14 +14,14 @@ use thiserror::Error;
 pub enum Assignment {
     /// It cannot be assigned.
     No,
-    /// It can be, and something else might fit better.
+    /// It can be assigned, but another receiver might fit better.
     Weak,
-    /// It is of this type.
+    /// It has exactly this type.
     Exact,
 }
 
 impl Assignment {
-    /// The worst of several.
+    /// The weakest of several assignments.
     #[must_use]
     pub fn all(tests: impl IntoIterator<Item = Self>) -> Self {
         tests.into_iter().min().unwrap_or(Self::Exact)
@@ -47,7 +47,7 @@ pub enum LiteralError {
         /// CQL name of the receiver's type.
         receiver_type: String,
     },
-    /// The kind fits, the text does not.
+    /// The kind fits, but the text is invalid.
     #[error(transparent)]
     Value(#[from] Invalid),
 }
@@ -85,7 +85,7 @@ pub fn constant(literal: &Literal) -> Option<(Constant, String)> {
     })
 }
 
-/// The type that a constant has where nothing else says; `None` for null.
+/// The type of a constant without a receiver; `None` for null.
 #[must_use]
 pub fn preferred_type(literal: &Literal) -> Option<Native> {
     Some(match literal {
@@ -98,7 +98,7 @@ pub fn preferred_type(literal: &Literal) -> Option<Native> {
             _ => Native::Varint,
         },
         Literal::Float(text) => match super::big::Decimal::parse(text) {
-            // A double when it says the same number, as far as its shortest digits tell.
+            // A double if its shortest digits denote the same number.
             Some(decimal) => {
                 let nearest = super::big::Decimal::parse(&super::number::java_f64(decimal.to_f64()));
                 match nearest {
@@ -116,7 +116,7 @@ pub fn preferred_type(literal: &Literal) -> Option<Native> {
 }
 
 impl CqlType {
-    /// Whether a constant may stand for a value of this type.
+    /// Whether a constant may be assigned to this type.
     #[must_use]
     pub fn assignable(&self, literal: &Literal) -> Assignment {
         let Some((kind, _)) = constant(literal) else {
@@ -126,7 +126,7 @@ impl CqlType {
         };
         match self.unfrozen() {
             Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_) => Assignment::No,
-            // Types without a kind of constant of their own take any, and their text decides.
+            // Types without their own kind of constant accept any kind; the text decides.
             Self::Custom(_) | Self::Tuple(_) => Assignment::Weak,
             Self::Vector(..) => Assignment::No,
             Self::Native(native) if preferred_type(literal) == Some(*native) => Assignment::Exact,
@@ -157,10 +157,10 @@ impl CqlType {
         Ok(Some(bytes.into()))
     }
 
-    /// The bytes of a value's text without quotes, as Cassandra's `fromString`.
+    /// Parses a value's text without quotes, as Cassandra's `fromString`.
     ///
     /// # Errors
-    /// When the text is no value; collections and user-defined types have no such text.
+    /// When the text is invalid; collections and user-defined types have no such text.
     pub fn parse_text(&self, text: &str) -> Result<Vec<u8>, Invalid> {
         match self {
             Self::Native(native) => native.row().parse_text(text),
@@ -197,8 +197,8 @@ impl CqlType {
         Ok(compound::encode_tuple(fields.iter().map(Option::as_deref)).into())
     }
 
-    /// The value's plain text, as Cassandra's `getString`: what a cast to text gives. Empty for no bytes; hexadecimal for
-    /// types without a text.
+    /// The value's plain text, as Cassandra's `getString`: the result of a cast to text. Empty bytes give an empty
+    /// text; types without a text give hexadecimal.
     #[must_use]
     pub fn to_text(&self, bytes: &[u8]) -> String {
         match self.unfrozen() {
@@ -208,7 +208,7 @@ impl CqlType {
         }
     }
 
-    /// The value as a CQL literal, as Cassandra prints it (`toCQLLiteral`); bytes that are no value as hexadecimal.
+    /// The value as a CQL literal, as Cassandra prints it (`toCQLLiteral`); invalid bytes as hexadecimal.
     #[must_use]
     pub fn to_literal(&self, bytes: &[u8]) -> String {
         let raw = || format!("0x{}", super::text::hex(bytes));

@@ -1,8 +1,8 @@
-//! The `types` room: what a CQL type is and what its bytes mean.
+//! The `types` room: CQL types and the encoding of their values.
 //!
-//! A value travels as its wire bytes everywhere: from the request to the store and back nothing decodes it that does not need to.
-//! `None` is null. This room validates those bytes, compares them, prints them, makes them from literals, and encodes them as
-//! parts of an ordered key.
+//! A value travels as its wire bytes, from the request to the store and back; code decodes it only where it must.
+//! `None` is null. This room validates those bytes, compares and prints them, makes them from literals, and encodes
+//! them as parts of an ordered key.
 //!
 //! Life of a value: bytes arrive from the wire ([`CqlType::validate`], [`CqlType::normalize`]) or from a literal
 //! ([`CqlType::literal`]); they are compared, become part of a key ([`CqlType::encode_key`]) or of another value
@@ -11,8 +11,8 @@
 //! Invariants: nothing here panics on any bytes; `compare` is a total order for values that validate, and byte order of keys is
 //! that order; a key decodes to the very bytes that were encoded. All native types are rows of one table, [`NATIVE_TYPES`].
 //!
-//! Absent on purpose: frames and option codes beyond their ids, names of tables and columns, what can be computed with values
-//! (`functions`). Sources: native_protocol_v4.spec §6, Cassandra 5.0's `db.marshal` and `serializers` as they answer.
+//! Deliberately absent: frames and option codes beyond their ids, names of tables and columns, computations with values
+//! (`functions`). Sources: native_protocol_v4.spec §6, and Cassandra 5.0's `db.marshal` and `serializers` as measured.
 
 use std::sync::Arc;
 
@@ -126,8 +126,9 @@ pub struct UserType {
     pub fields: Vec<(String, CqlType)>,
 }
 
-/// Most types that a user-defined type may be made of, all its fields with their own fields spelled out, as they are in the metadata of
-/// an answer: a type with two fields of a type with two fields, and so on, doubles with each.
+/// Maximum number of types in a user-defined type, counting its fields with all their own fields, as a result's
+/// metadata contains them. Without a limit, a type with two fields of a type with two fields, and so on, doubles at
+/// each level.
 pub const TYPE_PARTS_MAX: usize = 10_000;
 
 /// A CQL type. Cheap to clone.
@@ -138,7 +139,7 @@ pub const TYPE_PARTS_MAX: usize = 10_000;
 pub enum CqlType {
     /// A native type.
     Native(Native),
-    /// A marshal class we have no name for, by its full class name.
+    /// A marshal class that CQL has no name for, by its full class name.
     Custom(Arc<str>),
     /// `list<T>`
     List(Arc<CqlType>),

@@ -1,4 +1,4 @@
-//! Names of types: as CQL writes them, as Cassandra's classes are called, and from the syntax tree.
+//! Names of types: in CQL, as Cassandra's classes, and from the syntax tree.
 
 use super::{CqlType, NATIVE_TYPES, Native, TypeError, UserType};
 use grammar::ast::{self, Name, QualifiedName};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 /// Package of the marshal classes.
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 
-/// Most levels of nesting that a marshal class name may have; deeper ones are refused rather than recursed into.
+/// Maximum nesting of a marshal class name; deeper ones are rejected to bound the recursion.
 const CLASS_DEPTH_MAX: usize = 64;
 
-/// A name in double quotes where CQL needs them.
+/// Quotes a name if CQL requires it.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     grammar::quote_if_needed(name).into_owned()
@@ -41,7 +41,7 @@ impl CqlType {
             Self::List(element) => format!("list<{}>", element.cql_name()),
             Self::Set(element) => format!("set<{}>", element.cql_name()),
             Self::Map(key, value) => format!("map<{}, {}>", key.cql_name(), value.cql_name()),
-            // A tuple is always one cell, and always says so.
+            // A tuple is always single-cell, and its name always says `frozen`.
             Self::Tuple(types) => format!("frozen<tuple<{}>>", join(types, Self::cql_name)),
             Self::User(user) => quoted(&user.name),
             Self::Vector(element, count) => format!("vector<{}, {count}>", element.cql_name()),
@@ -58,7 +58,7 @@ impl CqlType {
         self.class_text(false)
     }
 
-    /// Inside something frozen nothing says again that it is.
+    /// Nothing inside a frozen type repeats `frozen`.
     fn class_text(&self, inside_frozen: bool) -> String {
         match self {
             Self::Native(native) => format!("{PACKAGE}{}", native.row().class),
@@ -107,7 +107,7 @@ impl CqlType {
         }
     }
 
-    /// `frozen<…>` of the type and of all inside it; types that cannot be frozen remain as they are.
+    /// `frozen<…>` of the type and of all types inside it; types that cannot be frozen stay unchanged.
     #[must_use]
     pub fn freeze(&self) -> Self {
         let inner = match self {
@@ -123,19 +123,19 @@ impl CqlType {
         Self::Frozen(Arc::new(inner))
     }
 
-    /// Whether it is a duration or has one inside, so that it has no order.
+    /// Whether it is or contains a duration, so that it has no order.
     #[must_use]
     pub fn contains_duration(&self) -> bool {
         self.contains(&|inner| matches!(inner, Self::Native(Native::Duration)))
     }
 
-    /// Whether it is the user-defined type of that name or has it inside.
+    /// Whether it is or contains the user-defined type of that name.
     #[must_use]
     pub fn references_user_type(&self, keyspace: &str, name: &str) -> bool {
         self.contains(&|inner| matches!(inner, Self::User(user) if user.keyspace == keyspace && user.name == name))
     }
 
-    /// How many types it is made of, those of fields and elements spelled out; of more than `most`, that one more.
+    /// The number of types in it, with fields and elements expanded. Counting stops at `most` plus one.
     #[must_use]
     pub fn parts(&self, most: usize) -> usize {
         let counted = Cell::new(0);
@@ -146,7 +146,7 @@ impl CqlType {
         counted.get()
     }
 
-    /// Whether `wanted` holds for it or for anything inside it.
+    /// Whether `wanted` holds for it or any type inside it.
     pub fn contains(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
         wanted(self)
             || match self {
@@ -160,7 +160,7 @@ impl CqlType {
             }
     }
 
-    /// The type that a syntax tree names; `resolve` finds user-defined types.
+    /// Resolves a type of the syntax tree; `resolve` finds user-defined types.
     ///
     /// # Errors
     /// In Cassandra's words: unknown names, multi-cell types inside collections, misplaced counters and durations.
@@ -205,7 +205,7 @@ pub(super) fn written_name(written: &ast::Type) -> String {
     as_meant(written, false)
 }
 
-/// A type as written, and `frozen<…>` around what something around it freezes.
+/// A type as written, with `frozen<…>` where an enclosing type freezes it.
 fn as_meant(written: &ast::Type, frozen: bool) -> String {
     let wrap = |name: String| if frozen { format!("frozen<{name}>") } else { name };
     match written {
@@ -238,7 +238,7 @@ fn as_meant(written: &ast::Type, frozen: bool) -> String {
 
 type Resolve<'r> = &'r dyn Fn(&QualifiedName) -> Option<Arc<UserType>>;
 
-/// `frozen`: whether something around it freezes it, so that nothing inside has to say so.
+/// `frozen`: whether an enclosing type freezes it, so that types inside need no `frozen`.
 fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<CqlType, TypeError> {
     let wrap = |inner: CqlType| {
         if frozen {
@@ -270,7 +270,7 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
             wrap(CqlType::Map(Arc::new(from_ast(key, resolve, frozen)?), Arc::new(value)))
         }
         ast::Type::Tuple(types) => {
-            // A tuple freezes what is in it, but not what is in a vector in it.
+            // A tuple freezes its fields, but not the elements of a vector in it.
             let types: Vec<CqlType> = types
                 .iter()
                 .map(|inner| from_ast(inner, resolve, frozen || !matches!(inner, ast::Type::Vector(..))))
@@ -301,7 +301,7 @@ fn is_native(written: &ast::Type, native: Native) -> bool {
     matches!(written, ast::Type::Named(name) if name.keyspace.is_none() && Native::named(name.name.as_str()) == Some(native))
 }
 
-/// Judges a list's or set's element or a map's value, before anything inside it is looked at, as Cassandra does.
+/// Validates a list's or set's element or a map's value before any type inside it, as Cassandra does.
 fn check_value(collection: &ast::Type, value: &ast::Type, frozen: bool) -> Result<(), TypeError> {
     check_frozen(collection, value, frozen)?;
     if is_native(value, Native::Counter) {
@@ -323,7 +323,7 @@ fn check_key(collection: &ast::Type, key: &ast::Type, frozen: bool) -> Result<()
     check_frozen(collection, key, frozen)
 }
 
-/// What is inside a collection must be of one cell.
+/// Types inside a collection must be single-cell.
 fn check_frozen(collection: &ast::Type, inner: &ast::Type, frozen: bool) -> Result<(), TypeError> {
     let kind = match inner {
         _ if frozen => return Ok(()),
@@ -443,7 +443,7 @@ impl<'a> ClassParser<'a> {
         Some(CqlType::Custom(format!("{PACKAGE}{name}{parameters}").into()))
     }
 
-    /// What stands between the parentheses; nothing if there are none.
+    /// The text between the parentheses; empty if there are none.
     fn parameter_text(&mut self) -> Option<&'a str> {
         self.blanks();
         let Some(inner) = self.rest.strip_prefix('(') else {

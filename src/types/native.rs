@@ -1,11 +1,11 @@
-//! The table of native types: one row each, with all that depends on the type.
+//! The table of native types: one row each, with all properties of the type.
 
 use super::key::KeyReader;
 use super::{Corrupt, Invalid, Native};
 use super::{big, duration, number, text, time, uuid};
 use std::cmp::Ordering;
 
-/// How a native type's text is dressed in a CQL literal or in JSON.
+/// The quoting of a native type's text in a CQL literal and in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dress {
     /// `1`, `true`, a uuid: bare in both, quoted in JSON if not a number or boolean.
@@ -53,10 +53,10 @@ impl Constant {
     }
 }
 
-/// All that depends on a native type.
+/// The properties of a native type.
 #[derive(Debug)]
 pub struct NativeType {
-    /// Which type.
+    /// The type.
     pub native: Native,
     /// Its CQL name.
     pub name: &'static str,
@@ -64,20 +64,20 @@ pub struct NativeType {
     pub class: &'static str,
     /// Its option id in the protocol; 0 stands for a custom type, by class.
     pub option_id: u16,
-    /// Bytes of an element in a vector; `None` where each has its own length.
+    /// The fixed width of a vector element in bytes; `None` means that each element has its own length.
     pub vector_width: Option<usize>,
-    /// Kinds of constants that may stand for a value.
+    /// The kinds of constants that a value may be written as.
     pub constants: &'static [Constant],
-    /// Whether values of different bytes may be equal.
+    /// Whether values of different bytes may compare equal.
     pub(super) equal_forms: bool,
     pub(super) dress: Dress,
     pub(super) validate: fn(&[u8]) -> Result<(), Invalid>,
     pub(super) compare: fn(&[u8], &[u8]) -> Ordering,
     pub(super) order: fn(&[u8], &mut Vec<u8>),
     pub(super) read_order: fn(&mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt>,
-    /// From a literal's text, without quotes or `0x`.
+    /// Parses a literal's text, without quotes or `0x`.
     pub(super) parse: fn(&str) -> Result<Vec<u8>, Invalid>,
-    /// Text of a value that is not empty and valid.
+    /// Prints a valid value that is not empty.
     pub(super) print: fn(&[u8]) -> Option<String>,
 }
 
@@ -183,7 +183,7 @@ rows! {
         |b| big::decode_varint(b).map(|v| v.to_string());
 }
 
-/// A value of fixed width whose bytes are already in order.
+/// A fixed-width value whose bytes already sort correctly.
 fn order_plain<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
     super::key::order_fixed::<N>(bytes, out, super::key::same);
 }

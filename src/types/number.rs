@@ -41,7 +41,7 @@ pub fn decode_f64(bytes: &[u8]) -> Option<f64> {
     bytes.try_into().ok().map(f64::from_be_bytes)
 }
 
-/// `Ok` if there are `width` bytes, or none where `or_empty`.
+/// Checks for `width` bytes; if `or_empty`, no bytes are valid too.
 pub(super) fn validate_width(
     bytes: &[u8],
     width: usize,
@@ -82,7 +82,7 @@ pub(super) fn validate_f64(bytes: &[u8]) -> Result<(), Invalid> {
     validate_width(bytes, 8, true, "8 or 0 byte value for a double")
 }
 
-/// Decoded values in order; empty first, then values, then what is no value, in byte order.
+/// Order of decoded values: empty first, then values, then invalid bytes in byte order.
 pub(super) fn compare_by<T>(
     a: &[u8],
     b: &[u8],
@@ -167,7 +167,7 @@ pub(super) fn read_i64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
     key::read_fixed::<8>(reader, key::flip_sign)
 }
 
-/// Positive numbers: sign bit set; negative ones: all bits inverted.
+/// Transforms a float for byte order: sets the sign bit of positive numbers, inverts all bits of negative ones.
 fn float_up<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     if bytes.first().is_some_and(|first| first & 0x80 != 0) {
         bytes.map(|byte| !byte)
@@ -176,7 +176,7 @@ fn float_up<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     }
 }
 
-/// [`float_up`] backwards.
+/// The inverse of [`float_up`].
 fn float_down<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     if bytes.first().is_some_and(|first| first & 0x80 != 0) {
         key::flip_sign(bytes)
@@ -201,7 +201,7 @@ pub(super) fn read_f64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
     key::read_fixed::<8>(reader, float_down)
 }
 
-/// The bytes of what a text says; none for an empty text. `complaint` stands before a text that says nothing.
+/// Encodes a parsed text; an empty text gives empty bytes. `complaint` starts the error for an invalid text.
 fn parse_or_empty<const N: usize>(
     text: &str,
     complaint: &'static str,
@@ -259,7 +259,7 @@ pub(super) fn java_parse_f64(text: &str) -> Option<f64> {
         _ => {}
     }
     let number = digits.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(digits);
-    // Rust reads `inf`, `nan` and signs too; a number of Java starts with a digit or a point.
+    // Rust also accepts `inf`, `nan` and signs; a number in Java starts with a digit or a point.
     if !number.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }

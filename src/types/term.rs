@@ -1,6 +1,6 @@
-//! Terms as values: collections, tuples and user-defined types written out, down to their constants.
+//! Terms as values: collection, tuple and user-defined type literals, down to their constants.
 //!
-//! Markers and functions are not known here: the planner passes the columns that they fit as a [`Leaf`].
+//! This module does not know markers and functions: the planner passes their assignment test as a [`Leaf`].
 
 use super::compound::{encode_list, encode_tuple};
 use super::{Assignment, CqlType, Invalid, LiteralError};
@@ -17,7 +17,7 @@ pub enum TermError {
     /// A constant that does not fit; the receiver's name and the cause.
     #[error("{}", .1.message(.0))]
     Constant(String, LiteralError),
-    /// `[…]` for something else than a list or vector; the receiver's type.
+    /// `[…]` for a type that is no list or vector; the receiver's type.
     #[error("Unexpected receiver type '{0}'; only list and vector are expected")]
     NotList(String),
     /// `{…}` or `(…)` for a type of another kind.
@@ -41,7 +41,7 @@ pub enum TermError {
         role: &'static str,
         /// The element as written, or the place or name of the field.
         text: String,
-        /// What it must be.
+        /// The expected type.
         element_type: String,
     },
     /// A marker inside a collection.
@@ -59,9 +59,9 @@ pub enum TermError {
         receiver: String,
         /// Its type.
         receiver_type: String,
-        /// How many it has.
+        /// The number of its fields.
         expected: usize,
-        /// How many came.
+        /// The number of values received.
         found: usize,
     },
     /// A vector of another size.
@@ -73,15 +73,15 @@ pub enum TermError {
         receiver: String,
         /// Its type.
         receiver_type: String,
-        /// How many it has.
+        /// Its dimension.
         expected: u32,
-        /// How many came.
+        /// The number of values received.
         found: usize,
     },
-    /// A field that the user-defined type has not.
+    /// A field that the user-defined type does not have.
     #[error("Unknown field '{0}' in value of user defined type {1}")]
     Field(String, String),
-    /// A function, marker, operation or hint where only constants can be read.
+    /// A function, marker, operation or hint where only constants are allowed.
     #[error("{0} is not a constant")]
     NotConstant(String),
 }
@@ -93,7 +93,7 @@ impl From<Invalid> for TermError {
 }
 
 impl CqlType {
-    /// Whether a term may stand for a value of this type.
+    /// Whether a term may be assigned to this type.
     pub fn assignable_term(&self, term: &Term, leaf: Leaf<'_>) -> Assignment {
         let all = |element: &Self, terms: &[Term]| {
             if terms.is_empty() {
@@ -128,11 +128,11 @@ impl CqlType {
         }
     }
 
-    /// Checks a term against this type, its elements included but not what they are made of in turn, as preparing it does:
-    /// constants by kind, collections by shape. `receiver` is the column's name.
+    /// Checks a term against this type as preparing does: constants by kind, collections by structure. Elements are
+    /// checked, but not their own elements. `receiver` is the column's name.
     ///
     /// # Errors
-    /// What does not fit. Of leaves only markers inside collections are refused here.
+    /// The first mismatch. Of leaves only markers inside collections are rejected here.
     pub fn check_term(&self, receiver: &str, term: &Term, leaf: Leaf<'_>) -> Result<(), TermError> {
         let target = self.unfrozen();
         let kind_error = |kind| TermError::Kind {
@@ -237,7 +237,7 @@ impl CqlType {
     /// The bytes of a CQL literal; `None` for null.
     ///
     /// # Errors
-    /// It is none, or none of this type: why, as text for people.
+    /// The text is no literal, or not one of this type; the error is text for people.
     pub fn parse_literal(&self, text: &str) -> Result<Option<Bytes>, String> {
         let term = grammar::parse_term(text).map_err(|error| error.to_string())?;
         self.term("the value", &term).map_err(|error| error.to_string())

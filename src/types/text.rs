@@ -14,7 +14,7 @@ pub(super) fn validate_ascii(bytes: &[u8]) -> Result<(), Invalid> {
     }
 }
 
-/// Differs: Cassandra's own check lets surrogates and over-long forms in and cannot read them back.
+/// Differs: Cassandra's own check accepts surrogates and over-long encodings, and cannot read them back.
 pub(super) fn validate_text(bytes: &[u8]) -> Result<(), Invalid> {
     std::str::from_utf8(bytes).map(|_| ()).map_err(|_| Invalid::Utf8)
 }
@@ -141,7 +141,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// The address of 4 or 16 bytes; an IPv4 address inside IPv6 comes out as IPv4, as in Java.
+/// The address of 4 or 16 bytes; an IPv4 address mapped into IPv6 becomes IPv4, as in Java.
 #[must_use]
 pub fn decode_inet(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
@@ -160,7 +160,7 @@ pub fn inet_text(address: IpAddr) -> String {
     }
 }
 
-/// Differs: Cassandra would ask a name server for any other text; we know `localhost`.
+/// Differs: Cassandra resolves any other text as a host name; here only `localhost` is known.
 pub(super) fn parse_inet(text: &str) -> Result<Vec<u8>, Invalid> {
     if text.is_empty() {
         return Ok(Vec::new());

@@ -1,6 +1,7 @@
 //! Points in time: date (u32 days, 1970-01-01 is 2³¹), time (ns of the day), timestamp (ms since 1970-01-01 UTC).
 //!
-//! Calendars here are proleptic Gregorian with a year 0, over the whole range of the types, which is wider than any library's.
+//! Calendars here are proleptic Gregorian with a year 0. They cover the whole range of the types, which is wider than
+//! that of any library.
 
 use super::Invalid;
 use super::number::validate_width;
@@ -27,7 +28,7 @@ impl Civil {
     /// The day `days` after 1970-01-01.
     #[must_use]
     pub fn from_days(days: i64) -> Self {
-        // Years of this computation start on 1 March, so that the leap day is a year's last; eras are 400 years.
+        // Years of this computation start on 1 March, so that a year's last day is the leap day; eras are 400 years.
         let shifted = days + 719_468;
         let era = shifted.div_euclid(146_097);
         let day_of_era = shifted.rem_euclid(146_097);
@@ -55,7 +56,7 @@ impl Civil {
         era * 146_097 + day_of_era - 719_468
     }
 
-    /// How many days its month has.
+    /// The number of days in its month.
     #[must_use]
     pub fn month_length(self) -> u8 {
         let leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
@@ -96,14 +97,14 @@ pub(super) fn validate_timestamp(bytes: &[u8]) -> Result<(), Invalid> {
     validate_width(bytes, 8, true, "8 or 0 byte long for date")
 }
 
-/// Days of a date value since 1970-01-01; `None` when it has not 4 bytes.
+/// Days of a date value since 1970-01-01; `None` if it does not have 4 bytes.
 #[must_use]
 pub fn decode_date(bytes: &[u8]) -> Option<i64> {
     let days = u32::from_be_bytes(bytes.try_into().ok()?);
     Some(i64::from(days) - i64::from(DATE_EPOCH))
 }
 
-/// The date value of days since 1970-01-01; `None` out of range.
+/// The date value of days since 1970-01-01; `None` if out of range.
 #[must_use]
 pub fn encode_date(days: i64) -> Option<[u8; 4]> {
     u32::try_from(days + i64::from(DATE_EPOCH)).ok().map(u32::to_be_bytes)
@@ -130,7 +131,7 @@ pub fn time_text(nanos: i64) -> String {
 
 /// `2010-01-01T00:00:00.000Z` with the given separator between day and time.
 ///
-/// Java prints the year of the era, so years before 1 look like years after it.
+/// Java prints the year of the era, so a year before 1 prints like a year after it.
 #[must_use]
 pub fn timestamp_text(millis: i64, separator: char) -> String {
     let civil = Civil::from_days(millis.div_euclid(DAY_MILLIS));
@@ -156,7 +157,7 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Takes text apart from the front.
+/// A cursor over text.
 struct Scanner<'a>(&'a str);
 
 impl Scanner<'_> {
@@ -170,7 +171,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `least` to `most` digits, as many as there are.
+    /// Between `least` and `most` digits, greedily.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let count = self.0.bytes().take(most).take_while(u8::is_ascii_digit).count();
         if count < least {
@@ -196,7 +197,7 @@ impl Scanner<'_> {
         year
     }
 
-    /// `yyyy-MM-dd`; days up to 31 whatever the month.
+    /// `yyyy-MM-dd`; days up to 31 in every month.
     fn civil(&mut self) -> Option<Civil> {
         let year = self.year()?;
         let month = self.dash_pair()?;
@@ -280,7 +281,7 @@ fn clock_time(text: &str) -> Option<i64> {
 /// # Errors
 /// [`Invalid::Text`] for anything else.
 ///
-/// Differs: of zones we know offsets and the names of UTC; Cassandra knows its runtime's whole database.
+/// Differs: the only known zones are offsets and the names of UTC; Cassandra uses its runtime's whole database.
 pub fn parse_timestamp_millis(text: &str) -> Result<i64, Invalid> {
     if is_integer(text) {
         return text

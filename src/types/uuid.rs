@@ -29,7 +29,7 @@ fn time_first(b: [u8; 16]) -> [u8; 16] {
     [b6, b7, b4, b5, b0, b1, b2, b3, r0, r1, r2, r3, r4, r5, r6, r7]
 }
 
-/// Backwards.
+/// The inverse.
 fn time_last(b: [u8; 16]) -> [u8; 16] {
     let [b0, b1, b2, b3, b4, b5, b6, b7, rest @ ..] = b;
     let [r0, r1, r2, r3, r4, r5, r6, r7] = rest;
@@ -161,7 +161,7 @@ pub fn unix_100ns(bytes: &[u8]) -> Option<i64> {
 /// The time of a version 1 uuid in milliseconds since 1970-01-01, rounded down.
 #[must_use]
 pub fn unix_millis(bytes: &[u8]) -> Option<i64> {
-    // Java divides towards zero after taking the offset away.
+    // Java divides towards zero after subtracting the offset.
     unix_100ns(bytes).map(|steps| steps / 10_000)
 }
 
@@ -174,13 +174,13 @@ pub fn timeuuid(unix_100ns: i64, clock_and_node: u64) -> [u8; 16] {
     [t4, t5, t6, t7, t2, t3, t0, t1, n0, n1, n2, n3, n4, n5, n6, n7]
 }
 
-/// The least timeuuid of a millisecond, as `minTimeuuid` gives it.
+/// The least timeuuid of a millisecond, as `minTimeuuid` returns it.
 #[must_use]
 pub fn min_timeuuid(unix_millis: i64) -> [u8; 16] {
     timeuuid(unix_millis.wrapping_mul(10_000), 0x8080_8080_8080_8080)
 }
 
-/// The greatest timeuuid of a millisecond, as `maxTimeuuid` gives it.
+/// The greatest timeuuid of a millisecond, as `maxTimeuuid` returns it.
 #[must_use]
 pub fn max_timeuuid(unix_millis: i64) -> [u8; 16] {
     let last = unix_millis.wrapping_add(1).wrapping_mul(10_000).wrapping_sub(1);

@@ -1,4 +1,4 @@
-//! What can be done with the bytes of any type: validate, compare, encode as a key, put in order.
+//! Operations on the bytes of any type: validate, compare, encode as a key, normalize.
 
 use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
 use super::key::{self, EMPTY, KeyReader, VALUE};
@@ -14,10 +14,10 @@ const FIELD: u8 = 2;
 const ELEMENT: u8 = 1;
 
 impl CqlType {
-    /// Whether `bytes` are a value of this type.
+    /// Checks that `bytes` are a value of this type.
     ///
     /// # Errors
-    /// Says in Cassandra's words what is wrong.
+    /// The fault, in Cassandra's words.
     pub fn validate(&self, bytes: &[u8]) -> Result<(), Invalid> {
         match self {
             Self::Native(native) => (native.row().validate)(bytes),
@@ -44,8 +44,8 @@ impl CqlType {
         }
     }
 
-    /// Cassandra's order of two values, as in clustering, `min`, `max` and relations; no bytes at all come first. Bytes that
-    /// are no values have some order too.
+    /// Cassandra's order of two values, as in clustering, `min`, `max` and relations; empty bytes come first. Invalid
+    /// bytes have a consistent order too.
     #[must_use]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
@@ -69,8 +69,9 @@ impl CqlType {
         }
     }
 
-    /// Whether two values are the same in what Cassandra reads them to, as CONTAINS on a frozen collection asks it: stricter than
-    /// [`CqlType::compare`], since decimals differ by their scale (1.0, 1.00), and tuples and user-defined types by their bytes.
+    /// Whether Cassandra decodes two values to equal objects, which CONTAINS on a frozen collection tests. This is
+    /// stricter than [`CqlType::compare`]: decimals also differ by their scale (1.0, 1.00), and tuples and user-defined
+    /// types by their bytes.
     #[must_use]
     pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
         let all =
@@ -101,7 +102,7 @@ impl CqlType {
         }
     }
 
-    /// Whether values of different bytes may be equal, so that keys of this type end in a trailer.
+    /// Whether values of different bytes may compare equal, so that keys of this type end in a trailer.
     #[must_use]
     pub fn has_equal_forms(&self) -> bool {
         match self {
@@ -115,8 +116,8 @@ impl CqlType {
         }
     }
 
-    /// Appends the value as a part of an ordered key: byte order is [`CqlType::compare`], descending inverted. It is prefix-free
-    /// and [`CqlType::decode_key`] gives the very bytes back.
+    /// Appends the value as a part of an ordered key: byte order is [`CqlType::compare`], inverted for descending. The
+    /// encoding is prefix-free, and [`CqlType::decode_key`] returns the same bytes.
     pub fn encode_key(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
         let start = out.len();
         self.order(bytes, out);
@@ -132,18 +133,18 @@ impl CqlType {
         invert(out, start, descending);
     }
 
-    /// The part of [`CqlType::encode_key`] that values which compare equal share: the whole of it for most types, a prefix of
-    /// it for those that [`CqlType::has_equal_forms`].
+    /// The part of [`CqlType::encode_key`] that equal values share: the whole encoding for most types, a prefix of it
+    /// for types with [`CqlType::has_equal_forms`].
     pub fn encode_key_order(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
         let start = out.len();
         self.order(bytes, out);
         invert(out, start, descending);
     }
 
-    /// Reads what [`CqlType::encode_key`] wrote and moves `input` behind it.
+    /// Decodes a value from [`CqlType::encode_key`] and advances `input` past it.
     ///
     /// # Errors
-    /// When it did not write this.
+    /// When the bytes do not come from that function.
     pub fn decode_key(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
         let mut reader = KeyReader::new(input, descending);
         let mut bytes = self.read_order(&mut reader)?;
@@ -165,7 +166,7 @@ impl CqlType {
             Self::Frozen(inner) => inner.order(bytes, out),
             _ if bytes.is_empty() => out.push(EMPTY),
             Self::List(element) | Self::Set(element) => match list_elements(bytes) {
-                // A negative count reads as an empty collection, but would not come back.
+                // A negative count decodes as an empty collection, but would not encode to the same bytes.
                 Ok(elements) if !elements.is_empty() || bytes == [0; 4] => {
                     out.push(VALUE);
                     for value in elements {
@@ -243,9 +244,9 @@ impl CqlType {
         }
     }
 
-    /// A bound value as Cassandra stores it: sets and maps in order and without duplicates, of equal keys the last, also as elements
-    /// of other collections; unset fields of a user-defined type are null. Everything else as it is: what lies in a tuple, in a field or
-    /// in a vector is not looked into.
+    /// A bound value as Cassandra stores it. Sets and maps are sorted and without duplicates, also as elements of other
+    /// collections; of equal map keys the last entry stays. Unset fields of a user-defined type become null. Everything
+    /// else is unchanged, including what is inside a tuple, a field or a vector.
     ///
     /// # Errors
     /// When the bytes are no value of the type.
@@ -299,7 +300,7 @@ impl CqlType {
             .collect()
     }
 
-    /// The bytes of a set whose elements have this type: in order, without duplicates.
+    /// Encodes a set whose elements have this type: sorted, without duplicates.
     #[must_use]
     pub fn encode_set(&self, mut elements: Vec<&[u8]>) -> Bytes {
         elements.sort_by(|a, b| self.compare(a, b));
@@ -307,10 +308,10 @@ impl CqlType {
         compound::encode_list(elements)
     }
 
-    /// The bytes of a map whose keys have this type: in order of keys; of entries with equal keys the last one given stays.
+    /// Encodes a map whose keys have this type: sorted by key; of entries with equal keys the last one stays.
     #[must_use]
     pub fn encode_sorted_map(&self, mut entries: Vec<(&[u8], &[u8])>) -> Bytes {
-        // Stable, so that among equal keys the order of giving remains.
+        // A stable sort keeps equal keys in the order in which they were given.
         entries.sort_by(|a, b| self.compare(a.0, b.0));
         entries.dedup_by(|later, earlier| {
             let same = self.compare(later.0, earlier.0) == Ordering::Equal;
@@ -340,7 +341,7 @@ fn more(reader: &mut KeyReader<'_>) -> Result<bool, Corrupt> {
     }
 }
 
-/// Empty bytes first, then what can be read, then the rest.
+/// Empty bytes sort first, then valid values, then invalid bytes.
 fn compare_whole<'a, T>(
     a: &'a [u8],
     b: &'a [u8],

@@ -1,6 +1,6 @@
 //! Variable-length integers: the leading one-bits of the first byte count the bytes that follow, 0 … 8; big-endian.
 
-/// Reads an unsigned one and moves `input` behind it; `None` if it ends too soon.
+/// Reads an unsigned vint and advances `input` past it; `None` if it ends too soon.
 pub fn read_unsigned(input: &mut &[u8]) -> Option<u64> {
     let (first, rest) = input.split_first()?;
     let extra = first.leading_ones() as usize;
@@ -14,13 +14,13 @@ pub fn read_unsigned(input: &mut &[u8]) -> Option<u64> {
     Some(bytes.iter().fold(head, |value, byte| (value << 8) | u64::from(*byte)))
 }
 
-/// Reads a signed one, zigzag.
+/// Reads a signed (zigzag) vint.
 pub fn read_signed(input: &mut &[u8]) -> Option<i64> {
     let value = read_unsigned(input)?;
     Some((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
 }
 
-/// Writes an unsigned one in as few bytes as it needs.
+/// Writes an unsigned vint in as few bytes as possible.
 pub fn write_unsigned(value: u64, out: &mut Vec<u8>) {
     let bits = (64 - value.leading_zeros()).max(1);
     let extra = if bits > 56 { 8 } else { (bits - 1) / 7 };
@@ -38,7 +38,7 @@ pub fn write_unsigned(value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a signed one, zigzag.
+/// Writes a signed (zigzag) vint.
 pub fn write_signed(value: i64, out: &mut Vec<u8>) {
     write_unsigned(((value << 1) ^ (value >> 63)).cast_unsigned(), out);
 }

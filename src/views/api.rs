@@ -9,16 +9,16 @@ use super::server::{self, Server};
 use super::statements;
 use super::view::Sources;
 
-/// Most rows that one answer lists: some 4 MB.
+/// Maximum rows in one response: some 4 MB.
 const LISTED_MAX: usize = 10_000;
 
 /// A route.
 pub(crate) struct Route {
     pub(crate) path: &'static str,
-    /// A description of one line.
+    /// A one-line description.
     pub(crate) summary: &'static str,
     pub(crate) answer: fn(Sources<'_>) -> Value,
-    /// Whether it shows sizes of physical partitions, which must be counted before.
+    /// Whether it shows sizes of physical partitions, which must be counted first.
     pub(crate) shows_sizes: bool,
 }
 

@@ -1,14 +1,14 @@
-//! What is asked of a bucket, and what that costs: `/api/status`, families of Prometheus, and a line of `helenus status`.
+//! Requests to a bucket and their cost: `/api/status`, families of Prometheus, and a line of `helenus status`.
 
 use super::figure::{Figure, Value};
 use super::printed::Row;
 use super::view::Sources;
 use crate::metrics::{self, BucketCause, BucketRequest};
 
-/// Hours of a month, on the average.
+/// Average hours of a month.
 const MONTH_HOURS: f64 = 730.0;
 
-/// Requests of one kind, for one cause, about one store.
+/// Requests of one kind, for one cause, to one store.
 pub(super) struct RequestRow {
     store: u32,
     cause: BucketCause,
@@ -43,7 +43,7 @@ pub(super) static REQUESTS: &[Figure<RequestRow>] = &[
     .json("an_hour"),
 ];
 
-/// All requests together.
+/// The totals of all requests.
 pub(super) struct Costs {
     puts: u64,
     gets: u64,
@@ -70,11 +70,11 @@ pub(super) static COSTS: &[Figure<Costs>] = &[
 ];
 
 fn hours(sources: Sources<'_>) -> f64 {
-    // Less than a minute would make the least request a flood.
+    // At least a minute: a rate over less would overstate the first requests.
     (sources.live.uptime.as_secs_f64() / 3600.0).max(1.0 / 60.0)
 }
 
-/// All that were counted; none without a bucket.
+/// All counted requests; none without a bucket.
 pub(super) fn requests(sources: Sources<'_>) -> Vec<RequestRow> {
     let hours = hours(sources);
     let all = metrics::bucket_requests().into_iter();
@@ -89,7 +89,7 @@ pub(super) fn requests(sources: Sources<'_>) -> Vec<RequestRow> {
     .collect()
 }
 
-/// What they cost; `None` without a bucket.
+/// Their cost; `None` means that there is no bucket.
 pub(super) fn costs(sources: Sources<'_>, requests: &[RequestRow]) -> Option<Costs> {
     if requests.is_empty() {
         return None;

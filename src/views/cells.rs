@@ -1,10 +1,10 @@
-//! A row in the making.
+//! Builds one row.
 
 use bytes::Bytes;
 
 use crate::schema::Table;
 
-/// A row in the making: values by column name. Columns that are not named are null.
+/// Builds one row: values by column name. Columns without a value are null.
 pub(crate) struct Cells(Vec<(&'static str, Option<Bytes>)>);
 
 impl Cells {
@@ -25,7 +25,7 @@ impl Cells {
     pub(super) fn into_row(mut self, table: &Table) -> Vec<Option<Bytes>> {
         let mut at = 0;
         let mut of = |name: &str| {
-            // Cells are mostly made in the order of the columns, so the next one is looked at first.
+            // Cells mostly come in the order of the columns, so the next column is checked first.
             let place = (at..self.0.len())
                 .chain(0..at)
                 .find(|&place| self.0.get(place).is_some_and(|(column, _)| *column == name))?;

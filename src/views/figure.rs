@@ -1,4 +1,4 @@
-//! The definition of a figure: its meaning, how it is read, and the names under which it appears.
+//! The definition of a figure: its meaning, its source, and its name in each output.
 //!
 //! ```text
 //! FIGURES: &[Figure<R>] ─┬─ columns, cells   the columns of a virtual table, and a row R as cells
@@ -19,10 +19,10 @@ use crate::metrics::exposition::Text;
 use crate::metrics::{Counter, Distribution};
 use crate::schema::encode;
 
-/// What a figure reads.
+/// The value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing to show.
+    /// No value.
     Null,
     Text(String),
     Texts(Vec<String>),
@@ -32,9 +32,9 @@ pub(crate) enum Value {
     Float(f64),
     Inet(IpAddr),
     Uuid(Uuid),
-    /// Shown as hexadecimal digits in JSON, as CQL prints a blob.
+    /// A blob; JSON shows hexadecimal digits, as CQL prints a blob.
     Bytes(Vec<u8>),
-    /// Lengths of time, µs.
+    /// A latency histogram, µs.
     Times(Distribution),
 }
 
@@ -51,7 +51,7 @@ impl Value {
         value.map_or(Self::Null, of)
     }
 
-    /// As the value of a column of this type. A number that does not fit is shown as the greatest.
+    /// Converts the value to a column of this type. A number out of range becomes the type's maximum.
     fn cell(&self, ty: &str) -> Option<Bytes> {
         let int = |number: i64| match ty {
             "int" => encode::int(i32::try_from(number).unwrap_or(i32::MAX)),
@@ -114,7 +114,7 @@ impl Value {
     }
 }
 
-/// What a column of a virtual table is.
+/// The kind of a virtual table's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Partition,
@@ -128,22 +128,22 @@ pub(crate) enum Kind {
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// As CQL writes it.
+    /// Its type as CQL writes it.
     pub(crate) ty: &'static str,
 }
 
-/// How Prometheus shows a figure.
+/// The Prometheus type of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
-    /// It rises and falls.
+    /// A gauge: the value rises and falls.
     Gauge(&'static str),
-    /// It only rises.
+    /// A counter: the value only rises.
     Counter(&'static str),
-    /// Lengths of time.
+    /// A histogram of durations.
     Times(&'static str),
-    /// It names the row of the other samples.
+    /// A label that names the row of the other samples.
     Label(&'static str),
-    /// [`crate::metrics::ALL`] has its family already.
+    /// The family is already in [`crate::metrics::ALL`].
     Elsewhere(&'static str),
 }
 
@@ -169,19 +169,19 @@ impl<R> Figure<R> {
         }
     }
 
-    /// A counter of the process, which has its name and its help already. `read` gives its value.
+    /// A counter of the process; its metric already has a name and help text. `read` returns its value.
     pub(crate) const fn of_counter(counter: &'static Counter, read: fn(&R) -> Value) -> Self {
         let mut figure = Self::new(counter.help(), read);
         figure.family = Some(Family::Elsewhere(counter.name()));
         figure
     }
 
-    /// Shows it as a column with this type of CQL.
+    /// Adds a column of this CQL type.
     pub(crate) const fn column(self, name: &'static str, ty: &'static str) -> Self {
         self.keyed(Kind::Regular, name, ty)
     }
 
-    /// Shows it as a column of the key.
+    /// Adds a column of the primary key.
     pub(crate) const fn keyed(mut self, kind: Kind, name: &'static str, ty: &'static str) -> Self {
         self.column = Some(Column { name, kind, ty });
         self
@@ -213,7 +213,7 @@ impl<R> Figure<R> {
     }
 }
 
-/// The columns of these figures: those of the key in their order, then the others by name, as a table has them.
+/// The columns of these figures: key columns in order, then the others by name, as in a table.
 pub(crate) fn columns<R>(figures: &'static [Figure<R>]) -> Vec<Column> {
     let of = |kind: Kind| {
         figures
@@ -299,7 +299,7 @@ pub(crate) fn samples<R>(text: &mut Text, figures: &'static [Figure<R>], rows: &
     }
 }
 
-/// Where each figure appears, a line each: column, JSON, family, meaning.
+/// The names of each figure, one line each: column, JSON, family, meaning.
 #[cfg(test)]
 pub(crate) fn appearances<R>(figures: &'static [Figure<R>]) -> Vec<String> {
     let line = |figure: &Figure<R>| {

@@ -30,52 +30,52 @@ pub struct Client {
 pub struct Load {
     /// Connections open.
     pub connections: usize,
-    /// Requests in flight that wait for something, as writes do for the disk.
+    /// Requests in flight that wait for io, such as writes for the disk.
     pub in_flight: usize,
-    /// Bytes of their bodies.
+    /// Bytes of the bodies of waiting requests.
     pub in_flight_bytes: usize,
-    /// Bytes of answers, buffers and requests of all connections.
+    /// Bytes of responses, buffers and requests of all connections.
     pub memory_bytes: usize,
-    /// The limit of the part for answers.
+    /// The limit for responses.
     pub memory_bytes_max: usize,
-    /// Answers and large requests that wait for memory.
+    /// Responses and large requests that wait for memory.
     pub memory_waiting: usize,
 }
 
-/// Properties that stay the same while a server runs.
+/// Properties that are fixed while a server runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Where CQL is served.
+    /// The addresses for CQL.
     pub addresses: Vec<String>,
-    /// Where CQL is served over TLS.
+    /// The addresses for CQL over TLS.
     pub tls_addresses: Vec<String>,
     /// Whether clients must log in.
     pub login_required: bool,
-    /// Where data is kept.
+    /// The data directory or bucket.
     pub data: String,
-    /// When a write is acknowledged.
+    /// The durability of acknowledged writes.
     pub durability: String,
-    /// What requests to a bucket cost.
+    /// The price of requests to a bucket.
     pub bucket_prices: BucketPrices,
     /// When the server started, seconds since 1970-01-01 UTC.
     pub started_seconds: i64,
 }
 
-/// The server's own state, at one moment. Without a server all of it is empty.
+/// The server's own state at one moment. Without a server it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     /// Connections.
     pub clients: Vec<Client>,
     /// The effective configuration: names and values.
     pub settings: Arc<Vec<(String, String)>>,
-    /// Prepared statements that are kept.
+    /// Cached prepared statements.
     pub prepared: usize,
-    /// Memory of prepared statements, roughly.
+    /// Approximate memory of prepared statements.
     pub prepared_bytes: usize,
     /// Connections and requests.
     pub load: Load,
     /// Time since the server started.
     pub uptime: Duration,
-    /// What does not change.
+    /// The fixed properties.
     pub facts: Arc<Facts>,
 }

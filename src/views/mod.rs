@@ -10,7 +10,7 @@
 //! gives the meaning, the value, the column, the name in JSON and the family of Prometheus. So a figure is added in one file.
 //!
 //! [`rows`] returns rows in token order, each partition in clustering order. Drivers query one keyspace or one table at
-//! a time: only that partition is made then. A table without a true source here (compactions, streams …) is empty.
+//! a time, so only that partition is computed. A table without a true source here (compactions, streams …) is empty.
 //!
 //! Deliberately absent: how services count, sockets, frames.
 
@@ -54,7 +54,7 @@ fn view(table: &Table) -> Option<&'static View> {
     views.find(|view| view.keyspace == table.keyspace && view.name == table.name)
 }
 
-/// Whether the server makes the rows of a table.
+/// Whether a table is virtual: the server computes its rows.
 #[cfg(test)]
 pub(crate) fn is_view(table: &Table) -> bool {
     view(table).is_some()
@@ -111,7 +111,7 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
     };
     let mut rows: Vec<Vec<Option<Bytes>>> = cells.into_iter().map(|cells| cells.into_row(table)).collect();
     let count = table.partition_key_count;
-    // Rows of a partition are made in clustering order; partitions are yet to be put in order.
+    // Each partition's rows are already in clustering order; the partitions still need sorting by token.
     match wanted.partition_key {
         Some(key) => rows.retain(|row| row.iter().take(count).map(Option::as_ref).eq(key.iter().map(Some))),
         None => rows.sort_by_cached_key(|row| {
@@ -122,7 +122,8 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
     Some(rows)
 }
 
-/// The bytes of a partition key: its one value, or each with its length before and a zero after it.
+/// The bytes of a partition key: a single value as it is; several values each with a length before and a zero byte
+/// after.
 fn serialized(values: &[Option<Bytes>]) -> Vec<u8> {
     if let [Some(only)] = values {
         return only.to_vec();

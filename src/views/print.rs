@@ -1,4 +1,4 @@
-//! `helenus status` for people: the JSON of the admin port, printed by the lists that stand below the figures.
+//! `helenus status` for people: the admin port's JSON, printed by the lists below the figures.
 
 use std::fmt::Write;
 
@@ -9,13 +9,14 @@ use super::printed::{Line, Printed, Row};
 use super::{server, statements};
 use crate::schema::system;
 
-/// Rows of each table that are printed; the JSON has all.
+/// Rows printed of each table; the JSON has all.
 const ROWS_MAX: usize = 50;
 
-/// Keys that are printed of each kind.
+/// Keys printed of each kind.
 const KEYS_MAX: usize = 10;
 
-/// Everything as text, lines of at most some 110 characters. `everything`: the answers of the routes by their last names.
+/// All tables as text, in lines of some 110 characters at most. `everything`: the routes' responses by the last part of
+/// their paths.
 #[must_use]
 pub fn text(everything: &Value) -> String {
     let everything = Row(everything);
@@ -49,7 +50,7 @@ pub fn text(everything: &Value) -> String {
     out
 }
 
-/// A table with its names above. Nothing if there are no rows.
+/// A table with its headings. Empty if there are no rows.
 fn table<'a>(out: &mut String, columns: &[Printed], rows: impl IntoIterator<Item = &'a Value>) {
     let cells = |row: &Value| -> Vec<String> { columns.iter().map(|column| (column.show)(&Row(row))).collect() };
     let mut rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();

@@ -1,11 +1,11 @@
-//! The parts of the lists of printed columns and lines: a row of JSON, and numbers in readable units.
+//! Building blocks of printed columns and lines: a row of JSON, and numbers in readable units.
 
 use serde_json::Value;
 
-/// Characters of a key that are printed.
+/// Characters of a key that a table prints.
 const KEY_CHARACTERS_MAX: usize = 40;
 
-/// A row as the admin port shows it. A name that it lacks, since another version served it, is empty or zero.
+/// A row of the admin port's JSON. A name that it lacks, because another version served it, is empty or zero.
 pub(in crate::views) struct Row<'a>(pub(in crate::views) &'a Value);
 
 impl Row<'_> {
@@ -49,7 +49,7 @@ impl Row<'_> {
         format!("{}.{}", self.text("keyspace"), self.text("table"))
     }
 
-    /// The partition key, cut where it is long.
+    /// The partition key, truncated if long.
     pub(in crate::views) fn key(&self) -> String {
         let key = self.text("partition_key");
         match key.char_indices().nth(KEY_CHARACTERS_MAX) {
@@ -73,7 +73,7 @@ pub(in crate::views) struct Printed {
 }
 
 impl Printed {
-    /// Text, which stands left.
+    /// A left-aligned text column.
     pub(in crate::views) const fn left(name: &'static str, show: fn(&Row<'_>) -> String) -> Self {
         Self {
             name,
@@ -82,7 +82,7 @@ impl Printed {
         }
     }
 
-    /// A number, which stands right.
+    /// A right-aligned number column.
     pub(in crate::views) const fn right(name: &'static str, show: fn(&Row<'_>) -> String) -> Self {
         Self {
             name,
@@ -96,7 +96,7 @@ pub(in crate::views) fn counted(count: u64, of: &str) -> String {
     format!("{count} {of}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Microseconds, in the unit that suits.
+/// Microseconds in a readable unit.
 pub(in crate::views) fn time(micros: u64) -> String {
     match micros {
         0..1000 => format!("{micros} µs"),
@@ -105,7 +105,7 @@ pub(in crate::views) fn time(micros: u64) -> String {
     }
 }
 
-/// Bytes, in the unit that suits.
+/// Bytes in a readable unit.
 pub(in crate::views) fn size(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let Some(unit) = (bytes.checked_ilog2().unwrap_or(0) / 10).checked_sub(1) else {

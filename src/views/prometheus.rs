@@ -11,7 +11,7 @@ use super::view::Sources;
 use crate::metrics;
 use crate::metrics::exposition::{Labels, Text};
 
-/// Rows with samples of their own: a scraper keeps each series for days.
+/// Maximum rows with samples of their own, because a scraper keeps each series for days.
 const ROWS_MAX: usize = 1000;
 
 pub(crate) fn render(sources: Sources<'_>) -> String {
@@ -41,7 +41,7 @@ pub(crate) fn render(sources: Sources<'_>) -> String {
     // The largest logical partition of each table: its size, never its key.
     let mut largest = sources.of_services(|figures| figures.largest_partitions());
     let mut seen = BTreeSet::new();
-    // They come by size.
+    // They are sorted by size.
     largest.retain(|partition| seen.insert((partition.keyspace.clone(), partition.table.clone())));
     largest.truncate(ROWS_MAX);
     samples(&mut text, largest_partitions::FIGURES, &largest);

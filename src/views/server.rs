@@ -27,11 +27,11 @@ pub(super) struct Server {
     host_id: String,
     keyspaces: usize,
     tables: usize,
-    /// Users' tables, and all tables.
+    /// The number of user tables, and of all tables.
     users: Sum,
     all: Sum,
     store: StoreFigures,
-    /// Units charged to users' tables that exist, and in all.
+    /// Request units charged to existing user tables, and in total.
     users_request_units: RequestUnits,
     request_units: RequestUnits,
 }

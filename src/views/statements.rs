@@ -32,7 +32,7 @@ pub(super) static KINDS: &[Figure<KindRow>] = &[
     .times("statement_seconds"),
 ];
 
-/// All kinds, also those that did not occur.
+/// All kinds, including those that never occurred.
 pub(super) fn kinds(sources: Sources<'_>) -> Vec<KindRow> {
     sources.of_services(|figures| {
         let row = |kind: StatementKind| {
@@ -47,7 +47,7 @@ pub(super) fn kinds(sources: Sources<'_>) -> Vec<KindRow> {
     })
 }
 
-/// Answers that were one error, in the whole process.
+/// Responses with one error code, in the whole process.
 pub(super) struct ErrorRow {
     code: u16,
     name: &'static str,
@@ -70,7 +70,7 @@ pub(super) static ERRORS: &[Figure<ErrorRow>] = &[
     .counter("errors_total"),
 ];
 
-/// All codes, also those that did not occur.
+/// All codes, including those that never occurred.
 pub(super) fn errors() -> Vec<ErrorRow> {
     metrics::errors()
         .map(|(code, name, count)| ErrorRow { code, name, count })
@@ -115,7 +115,7 @@ pub(super) fn prepared(sources: Sources<'_>) -> PreparedRow {
     }
 }
 
-/// How `helenus status` prints kinds; those that did not occur are left out.
+/// The `helenus status` table of kinds, without those that never occurred.
 pub(super) const PRINTED_KINDS: &[Printed] = &[
     Printed::left("statement", |row| row.text("kind")),
     Printed::right("count", |row| row.text("latency.count")),
@@ -126,7 +126,7 @@ pub(super) const PRINTED_KINDS: &[Printed] = &[
     Printed::right("max", |row| time(row.count("latency.max_micros"))),
 ];
 
-/// How `helenus status` prints errors.
+/// The `helenus status` table of errors.
 pub(super) const PRINTED_ERRORS: &[Printed] = &[
     Printed::left("error", |row| format!("{} {}", row.text("code"), row.text("name"))),
     Printed::right("count", |row| row.text("count")),

@@ -52,11 +52,11 @@ pub(super) struct View {
     pub(super) rows: Rows,
 }
 
-/// How the rows of a view are made.
+/// How a view computes its rows.
 pub(super) enum Rows {
     /// All rows.
     All(fn(Sources<'_>) -> Vec<Cells>),
-    /// All rows; they show sizes of physical partitions, which must be counted before.
+    /// All rows. They show sizes of physical partitions, so these must be counted first.
     Counted(fn(Sources<'_>) -> Vec<Cells>),
     /// The rows of one keyspace or one table, if the caller wants only these.
     Of(fn(&Schema, TableFilter<'_>) -> Vec<Cells>),
@@ -66,7 +66,7 @@ pub(super) enum Rows {
 pub(super) struct Own {
     pub(super) comment: &'static str,
     pub(super) columns: fn() -> Vec<Column>,
-    /// Whether it shows sizes of physical partitions, which must be counted before.
+    /// Whether it shows sizes of physical partitions, which must be counted first.
     pub(super) shows_sizes: bool,
 }
 
@@ -86,11 +86,11 @@ impl View {
     }
 }
 
-/// The keyspace and the table of the rows that a read needs. `None` means all.
+/// The keyspace and table that a read needs. `None` means all.
 #[derive(Clone, Copy)]
 pub(super) struct TableFilter<'a> {
     pub(super) keyspace: Option<&'a str>,
-    /// The table, where the table that is read is clustered by the name of one.
+    /// The table, if the view is clustered by table name.
     pub(super) table: Option<&'a str>,
 }
 

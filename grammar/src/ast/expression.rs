@@ -1,4 +1,4 @@
-//! Values and what a SELECT clause selects.
+//! Values and selectors.
 
 use std::hash::{Hash, Hasher};
 
@@ -40,10 +40,10 @@ pub enum ArithmeticOperator {
     Modulo,
 }
 
-/// Where a part of a statement stands: the number of a token of its text. No two parts of one kind have the same one, so that it tells
-/// them apart.
+/// The place of a part of a statement: the number of a token in its text. It is unique among parts of one kind, so it
+/// identifies the part.
 ///
-/// Two statements are equal if they say the same, wherever: all places are equal.
+/// All places compare equal, so two statements are equal whatever their layout.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site(u32);
 
@@ -129,7 +129,7 @@ pub enum Term {
     },
     /// `CAST(a AS type)`
     Cast {
-        /// What is cast.
+        /// The operand.
         term: Box<Term>,
         /// A native type.
         target: Type,
@@ -158,14 +158,14 @@ pub enum Selector {
     },
     /// `writetime(c)`, `maxwritetime(c)`, `ttl(c)`
     Metadata {
-        /// Which figure of the cell.
+        /// The value to read from the cell.
         kind: MetadataKind,
         /// The column, its element, slice or field.
         of: Box<Selector>,
     },
     /// `CAST(a AS type)`
     Cast {
-        /// What is cast.
+        /// The operand.
         selector: Box<Selector>,
         /// A native type.
         target: Type,
@@ -224,11 +224,11 @@ pub enum Selector {
     List(Vec<Selector>),
     /// `{a, b}`; `{}` too.
     Set(Vec<Selector>),
-    /// `{a: b}`: a map, or a user-defined type's value when its keys are bare columns; only a type hint tells.
+    /// `{a: b}`: a map, or a user-defined type's value when its keys are bare columns; only a type hint decides.
     Map(Vec<(Selector, Selector)>),
 }
 
-/// What `writetime`, `maxwritetime` and `ttl` read from a cell.
+/// The value that `writetime`, `maxwritetime` and `ttl` read from a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetadataKind {
     /// Write timestamp, µs.

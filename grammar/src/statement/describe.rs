@@ -30,7 +30,7 @@ pub(super) fn describe(input: Input<'_>) -> Parsed<'_, Statement> {
 fn described(input: Input<'_>) -> Parsed<'_, DescribeTarget> {
     enter("described");
     let behind = input.skip(1);
-    // Words that are names too describe what follows only if a name does.
+    // Words that are names too are keywords only if a name follows.
     let named = || NameOf::Anything.allows(behind.kind()) || matches!(behind.kind(), Kind::Token | Kind::QuestionMark);
     let kind = input.kind();
     if matches!(

@@ -1,10 +1,10 @@
-//! EXPLAIN: a statement of ours.
+//! EXPLAIN: a statement that Cassandra does not have.
 
 use crate::ast::Statement;
 use crate::input::{Input, Parsed, enter};
 use crate::keyword::Kind;
 
-/// Whether an EXPLAIN stands here: the word, which is no keyword, before a statement that can be explained.
+/// Whether an EXPLAIN begins here: the word, which is no keyword, before a statement that can be explained.
 pub(super) fn stands_at(input: Input<'_>) -> bool {
     input.is(Kind::Ident)
         && input.text().eq_ignore_ascii_case("explain")

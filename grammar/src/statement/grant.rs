@@ -21,7 +21,7 @@ fn permissions_or_role(input: Input<'_>, revoke: bool) -> Parsed<'_, Statement> 
     let link = if revoke { Kind::From } else { Kind::To };
     let behind = input.skip(1);
     let kind = behind.kind();
-    // ALL, UNMASK and SELECT_MASKED are roles' names too; what follows tells.
+    // ALL, UNMASK and SELECT_MASKED are roles' names too; the next tokens decide.
     let is_permission = match kind {
         Kind::All | Kind::Unmask | Kind::SelectMasked => match input.ahead(2) {
             Kind::On => true,
@@ -58,7 +58,7 @@ fn permissions_or_role(input: Input<'_>, revoke: bool) -> Parsed<'_, Statement> 
     Ok((input, Statement::GrantRole(GrantRole { revoke, role, grantee })))
 }
 
-/// Reports permissions of which the resource knows none.
+/// Reports permissions that do not apply to the resource.
 fn refuse_inapplicable(input: Input<'_>, permissions: Option<&[Permission]>, resource: &Resource) {
     use Permission::{Alter, Authorize, Create, Describe, Drop, Execute, Modify, Select, SelectMasked, Unmask};
     let (class, applicable): (_, &[Permission]) = match resource {
@@ -184,7 +184,7 @@ fn resource(input: Input<'_>) -> Parsed<'_, Resource> {
             _ => super::map(table_name(input), Resource::Table),
         };
     }
-    // These are tables' names too; what follows tells.
+    // These are tables' names too; the next tokens decide.
     let named = NameOf::Anything.allows(behind.kind());
     match kind {
         _ if may_follow_resource(behind.kind()) => super::map(table_name(input), Resource::Table),
@@ -203,7 +203,7 @@ fn resource(input: Input<'_>) -> Parsed<'_, Resource> {
     }
 }
 
-/// What can stand behind a table's name where a resource is named, a point included.
+/// The tokens that can follow a table's name where a resource is named, a point included.
 fn may_follow_resource(kind: Kind) -> bool {
     matches!(
         kind,
@@ -211,7 +211,7 @@ fn may_follow_resource(kind: Kind) -> bool {
     )
 }
 
-/// What ALL begins, where it is no table's name.
+/// The resource after ALL, unless ALL is a table's name.
 fn everything(input: Input<'_>) -> Parsed<'_, Resource> {
     let behind = input.skip(2);
     match input.ahead(1) {

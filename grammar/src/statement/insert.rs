@@ -74,7 +74,7 @@ pub(super) fn using(input: Input<'_>) -> Parsed<'_, Using> {
     let (input, objectives) = separated(input, Kind::And, using_objective)?;
     let mut using = Using::default();
     for (is_ttl, value) in objectives {
-        // The last one counts. Differs: a marker that would be lost so is refused, since it could not be bound.
+        // The last one counts. Differs: a marker in an overridden option is rejected, since it could not be bound.
         let replaced = if is_ttl {
             using.ttl_first = using.timestamp.is_none();
             using.ttl.replace(value)

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::input::{Input, Parsed};
 
-/// A string that must be an MBean's name; in the plural, a pattern. What is wrong with it is reported.
+/// A string that must be an MBean's name; in the plural, a pattern. Errors in it are reported.
 pub(super) fn mbean(input: Input<'_>, plural: bool) -> Parsed<'_, String> {
     let (rest, name) = super::create::string(input)?;
     match name.as_str() {
@@ -35,7 +35,7 @@ fn is_pattern(name: &str) -> Option<bool> {
     let mut rest = Some(properties);
     while let Some(list) = rest {
         if list == "*" || list.starts_with("*,") {
-            // Once, in whatever place.
+            // At most once, at any position.
             if any_property {
                 return None;
             }
@@ -59,7 +59,7 @@ fn is_pattern(name: &str) -> Option<bool> {
     Some(pattern || any_property)
 }
 
-/// How long the value is that a list of properties begins with.
+/// The length of the first value in a list of properties.
 fn value_length(list: &str) -> Option<usize> {
     if !list.starts_with('"') {
         let length = list.find(',').unwrap_or(list.len());

@@ -1,6 +1,6 @@
 //! Statements, a file per verb.
 //!
-//! The first token or two tell which statement it is; after that a failure is final.
+//! The first token or two decide which statement it is; after that a failure is final.
 
 mod alter;
 mod batch;
@@ -60,7 +60,7 @@ fn statement(input: Input<'_>) -> Parsed<'_, Statement> {
     }
 }
 
-/// Puts what a production gives into something larger.
+/// Wraps the result of a production in a larger node.
 fn map<T, U>(parsed: Parsed<'_, T>, into: impl FnOnce(T) -> U) -> Parsed<'_, U> {
     parsed.map(|(input, value)| (input, into(value)))
 }

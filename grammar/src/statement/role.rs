@@ -77,7 +77,7 @@ fn role_options(input: Input<'_>) -> Parsed<'_, Vec<RoleOption>> {
     Ok((input, options))
 }
 
-/// What Cassandra calls an option that may be given once.
+/// Cassandra's name of an option that may be given only once.
 const fn unique_name(option: &RoleOption) -> Option<&'static str> {
     match option {
         RoleOption::Password(_) => Some("PASSWORD"),

@@ -121,7 +121,7 @@ fn ordering(input: Input<'_>) -> Parsed<'_, OrderBy> {
     Ok((input, ordering))
 }
 
-/// ASC, which is also meant where nothing is said, or DESC.
+/// ASC, which is the default, or DESC.
 fn direction(input: Input<'_>) -> (Input<'_>, Direction) {
     match input.kind() {
         Kind::Asc => (input.skip(1), Direction::Ascending),

@@ -28,7 +28,7 @@ pub(super) fn create_table(input: Input<'_>) -> Parsed<'_, Statement> {
     let (mut input, ()) = table_element(input, &mut created)?;
     while input.is(Kind::Comma) {
         input = input.skip(1);
-        // A comma too many is forgiven.
+        // Cassandra accepts a trailing comma.
         if input.is(Kind::Primary) || NameOf::Anything.allows(input.kind()) {
             (input, ()) = table_element(input, &mut created)?;
         }
@@ -89,7 +89,7 @@ pub(super) fn column_mask(input: Input<'_>) -> Parsed<'_, Mask> {
         return input.no_viable(1);
     }
     match input.ahead(2) {
-        // It is a function's name too; what follows tells.
+        // It is a function's name too; the next tokens decide.
         Kind::Default => match input.ahead(3) {
             Kind::ParenOpen | Kind::Dot => {}
             Kind::Primary | Kind::ParenClose | Kind::Comma | Kind::Semicolon | Kind::End => {

@@ -36,7 +36,7 @@ pub(super) fn update(input: Input<'_>) -> Parsed<'_, Update> {
     ))
 }
 
-/// Reports a column that is set as a whole and set again. `set` tells of each column whether it was set as a whole.
+/// Reports a column that is set as a whole and set again. `set` records for each column whether it was set as a whole.
 fn refuse_incompatible(input: Input<'_>, set: &mut HashMap<Name, bool>, assignment: &Assignment) {
     let whole = matches!(assignment, Assignment::Set(..));
     let (Assignment::Set(name, _)

@@ -246,7 +246,7 @@ fn sized(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
 fn set_of(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     let from = collection(m, a, 0)?;
     let items = m.elements(from)?;
-    // Java makes room for all of them at once, and for twelve at least.
+    // Java allocates room for all of them at once, and for at least twelve.
     let room = u32::try_from(items.len()).unwrap_or(u32::MAX) / 3 * 4
         + u32::try_from(items.len() % 3 * 4 / 3).unwrap_or(0)
         + 1;
@@ -259,7 +259,7 @@ fn set_of(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     Ok(made)
 }
 
-/// Adds to a list or set; whether it changed.
+/// Adds to a list or set; returns whether it changed.
 pub(super) fn add(m: &mut Machine<'_>, to: Handle, item: Value) -> Run<bool> {
     if matches!(m.object(to)?, Object::Table(_)) {
         return Ok(m.put(to, item, Value::Null)?.is_none());
@@ -304,7 +304,7 @@ fn filtered(m: &mut Machine<'_>, a: &[Value], keeps: bool) -> Run<Value> {
     Ok(Value::boolean(changed))
 }
 
-/// The items of a list that is to be changed; `resizes` counts as a change that iterators notice.
+/// The items of a list, for a change; `resizes` counts as a change that iterators detect.
 fn items<'m>(m: &'m mut Machine<'_>, of: Handle, resizes: bool) -> Run<&'m mut Vec<Value>> {
     let may = matches!(m.object(of)?, Object::List { fixed, frozen, .. } if !(*frozen || resizes && *fixed));
     if !may {
@@ -328,7 +328,7 @@ fn items_of<'m>(m: &'m Machine<'_>, of: Handle) -> Run<&'m Vec<Value>> {
     }
 }
 
-/// A place in a list, which must be there.
+/// A position in a list, which must exist.
 fn place(m: &mut Machine<'_>, a: &[Value], at: usize, list: usize) -> Run<usize> {
     let (size, wanted) = (m.size(a.handle(list)?)?, a.int(at)?);
     let is_linked = matches!(m.object(a.handle(list)?)?, Object::List { class: LinkedList, .. });

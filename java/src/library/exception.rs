@@ -7,7 +7,7 @@ use crate::run::{Machine, Run};
 use crate::value::{Object, Value};
 
 pub(super) const METHODS: &[Method] = &[
-    // Stand for the constructors of all exceptions; `constructor_of` puts the class in.
+    // Placeholders for the constructors of all exceptions; `constructor_of` substitutes the class.
     constructor(Throwable, "", |_, _| Machine::fault("an exception without a class")),
     constructor(Throwable, "String", |_, _| {
         Machine::fault("an exception without a class")

@@ -109,7 +109,7 @@ fn copied(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
     let from = collection(m, a, 0)?;
     let size = m.size(from)?;
     let entries = m.table(from)?.entries();
-    // Java makes room for all of them at once.
+    // Java allocates room for all of them at once.
     let room = u32::try_from(size * 4 / 3 + 1).unwrap_or(u32::MAX);
     let made = m.make(Object::Table(Table::sized(class, room)))?;
     if let Value::Ref(handle) = &made {

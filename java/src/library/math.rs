@@ -73,7 +73,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     fixed(Math, "pow", "double,double", "double", |_, a| {
         let (x, y) = (a.double(0)?, a.double(1)?);
-        // One to the power of NaN, or minus one to that of infinity, is NaN in Java.
+        // One to the power of NaN, and minus one to the power of infinity, are NaN in Java.
         if y.is_nan() || (x.abs().to_bits() == 1.0_f64.to_bits() && y.is_infinite()) {
             return double(f64::NAN);
         }
@@ -117,7 +117,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     fixed(Math, "round", "double", "long", |_, a| {
         let value = a.double(0)?;
-        // The nearest whole number, halves up; adding a half would round numbers just below one wrongly.
+        // The nearest integer, halves up; adding a half would round numbers just below one wrongly.
         let floor = value.floor();
         let rounded = if value - floor >= 0.5 { floor + 1.0 } else { floor };
         Ok(Value::Prim(convert(Prim::Double(rounded), Kind::Long)))

@@ -13,7 +13,7 @@ use crate::class::{Class, Kind};
 use crate::run::{Machine, Run, operate};
 use crate::value::{Decimal, Plain, Prim, Rounding, Value};
 
-/// Most bits of a BigInteger, and about as many of a BigDecimal.
+/// Maximum bits of a BigInteger, and about as many of a BigDecimal.
 const BITS_MAX: u64 = 65_536;
 
 pub(super) const METHODS: &[Method] = &[
@@ -561,7 +561,7 @@ fn is_true(a: &[Value]) -> bool {
     matches!(a.first(), Some(Value::Text(text)) if String::from_utf16_lossy(text).eq_ignore_ascii_case("true"))
 }
 
-/// `intValue()` and its kin, of boxes and of big numbers.
+/// `intValue()` and similar methods, of boxes and of big numbers.
 fn number(a: &[Value], kind: Kind) -> Run<Value> {
     if let Some(value) = a.value(0).prim() {
         return Ok(Value::Prim(operate::convert(value, kind)));
@@ -586,7 +586,7 @@ fn number(a: &[Value], kind: Kind) -> Run<Value> {
                     &value.unscaled / BigInt::from(10).pow(scale)
                 }
             } else if scale > 64 {
-                // Sixty-four tens have sixty-four twos: nothing is left below.
+                // Sixty-four tens contain sixty-four twos: the low bits are zero.
                 BigInt::ZERO
             } else {
                 &value.unscaled * BigInt::from(10).pow(scale)
@@ -604,14 +604,14 @@ fn scientific(value: &Decimal) -> String {
 
 fn string(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<String> {
     let units = text(m, a, at)?;
-    // Digits to a number takes their square of work.
+    // Parsing digits takes time quadratic in their number.
     m.step(units.len().saturating_mul(units.len()) / 256 + 1)?;
     Ok(String::from_utf16_lossy(&units))
 }
 
 fn parse(m: &mut Machine<'_>, a: &[Value], kind: Kind, radix: i32) -> Run<Value> {
     if matches!(a.value(0), Value::Null) {
-        // Java's words for it differ by version; these are 17's.
+        // Java's message differs by version; this is 17's.
         let message = if kind == Kind::Long {
             "null"
         } else {
@@ -785,14 +785,14 @@ fn rounding_at(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Rounding> {
     }
 }
 
-/// Ten to a power, within the bound of digits.
+/// A power of ten, within the limit of digits.
 fn power_of_ten(m: &mut Machine<'_>, exponent: u64) -> Run<BigInt> {
     bound(m, exponent.saturating_mul(10) / 3)?;
     m.step(usize::try_from(exponent / 8 + 1).unwrap_or(usize::MAX))?;
     Ok(BigInt::from(10).pow(u32::try_from(exponent).unwrap_or(u32::MAX)))
 }
 
-/// Two numbers at one scale, the larger of theirs.
+/// Two numbers at the larger of their scales.
 fn aligned(m: &mut Machine<'_>, x: &Decimal, y: &Decimal) -> Run<(BigInt, BigInt, i32)> {
     let distance = (i64::from(x.scale) - i64::from(y.scale)).unsigned_abs();
     let factor = power_of_ten(m, distance)?;
@@ -823,7 +823,7 @@ pub(crate) fn compare_decimals(m: &mut Machine<'_>, x: &Decimal, y: &Decimal) ->
     Ok(x.cmp(&y))
 }
 
-/// `x / y` with so many digits behind the point.
+/// `x / y` with that many digits after the decimal point.
 fn quotient(m: &mut Machine<'_>, x: &Decimal, y: &Decimal, scale: i32, rounding: Rounding) -> Run<Value> {
     if y.unscaled.is_zero() {
         let what = if x.unscaled.is_zero() {
@@ -868,7 +868,7 @@ fn quotient(m: &mut Machine<'_>, x: &Decimal, y: &Decimal, scale: i32, rounding:
     )
 }
 
-/// As Java prints it: with an exponent where one is due, or plainly.
+/// As Java prints it: with an exponent if Java uses one, or plainly.
 pub(crate) fn decimal_text(value: &Decimal, may_have_exponent: bool) -> String {
     let sign = if value.unscaled.is_negative() { "-" } else { "" };
     let digits = value.unscaled.abs().to_string();

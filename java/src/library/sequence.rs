@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
         let length = units(m, a)?.len();
         m.step(length / 4)?;
         let units = units(m, a)?;
-        // Pairs of surrogates stay in their order.
+        // Surrogate pairs keep their order.
         let reversed: String = String::from_utf16_lossy(units).chars().rev().collect();
         *units = reversed.encode_utf16().collect();
         Ok(a.value(0))

@@ -278,7 +278,7 @@ pub(super) fn compare_to(m: &mut Machine<'_>, a: &Value, b: &Value) -> Run<Value
     m.compare(a, b).map(super::ordering)
 }
 
-/// Java's: the distance of the first units that differ, or of the lengths.
+/// Java's result: the difference of the first units that differ, or of the lengths.
 fn compare(x: &[u16], y: &[u16]) -> i32 {
     let different = x.iter().zip(y).find(|(a, b)| a != b);
     let length = |units: &[u16]| i32::try_from(units.len()).unwrap_or(i32::MAX);
@@ -407,7 +407,7 @@ fn replace(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     if found { m.text(&replaced) } else { Ok(a.value(0)) }
 }
 
-/// Splits at a text: a regular expression only if none of its characters means anything in one.
+/// Splits at a literal text. A regular expression is rejected: a special character must be escaped.
 fn split(m: &mut Machine<'_>, a: &[Value], limit: i32) -> Run<Value> {
     let (units, by) = (text(m, a, 0)?, text(m, a, 1)?);
     let mut wanted = Vec::new();

@@ -174,9 +174,9 @@ fn duration(a: &[Value], of: impl Fn(i32, i32, i64) -> Prim) -> Run<Value> {
     }
 }
 
-/// Year, month and day of a number of days since 1970-01-01, in the calendar of today carried back.
+/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Counted from a first of March, so that the leap day is a year's last; eras are of 400 years.
+    // Years start on 1 March, so that a year's last day is the leap day; eras are 400 years.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -11,7 +11,7 @@ use crate::value::{Object, Plain, Prim, Value};
 
 macro_rules! accessors {
     ($([$getter:literal $setter:literal $ty:literal],)*) => {
-        /// Getters by place and by name, and setters that give the value itself back.
+        /// Getters by position and by name, and setters that return the value itself.
         pub(super) const ACCESSORS: &[Method] = &[$(
             instance(TupleValue, $getter, "int", $ty, get),
             instance(UdtValue, $getter, "int", $ty, get),
@@ -44,7 +44,7 @@ accessors! {
     ["getUDTValue" "setUDTValue" "UDTValue"],
 }
 
-/// The rest.
+/// The remaining methods.
 pub(super) const OTHERS: &[Method] = &[
     instance(TupleValue, "getList", "int,Class<T>", "List<T>", get),
     instance(UdtValue, "getList", "int,Class<T>", "List<T>", get),
@@ -72,7 +72,7 @@ pub(super) const OTHERS: &[Method] = &[
     instance(UdfContext, "newArgTupleValue", "String", "TupleValue", new_argument),
 ];
 
-/// The field that is meant, by place or name.
+/// The selected field, by position or name.
 fn place(m: &mut Machine<'_>, a: &[Value]) -> Run<usize> {
     let Object::Tuple { types, user, .. } = m.object(a.handle(0)?)? else {
         return Machine::fault("a tuple was expected");
@@ -112,7 +112,7 @@ fn field(m: &mut Machine<'_>, a: &[Value]) -> Run<(Value, Type)> {
     }
 }
 
-/// A field as what its own type has for it; null is zero for those getters that give primitives.
+/// A field in its type's Java form; null is zero for getters of primitives.
 fn get(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     let (value, ty) = field(m, a)?;
     Ok(match (value, ty) {
@@ -151,7 +151,7 @@ fn set(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     Ok(a.value(0))
 }
 
-/// Whether a value may stand in a field of this type; what is inside collections is judged when the value is handed over.
+/// Whether a value is allowed in a field of this type; elements of collections are checked when the value is returned.
 fn fits(m: &Machine<'_>, value: &Value, ty: &Type) -> Run<bool> {
     let of = |kind: Prim, value: &Value| matches!(value.prim(), Some(value) if value.kind() == kind.kind());
     Ok(match (value, ty) {

@@ -5,7 +5,7 @@ use crate::error::Mistake;
 use crate::lexer::Kind;
 use crate::syntax::{Expr, ExprKind, TypeText};
 
-/// Binary operators and how tight they bind; `instanceof` stands with the comparisons.
+/// Binary operators and their precedence; `instanceof` has that of the comparisons.
 const BINARY: [(&str, u8); 19] = [
     ("||", 1),
     ("&&", 2),
@@ -94,7 +94,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The `>` that stand here, which the lexer keeps apart, and an `end` behind them: how many tokens, and their text.
+    /// Consecutive `>` tokens, which the lexer keeps apart, and an `end` after them: the number of tokens, and their
+    /// text.
     fn angles(&self, end: &str) -> (usize, String) {
         let mut count = 0;
         while count < 3 && self.is_sign_at(count, ">") {
@@ -115,7 +116,7 @@ impl Parser<'_> {
         if !self.is_sign("(") {
             return false;
         }
-        // `(a, b) ->`: nothing but names, commas and types inside.
+        // `(a, b) ->`: only names, commas and types inside.
         let mut ahead = 1;
         let mut open = 1;
         while open > 0 {
@@ -152,7 +153,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The binary operator here: itself, how tight it binds, its number of tokens.
+    /// The binary operator here: itself, its precedence, its number of tokens.
     fn operator(&self) -> Option<(&'static str, u8, usize)> {
         let named = |sign: &str| BINARY.iter().find(|(operator, _)| *operator == sign);
         if self.is_sign(">") {

@@ -12,7 +12,7 @@ use crate::value::{Decimal, Handle, Object, Order, Plain, Prim, Shown, Table, Va
 
 /// Buckets of a new `java.util.HashMap`.
 const BUCKETS: u32 = 16;
-/// Most buckets that a table is made with.
+/// Maximum initial buckets of a table.
 const BUCKETS_MAX: u32 = 1 << 30;
 
 impl Table {
@@ -20,7 +20,7 @@ impl Table {
         Self::sized(class, BUCKETS)
     }
 
-    /// With room for so many entries from the start, as the constructors with a capacity give it.
+    /// With initial room for that many entries, as in constructors with a capacity.
     pub(crate) fn sized(class: Class, buckets: u32) -> Self {
         let order = match class {
             Class::TreeMap | Class::TreeSet => Order::Sorted,
@@ -39,7 +39,7 @@ impl Table {
         }
     }
 
-    /// The entries in the order in which they are seen.
+    /// The entries in iteration order.
     pub(crate) fn entries(&self) -> Vec<(Value, Value)> {
         let live = self.slots.iter().flatten();
         match self.order {
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Counts what iterators must notice.
+    /// Counts a change that iterators must detect.
     pub(crate) fn changes(&self, handle: Handle) -> Run<u32> {
         match self.object(handle)? {
             Object::List { changes, .. } => Ok(*changes),
@@ -269,11 +269,11 @@ impl Machine<'_> {
             let (key, value) = (key.clone(), value.clone());
             return Ok(self.hash(&key)? ^ self.hash(&value)?);
         }
-        // Java's is chance; ours is the same from run to run.
+        // Java's hash is random; this one is the same in every run.
         Ok(handle.cast_signed())
     }
 
-    /// `a.compareTo(b)` of values that have an order.
+    /// `a.compareTo(b)` of comparable values.
     pub(crate) fn compare(&mut self, a: &Value, b: &Value) -> Run<Ordering> {
         self.step(1)?;
         Ok(match (a, b) {
@@ -319,7 +319,7 @@ impl Machine<'_> {
         self.throw(Class::ClassCast, message)
     }
 
-    /// Sorts by the values' own order, stably.
+    /// Sorts by natural order, stably.
     pub(crate) fn sorted(&mut self, mut items: Vec<Value>, descending: bool) -> Run<Vec<Value>> {
         let mut failed = None;
         items.sort_by(|a, b| match self.compare(a, b) {
@@ -336,12 +336,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Where in a table's slots the key is; `Err`: where it would stand in a sorted one.
+    /// The key's position in a table's slots; `Err`: its insertion position in a sorted table.
     fn find(&mut self, handle: Handle, hash: i32, key: &Value) -> Run<Result<usize, usize>> {
         if self.table(handle)?.order == Order::Sorted {
             let (mut low, mut high) = (0, self.table(handle)?.slots.len());
             if low == high {
-                // The first key is compared with itself, so that one without an order is refused.
+                // The first key is compared with itself, so that one without an order is rejected.
                 self.compare(key, key)?;
             }
             while low < high {
@@ -394,7 +394,7 @@ impl Machine<'_> {
             .and_then(|at| slots.get(at)?.as_ref().map(|(_, _, value)| value.clone())))
     }
 
-    /// Puts a value under a key; the one that was there.
+    /// Puts a value under a key; returns the previous one.
     pub(crate) fn put(&mut self, handle: Handle, key: Value, value: Value) -> Run<Option<Value>> {
         let hash = self.table_hash(handle, &key)?;
         let found = self.find(handle, hash, &key)?;
@@ -426,7 +426,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Removes a key; the value that it had.
+    /// Removes a key; returns its value.
     pub(crate) fn take(&mut self, handle: Handle, key: &Value) -> Run<Option<Value>> {
         let hash = self.table_hash(handle, key)?;
         let Ok(at) = self.find(handle, hash, key)? else {
@@ -445,7 +445,7 @@ impl Machine<'_> {
             places.retain(|place| *place as usize != at);
         }
         let gone = table.slots.get_mut(at).and_then(Option::take);
-        // Gaps are closed when they are many, so that a table which is filled and emptied does not grow.
+        // Many gaps are compacted, so that a table which is filled and emptied does not grow.
         if table.slots.len() > 32 && table.slots.len() > 2 * table.live {
             let slots = std::mem::take(&mut table.slots);
             table.index.clear();
@@ -470,7 +470,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether a collection has an element.
+    /// Whether a collection contains an element.
     pub(crate) fn contains(&mut self, handle: Handle, element: &Value) -> Run<bool> {
         match self.object(handle)? {
             Object::Table(_) => Ok(self.get(handle, element)?.is_some()),

@@ -9,7 +9,7 @@ use crate::class::Kind;
 use crate::tree::{Operator, Unary};
 use crate::value::Prim;
 
-/// A primitive as one of another kind (JLS §5.1.2, §5.1.3).
+/// Converts a primitive to another kind (JLS §5.1.2, §5.1.3).
 pub(crate) fn convert(value: Prim, to: Kind) -> Prim {
     let from_long = |value: i64| match to {
         Kind::Boolean => Prim::Boolean(value != 0),
@@ -25,7 +25,7 @@ pub(crate) fn convert(value: Prim, to: Kind) -> Prim {
         Kind::Long => Prim::Long(value as i64),
         Kind::Float => Prim::Float(value as f32),
         Kind::Double => Prim::Double(value),
-        // To what is narrower than an int, by way of an int.
+        // Narrowing below int goes through int.
         Kind::Int | Kind::Byte | Kind::Short | Kind::Char | Kind::Boolean => from_long(i64::from(value as i32)),
     };
     match value {
@@ -55,7 +55,7 @@ pub(crate) fn unary(operator: Unary, value: Prim) -> Prim {
     }
 }
 
-/// The operands are of one kind, but for shifts. `None`: an integer divided by zero.
+/// The operands have one kind, except in shifts. `None` means an integer division by zero.
 pub(crate) fn binary(operator: Operator, left: Prim, right: Prim) -> Option<Prim> {
     if matches!(operator, Operator::Left | Operator::Right | Operator::UnsignedRight) {
         return Some(shift(operator, left, right));

@@ -1,4 +1,4 @@
-//! `toString`: what concatenation makes of any value.
+//! `toString`: the text of any value in a concatenation.
 
 use super::{Machine, Run};
 use crate::class::Class;
@@ -26,7 +26,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Appends what `toString` makes of a value; `null` of null.
+    /// Appends the `toString` of a value; `null` for null.
     pub(crate) fn append(&mut self, value: &Value, to: &mut Vec<u16>) -> Run<()> {
         match value {
             Value::Null => self.push("null", to),
@@ -116,7 +116,7 @@ impl Machine<'_> {
                 }
                 self.push("]", to)
             }
-            // Java has a number of chance in it.
+            // Java prints a random number here.
             Object::Array { .. } => self.push("[array", to),
             Object::Iterator { .. } => self.push("java.util.Iterator", to),
             Object::Bare => self.push("java.lang.Object", to),

@@ -1,4 +1,4 @@
-//! One connection of version 4 of the native protocol that blocks (native_protocol_v4.spec): as much of a driver as a shell needs.
+//! A blocking connection of native protocol version 4 (native_protocol_v4.spec): as much of a driver as a shell needs.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -30,18 +30,18 @@ const AUTH_SUCCESS: u8 = 0x10;
 /// Most bytes of a response: a server's default is 16 MiB for requests, and pages are smaller.
 const BODY_BYTES_MAX: u32 = 256 << 20;
 
-/// Whom a connection trusts.
+/// Which certificates a connection trusts.
 #[derive(Debug)]
 pub(super) enum Trust {
     /// No TLS.
     Plain,
     /// TLS with one of these certificates, as PEM.
     Certificates(Vec<u8>),
-    /// TLS with any certificate: it keeps off listeners, not impostors.
+    /// TLS with any certificate: it stops eavesdroppers, not impostors.
     Any,
 }
 
-/// How a server is reached.
+/// The address and credentials of a server.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) host: String,
@@ -53,23 +53,23 @@ pub(super) struct Target {
     pub(super) answer_within: Duration,
 }
 
-/// Why there is no answer.
+/// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    /// The server refuses the statement.
+    /// The server rejects the statement.
     #[error("{message}")]
     Refused {
         /// The protocol's code.
         code: i32,
         /// The server's text.
         message: String,
-        /// Of code 0x2400: the keyspace and the table that exists, which may be empty.
+        /// For code 0x2400: the keyspace and the existing table, which may be empty.
         exists: (String, String),
     },
     /// The connection.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The first answer did not come. Before TLS, a server answers with an alert that is shorter than a frame's header.
+    /// No first response. A TLS server answers a plain client with an alert that is shorter than a frame's header.
     #[error("the server closed the connection; its port may want TLS: give --ssl")]
     Closed,
     /// TLS.
@@ -84,25 +84,25 @@ pub(super) struct Column {
     pub(super) ty: CqlType,
 }
 
-/// What came of a statement.
+/// The result of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// Empty: no rows were asked for.
+    /// Empty if the statement returns no rows.
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Vec<Option<Vec<u8>>>>,
-    /// Where the next page begins; `None`: this is the last.
+    /// The paging state; `None` means that this is the last page.
     pub(super) next: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
-    /// The keyspace that is in use from now on.
+    /// The keyspace to use from now on; `None` means that it is unchanged.
     pub(super) keyspace: Option<String>,
 }
 
-/// How a statement is asked.
+/// The parameters of a query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) consistency: u16,
     pub(super) serial_consistency: u16,
-    /// `None`: all rows at once.
+    /// The page size; `None` means all rows at once.
     pub(super) page_rows: Option<i32>,
     pub(super) from: Option<&'a [u8]>,
 }
@@ -166,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Asks for one page.
+    /// Requests one page.
     ///
     /// # Errors
     /// The server refuses, or does not answer.
@@ -190,7 +190,7 @@ impl Connection {
         }
     }
 
-    /// One request, one response. An error becomes one of ours.
+    /// Sends one request and reads its response. An ERROR response becomes an `Err`.
     fn ask(&mut self, opcode: u8, body: &[u8]) -> Result<(u8, Answer), ClientError> {
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
         let mut frame = vec![REQUEST, 0, 0, 0, opcode];
@@ -269,7 +269,8 @@ fn with_tls(socket: TcpStream, host: &str, pem: Option<&[u8]>) -> Result<impl St
     Ok(rustls::StreamOwned::new(session, socket))
 }
 
-/// What SSL_VALIDATE=false asks for. Signatures are checked, so that the server has the key of the certificate that it shows.
+/// A verifier for SSL_VALIDATE=false. It still checks signatures, so that the server holds the key of the certificate
+/// it shows.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -312,19 +313,20 @@ fn put_short(out: &mut Vec<u8>, value: u16) {
     out.extend(value.to_be_bytes());
 }
 
-/// A `[string]` of ours, which is short.
+/// A short `[string]` written by this client.
 fn put_string(out: &mut Vec<u8>, text: &str) {
     put_short(out, u16::try_from(text.len()).unwrap_or(u16::MAX));
     out.extend(text.as_bytes());
 }
 
-/// A `[bytes]` or a `[long string]`, which have the same form. Longer than 2 GiB is none, and the server refuses the length.
+/// A `[bytes]` or a `[long string]`, which have the same encoding. Values over 2 GiB cannot be encoded; the server
+/// rejects the length.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(i32::try_from(bytes.len()).unwrap_or(i32::MAX).to_be_bytes());
     out.extend(bytes);
 }
 
-/// A response's body, read from the front. `None` everywhere: it is cut off.
+/// A response's body, read from the front. `None` always means that the body is truncated.
 struct Answer {
     body: Vec<u8>,
     at: usize,
@@ -359,7 +361,7 @@ impl Answer {
         }
     }
 
-    /// What stands before the body proper (§2.2): 0x02 a trace's id, 0x08 warnings, 0x04 a custom payload.
+    /// The parts before the body proper (§2.2): 0x02 a trace's id, 0x08 warnings, 0x04 a custom payload.
     fn prefix(&mut self, flags: u8) -> Option<()> {
         if flags & 0x02 != 0 {
             self.take(16)?;

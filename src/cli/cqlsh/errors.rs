@@ -1,6 +1,6 @@
-//! Errors of a server as cqlsh says them: the Python driver's class, and its words around the server's.
+//! Server errors in cqlsh's words: the Python driver's class, and its text around the server's.
 
-/// The code of an element that exists already (native_protocol_v4.spec §9).
+/// The code of ALREADY_EXISTS (native_protocol_v4.spec §9).
 pub(super) const ALREADY_EXISTS: i32 = 0x2400;
 
 /// Code, class, and the driver's summary where the class prints one (`cassandra/protocol.py` of the driver 3.29).
@@ -30,7 +30,7 @@ const CLASSES: &[(i32, &str, Option<&str>)] = &[
     (0x2300, "ConfigurationException", None),
 ];
 
-/// What cqlsh prints. `exists`: the keyspace and the table of [`ALREADY_EXISTS`].
+/// The line that cqlsh prints. `exists`: the keyspace and the table of [`ALREADY_EXISTS`].
 ///
 /// Differs: what follows ` info=` of timeouts and failures is left out.
 pub(super) fn text(code: i32, message: &str, exists: &(String, String)) -> String {

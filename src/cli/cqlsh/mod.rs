@@ -4,9 +4,10 @@
 //! ```text
 //! arguments ─► Target ─► Connection (protocol v4, blocking) ─► Session: a script's pieces one by one ─► tables, errors, exit code
 //! ```
-//! Output is that of cqlsh 6.2 where it is no terminal, compared by `compat/cqlsh/run` with what cqlsh printed on Cassandra. Exit codes are
-//! cqlsh's without a terminal: 0, 1 without a connection, 2 where a statement failed or the last one has no end. Deliberately absent: a prompt, COPY, CAPTURE, LOGIN,
-//! TRACING, SHOW, HELP; each is refused with the words that name the real one.
+//! Output is that of cqlsh 6.2 without a terminal; `compat/cqlsh/run` compares it with cqlsh's output on Cassandra.
+//! Exit codes are cqlsh's without a terminal: 0, 1 without a connection, 2 if a statement failed or the last one is
+//! unterminated. Deliberately absent: a prompt, COPY, CAPTURE, LOGIN, TRACING, SHOW, HELP; each is refused with a
+//! message that names the real cqlsh.
 
 mod client;
 mod errors;
@@ -27,10 +28,10 @@ use self::client::{ClientError, Connection, Target, Trust};
 use self::session::Session;
 use super::{Failure, terminal};
 
-/// What a program that is called by this name does.
+/// The name under which the program acts as cqlsh.
 const NAME: &str = "cqlsh";
 
-/// Exit code where a statement failed.
+/// Exit code after a failed statement.
 const STATEMENT_FAILED: u8 = 2;
 
 /// Whether the program was called as `cqlsh`, by the first of its arguments.
@@ -107,7 +108,7 @@ fn command() -> Command {
         .arg(ignored("encoding"))
 }
 
-/// Does what the arguments ask.
+/// Runs the scripts that the arguments name.
 pub(super) fn run() -> ExitCode {
     match start(&command().get_matches()) {
         Ok(code) => code,
@@ -122,7 +123,7 @@ pub(super) fn run() -> ExitCode {
 fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name);
     let (script, name) = match (given("execute"), given("file")) {
-        // What has no end gets one: nothing follows it.
+        // The last piece may lack its semicolon: nothing follows it.
         (Some(statements), _) => (format!("{statements};"), "<stdin>".to_owned()),
         (None, Some(file)) => match std::fs::read_to_string(file) {
             Ok(script) => (script, file.clone()),
@@ -165,7 +166,7 @@ fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     })
 }
 
-/// As the Python driver says it.
+/// In the Python driver's words.
 fn unreachable(target: &Target, error: &ClientError) -> String {
     let address = format!("{}:{}", target.host, target.port);
     let text = match error {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::client::{Column, Page};
 use super::value::{print, width};
 
-/// Columns of a line into which lists of names are put (`cmd.Cmd.columnize`).
+/// Width in columns of a line of names (`cmd.Cmd.columnize`).
 const LINE_COLUMNS: usize = 80;
 
 /// The cells of a page as texts.
@@ -19,7 +19,7 @@ pub(super) fn cells(page: &Page) -> Vec<Vec<String>> {
     page.rows.iter().map(row).collect()
 }
 
-/// One page as a table. Widths are those of this page.
+/// Prints one page as a table. Column widths are those of this page.
 ///
 /// # Errors
 /// Output cannot be written.
@@ -57,7 +57,7 @@ pub(super) fn table(out: &mut impl Write, page: &Page, with_header: bool) -> io:
     Ok(())
 }
 
-/// One page, a line a cell. `before`: rows of the pages before it.
+/// Prints one page with a line for each cell. `before`: rows of the pages before it.
 ///
 /// # Errors
 /// Output cannot be written.
@@ -77,7 +77,7 @@ pub(super) fn expanded(out: &mut impl Write, page: &Page, before: usize) -> io::
     Ok(())
 }
 
-/// Names in as few lines as there are columns for, downwards.
+/// Prints names in as few lines as the columns allow, downwards.
 ///
 /// # Errors
 /// Output cannot be written.

@@ -7,10 +7,10 @@ use super::print;
 use super::split::{Piece, pieces};
 use super::value;
 
-/// Rows of a page unless PAGING says otherwise.
+/// Page size in rows unless PAGING sets another.
 const PAGE_ROWS: i32 = 100;
 
-/// Scripts that call each other by SOURCE; deeper, one most likely calls itself.
+/// Maximum nesting of SOURCE; a deeper script most likely calls itself.
 const DEPTH_MAX: usize = 16;
 
 /// Names of consistency levels (native_protocol_v4.spec §3), each at its number.
@@ -28,27 +28,27 @@ const CONSISTENCIES: &[&str] = &[
     "LOCAL_ONE",
 ];
 
-/// What goes on after a piece.
+/// What follows a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Piece,
     End,
 }
 
-/// A connection, and what commands have set.
+/// A connection, and the state that commands set.
 pub(super) struct Session<Out> {
     connection: Connection,
     out: Out,
     consistency: usize,
     serial_consistency: usize,
-    /// `None`: paging is off.
+    /// The page size; `None` means that paging is off.
     page_rows: Option<i32>,
     is_expanded: bool,
-    /// Whether DESCRIBE TABLES tells keyspaces: it does while none is in use.
+    /// Whether DESCRIBE TABLES prints keyspaces: only while no keyspace is in use.
     in_keyspace: bool,
-    /// Whether the script is one argument, whose lines cqlsh does not count.
+    /// Whether the script is one argument; cqlsh does not count its lines.
     is_argument: bool,
-    /// Whether something went wrong.
+    /// Whether any statement failed.
     pub(super) has_failed: bool,
 }
 
@@ -70,7 +70,7 @@ impl<Out: Write> Session<Out> {
     /// Uses a keyspace.
     ///
     /// # Errors
-    /// There is none of the name.
+    /// There is no keyspace of that name.
     pub(super) fn use_keyspace(&mut self, name: &str) -> Result<(), ClientError> {
         let page = self.connection.query(&format!("USE \"{name}\""), self.asked(None))?;
         self.in_keyspace = page.keyspace.is_some();
@@ -94,7 +94,7 @@ impl<Out: Write> Session<Out> {
         self.out.flush()
     }
 
-    /// Says what went wrong, after what was printed.
+    /// Prints an error, after flushing the output.
     fn fail(&mut self, name: &str, line: usize, what: &str) {
         self.has_failed = true;
         let line = if self.is_argument { 1 } else { line };
@@ -218,7 +218,7 @@ impl<Out: Write> Session<Out> {
     }
 
     fn statement(&mut self, piece: &Piece, name: &str) -> io::Result<()> {
-        // With its end, as cqlsh sends it: errors of syntax tell what was sent.
+        // With its terminator, as cqlsh sends it: syntax errors quote the text that was sent.
         let text = format!("{};", piece.text);
         let page = match self.connection.query(&text, self.asked(None)) {
             Ok(page) => page,
@@ -236,7 +236,7 @@ impl<Out: Write> Session<Out> {
         self.warn(&warnings)
     }
 
-    /// Prints all pages, and how many rows they had. Gives the warnings of the last.
+    /// Prints all pages and their total of rows. Returns the warnings of the last page.
     fn pages(&mut self, piece: &Piece, name: &str, first: Page) -> io::Result<Vec<String>> {
         writeln!(self.out)?;
         let (mut page, mut count, mut is_first) = (first, 0, true);
@@ -279,7 +279,7 @@ impl<Out: Write> Session<Out> {
             .try_for_each(|warning| writeln!(self.out, "{warning}\n"))
     }
 
-    /// An error of the server is said and the script goes on. A lost connection ends it.
+    /// Prints an error of the server; the script continues. A lost connection ends it.
     fn refused(&mut self, piece: &Piece, name: &str, error: &ClientError) -> io::Result<()> {
         match error {
             ClientError::Refused { code, message, exists } => {

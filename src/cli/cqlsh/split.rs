@@ -1,4 +1,5 @@
-//! A script cut into what cqlsh does one by one: statements, and commands of its own that end with their line.
+//! Splits a script into the pieces that cqlsh executes one by one: statements, and commands of its own that end with
+//! their line.
 
 /// Commands that need no semicolon (`my_commands_ending_with_newline` of cqlsh 6.2).
 const OF_ONE_LINE: &[&str] = &[
@@ -26,22 +27,22 @@ const OF_ONE_LINE: &[&str] = &[
 /// A statement or a command of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Its text, without the end.
+    /// Its text, without the terminator.
     pub(super) text: String,
-    /// Lines read when it was complete, and one, as cqlsh counts them.
+    /// Lines read when the piece was complete, plus one, as cqlsh counts them.
     pub(super) line: usize,
-    /// Whether nothing is missing: the last of a script may have no end.
+    /// Whether the piece is terminated; the last of a script may not be.
     pub(super) is_whole: bool,
 }
 
-/// Words in front of which a command or a batch is told; more are not kept.
+/// The first words needed to recognize a command or a batch; more are not kept.
 const WORDS_MAX: usize = 3;
 
-/// What stands between two ends.
+/// The text between two terminators.
 #[derive(Default)]
 struct Current {
     text: String,
-    /// Its first words, and its last two, in lower case: they tell a command of one line, and where a batch ends.
+    /// Its first words, and its last two, in lower case: they show a one-line command, and the end of a batch.
     first: Vec<String>,
     last: [String; 2],
     word: String,
@@ -76,7 +77,7 @@ impl Current {
             .is_some_and(|word| OF_ONE_LINE.contains(&word.as_str()))
     }
 
-    /// A batch goes on after the semicolons within it.
+    /// A batch continues after the semicolons inside it.
     fn ends_with_semicolon(&mut self) -> bool {
         self.end_word();
         let is_batch = self.first.first().is_some_and(|word| word == "begin");
@@ -88,7 +89,7 @@ impl Current {
 pub(super) fn pieces(script: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut current = Current::default();
-    // As cqlsh counts: one, and one for each line that is read.
+    // As cqlsh counts: one, plus one for each line read.
     let mut line = 2;
     let mut rest = script;
     while let Some(c) = rest.chars().next() {
@@ -134,8 +135,8 @@ fn is_comment(token: &str) -> bool {
     ["--", "//", "/*"].iter().any(|start| token.starts_with(start))
 }
 
-/// Bytes of a literal, a quoted name or a comment at the front, in which nothing ends; `None`: there is none. One that is not closed
-/// takes all.
+/// The length of a literal, a quoted name or a comment at the front, inside which terminators do not count. An unclosed
+/// one takes the rest. `None` means that there is none.
 fn unbroken(text: &str) -> Option<usize> {
     let until = |start: usize, end: &str| {
         let found = text.get(start..).and_then(|rest| rest.find(end));

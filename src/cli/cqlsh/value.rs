@@ -5,7 +5,7 @@ use crate::types::{
     list_elements, map_entries, set_elements, time_text, tuple_fields,
 };
 
-/// What stands for null.
+/// The text of null.
 pub(super) const NULL: &str = "null";
 
 /// Digits of a `float` and of a `double`.
@@ -98,7 +98,7 @@ fn duration(value: Duration) -> String {
     format!("{sign}{months}mo{days}d{}ns", value.nanoseconds.unsigned_abs())
 }
 
-/// C's `%.*g`, with the digits before the point on top where no exponent is written.
+/// C's `%.*g`, plus the digits before the point unless there is an exponent.
 fn real(value: f64, digits: i32) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -116,7 +116,7 @@ fn real(value: f64, digits: i32) -> String {
     general(value, precision.max(1))
 }
 
-/// `%.{precision}g`: the shorter of two forms, by the exponent after rounding; zeros at the end are cut.
+/// `%.{precision}g`: the shorter of two notations, by the exponent after rounding; trailing zeros are cut.
 fn general(value: f64, precision: i32) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();

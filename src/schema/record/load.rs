@@ -1,4 +1,4 @@
-//! The schema that a catalog's records make.
+//! Builds the schema from the catalog's records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::schema::{
 };
 use crate::types::{CqlType, UserType};
 
-/// One keyspace's records while they are being put together.
+/// One keyspace's records during loading.
 #[derive(Default)]
 struct Parts {
     keyspace: Option<KeyspaceRecord>,
@@ -32,10 +32,10 @@ fn json<T: for<'de> Deserialize<'de>>(key: &[u8], value: &[u8]) -> Result<T, Rec
     })
 }
 
-/// The schema that a catalog's records make, the system keyspaces included. The order of records does not matter.
+/// Builds the schema from the catalog's records, and adds the system keyspaces. The order of records does not matter.
 ///
 /// # Errors
-/// A record of an unknown format, a damaged one, or one that names a type of which there is no record.
+/// A record of an unknown format, a damaged record, or a record that names a type without a record.
 pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(records: impl IntoIterator<Item = (K, V)>) -> Result<Schema, RecordError> {
     let mut parts: BTreeMap<String, Parts> = BTreeMap::new();
     for (key, value) in records {
@@ -151,14 +151,14 @@ fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keys
     Ok(keyspace)
 }
 
-/// Types may name each other in any order, so each is made when it is first asked for.
+/// Resolves types on first use, because their records may refer to each other in any order.
 struct Types<'a> {
     records: &'a BTreeMap<String, TypeRecord>,
     made: BTreeMap<String, Arc<UserType>>,
     keyspace: &'a str,
 }
 
-/// Deeper than this, types that name each other go round in circles.
+/// Maximum depth of nested types; anything deeper is a cycle.
 const TYPE_DEPTH_MAX: usize = 256;
 
 impl Types<'_> {

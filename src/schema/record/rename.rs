@@ -1,10 +1,11 @@
-//! Records of one keyspace as those of another, and of one table as those of another.
+//! Rewrites the records of one keyspace or table under another name.
 
 use serde_json::Value;
 
 use super::{FORMAT, RecordError, readable};
 
-/// The kind of a record, its keyspace, and the name of what it is of, empty for a keyspace's own; `None`: it is no record's key.
+/// The kind of a record, its keyspace, and its object's name (empty for a keyspace's own record). `None` means that the
+/// key is not a record's.
 #[must_use]
 pub fn place(key: &[u8]) -> Option<(u8, &str, &str)> {
     let (kind, rest) = key.split_first().filter(|(kind, _)| b"kytvfa".contains(kind))?;
@@ -14,10 +15,10 @@ pub fn place(key: &[u8]) -> Option<(u8, &str, &str)> {
     Some((*kind, keyspace, name))
 }
 
-/// A record as that of another keyspace, and, of a table, of another name. Numbers and ids stay as they are.
+/// Rewrites a record for another keyspace and, for a table, another name. Numbers and ids stay the same.
 ///
 /// # Errors
-/// It is of an unknown format, or damaged.
+/// The record has an unknown format or is damaged.
 pub fn renamed(
     key: &[u8],
     value: &[u8],

@@ -58,7 +58,7 @@ fn in_order(sources: Sources<'_>) -> Vec<HotKey> {
     keys
 }
 
-/// How `helenus status` prints them.
+/// The `helenus status` table.
 pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("hot key", |row| row.key()),
     Printed::left("table", |row| row.table()),

@@ -1,4 +1,4 @@
-//! `system_cosmos.largest_partitions`, `/api/keys`: the largest logical partitions that are known.
+//! `system_cosmos.largest_partitions`, `/api/keys`: the largest known logical partitions.
 
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::printed::{Printed, size};
@@ -68,7 +68,7 @@ fn in_order(sources: Sources<'_>) -> Vec<LargePartition> {
     partitions
 }
 
-/// How `helenus status` prints them.
+/// The `helenus status` table.
 pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("large key", |row| row.key()),
     Printed::left("table", |row| row.table()),

@@ -1,4 +1,4 @@
-//! `system_cosmos`: what Cassandra has no tables for.
+//! `system_cosmos`: virtual tables that Cassandra does not have.
 
 mod common;
 pub(super) mod hot_keys;

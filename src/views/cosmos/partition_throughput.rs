@@ -16,7 +16,7 @@ pub(super) const VIEW: View = View {
     rows: Rows::All(|sources| figure::cells(FIGURES, accounts(sources))),
 };
 
-/// A budget and its table; no table for the budget that a keyspace shares.
+/// A budget and its table; no table for a keyspace's shared budget.
 struct AccountRow {
     keyspace: String,
     table: String,

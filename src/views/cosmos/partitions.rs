@@ -130,7 +130,7 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
     .counter("partition_request_units_total"),
 ];
 
-/// Those of users' tables and views, in clustering order.
+/// The partitions of users' tables and views, in clustering order.
 fn of_users(sources: Sources<'_>) -> Vec<PartitionFigures> {
     let mut shown = sources.of_services(|figures| figures.partitions());
     shown.retain(|partition| !system::is_name(&partition.keyspace));
@@ -140,7 +140,7 @@ fn of_users(sources: Sources<'_>) -> Vec<PartitionFigures> {
     shown
 }
 
-/// How `helenus status` prints them.
+/// The `helenus status` table.
 pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("partition", |row| row.text("id")),
     Printed::left("table", |row| row.table()),

@@ -55,7 +55,7 @@ static FIGURES: &[Figure<Replica>] = &[
     .column("state", "text"),
 ];
 
-/// A bound of its lag; 0 for a replica that does not lag.
+/// An upper bound of its lag; 0 for a replica that does not lag.
 fn lag(replica: &Replica, bound: fn(&ReplicaLag) -> Option<u64>) -> Value {
     replica
         .lag

@@ -19,7 +19,7 @@ pub(super) const VIEW: View = View {
     rows: Rows::All(|sources| figure::cells(FIGURES, requests(sources))),
 };
 
-/// A statement, with what the node and its client say of themselves.
+/// A statement with the identity of its node and its client.
 struct RequestRow {
     request: LoggedRequest,
     account: String,
@@ -27,7 +27,7 @@ struct RequestRow {
     agent: Option<String>,
 }
 
-// Retries in the server count as one.
+// Server-side retries count as one request.
 static FIGURES: &[Figure<RequestRow>] = &[
     Figure::new("The account, or cluster.", |of: &RequestRow| Value::text(&of.account)).keyed(
         Kind::Partition,

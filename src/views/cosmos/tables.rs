@@ -83,7 +83,7 @@ pub(in crate::views) static FIGURES: &[Figure<TableRow>] = &[
     .counter("table_request_units_total"),
 ];
 
-/// All of them, by keyspace and name.
+/// All tables and views, by keyspace and name.
 pub(in crate::views) fn all(sources: Sources<'_>) -> Vec<TableRow> {
     let Some(figures) = sources.figures else {
         return Vec::new();
@@ -141,7 +141,7 @@ fn p99(row: &Row<'_>, latency: &str) -> String {
     }
 }
 
-/// How `helenus status` prints them.
+/// The `helenus status` table.
 pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("table", |row| row.table()),
     Printed::right("parts", |row| row.text("partitions")),

@@ -1,4 +1,4 @@
-//! `system_cosmos.throttles`: the last statements that did not get their request units at once.
+//! `system_cosmos.throttles`: the last statements that had to wait for request units or were refused them.
 
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, Sources, View};

@@ -1,4 +1,4 @@
-//! `system_cosmos.throughput`: what tables and keyspaces may spend in a second.
+//! `system_cosmos.throughput`: the throughput of tables and keyspaces, in request units a second.
 
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, View};

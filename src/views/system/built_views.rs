@@ -1,4 +1,4 @@
-//! `system.built_views`: materialized views that are complete.
+//! `system.built_views`: materialized views that are fully built.
 
 use super::super::cells::Cells;
 use super::super::view::{Sources, View};

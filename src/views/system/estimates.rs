@@ -1,11 +1,13 @@
-//! `system.size_estimates` and `system.table_estimates`: how much of each table lies in the ranges that this node is the first to own. Tools
-//! that read a table in parallel (DSBulk, the Spark connector) cut it by them.
+//! `system.size_estimates` and `system.table_estimates`: the size of each table in this node's primary token ranges.
+//! Tools that read a table in parallel (DSBulk, the Spark connector) split it by them.
 //!
-//! Ranges are those of Cassandra's `SizeEstimatesRecorder`: from the token before, exclusive, to each of the node's tokens; the one that
-//! wraps around the ring is cut at the lowest token. What a physical partition holds counts as spread evenly over its tokens.
+//! Ranges are those of Cassandra's `SizeEstimatesRecorder`: from the previous token, exclusive, to each of the node's
+//! tokens. The range that wraps around the ring is split at the lowest token. A physical partition's data counts as
+//! spread evenly over its tokens.
 //!
-//! Differs: `partitions_count` counts rows, since logical partitions are not counted, so `mean_partition_size` is the mean of a row. Their
-//! product, by which tools choose their splits, is the bytes of the range. Estimates are as of the read, not of the last five minutes.
+//! Differs: `partitions_count` counts rows, since logical partitions are not counted, so `mean_partition_size` is the
+//! mean size of a row. Tools choose their splits by the product of the two, which is the bytes of the range. Estimates
+//! are as of the read, not of the last five minutes.
 
 use super::super::cells::Cells;
 use super::super::view::{Rows, Sources, View};
@@ -33,7 +35,7 @@ pub(super) const OF_TABLES: View = View {
         let stored = stored(sources);
         let estimates = estimates(sources.node, &stored);
         let by_table = estimates.chunk_by(|a, b| (a.keyspace, a.table) == (b.keyspace, b.table));
-        // With one data center the ranges in it are those in all.
+        // With one data center, its ranges are those of the whole ring.
         let of_type = |kind, of: &[Estimate<'_>]| -> Vec<Cells> {
             let cells = of.iter().map(|of| of.cells(Cells::new().set("range_type", text(kind))));
             cells.collect()
@@ -80,7 +82,7 @@ fn stored(sources: Sources<'_>) -> Vec<PartitionFigures> {
     stored
 }
 
-/// The ranges of the ring, after a token up to another, that a node is the first to own. One that ends at the lowest token ends with the
+/// A node's primary token ranges, start exclusive, end inclusive. A range that ends at the lowest token ends with the
 /// ring.
 fn primary_ranges(node: &NodeInfo) -> Vec<(i64, i64)> {
     let of_peers = node.peers.iter().flat_map(|peer| &peer.tokens);
@@ -100,7 +102,7 @@ fn primary_ranges(node: &NodeInfo) -> Vec<(i64, i64)> {
         }
     }
     ranges.retain(|(start, end)| start != end);
-    // In the order of their texts, by which the tables are clustered.
+    // Sorted as text, because the tables cluster by the text.
     ranges.sort_by_cached_key(|(start, end)| (start.to_string(), end.to_string()));
     ranges
 }
@@ -130,7 +132,7 @@ fn estimates<'a>(node: &NodeInfo, stored: &'a [PartitionFigures]) -> Vec<Estimat
     estimates
 }
 
-/// The share of a partition's amount that lies after one token and up to another.
+/// The share of a partition's amount between two tokens, start exclusive, end inclusive.
 fn share(partition: &PartitionFigures, start: i64, end: i64, amount: u64) -> u64 {
     let end = if end == i64::MIN { i64::MAX } else { end };
     let from = (i128::from(start) + 1).max(partition.lower.into());
@@ -194,11 +196,11 @@ mod tests {
 
     #[test]
     fn ranges_are_those_of_cassandra() {
-        // As Cassandra 5.0.9 shows them for such tokens: the range around the ring is two.
+        // As Cassandra 5.0.9 shows them for such tokens: the range around the ring is split in two.
         let ranges = primary_ranges(&node(&[-50, 60], &[]));
         assert_eq!(ranges, [(-50, 60), (i64::MIN, -50), (60, i64::MIN)]);
         assert_eq!(primary_ranges(&node(&[0], &[])), [(i64::MIN, 0), (0, i64::MIN)]);
-        // A range begins at the token before it, whosever that is.
+        // A range begins at the previous token, which may belong to any node.
         assert_eq!(primary_ranges(&node(&[60], &[-50, 10])), [(10, 60)]);
         assert_eq!(primary_ranges(&node(&[i64::MAX], &[i64::MIN])), [(i64::MIN, i64::MAX)]);
     }
@@ -217,7 +219,7 @@ mod tests {
                 (1 << 62, 199, 1999)
             ]
         );
-        // A partition key's range of one token, and amounts that are as large as they can be.
+        // A range of one token, and the largest possible amounts.
         let one = [partition(5, 5, 1 << 58)];
         let rows: Vec<_> = estimates(&node, &one).iter().map(|of| of.rows).collect();
         assert_eq!(rows, [1 << 58, 0, 0]);

@@ -1,4 +1,4 @@
-//! `system."IndexInfo"`: the indexes that are built.
+//! `system."IndexInfo"`: fully built indexes.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::schema::encode::text;
 
 pub(super) const VIEW: View = View::of("system", "IndexInfo", index_info);
 
-/// Indexes that are built, under the keyspace's name (the column's name is older than keyspaces).
+/// Fully built indexes, under the keyspace's name (the column's name is older than keyspaces).
 fn index_info(sources: Sources<'_>) -> Vec<Cells> {
     let built = indexes(sources).into_iter().filter(|placed| placed.build.is_none());
     built

@@ -1,4 +1,4 @@
-//! `system`. Tables of what we do not have (hints, paxos, compactions, ranges in transfer …) are empty.
+//! `system`. Tables for features that Helenus lacks (hints, paxos, compactions, ranges in transfer …) are empty.
 
 mod built_views;
 mod estimates;

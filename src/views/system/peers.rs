@@ -1,4 +1,4 @@
-//! `system.peers`: the other nodes, as drivers before protocol version 5 ask for them.
+//! `system.peers`: the other nodes, as drivers before protocol version 5 read them.
 
 use super::super::cells::Cells;
 use super::super::view::View;

@@ -20,7 +20,8 @@ pub(in crate::views) const VIEW: View = View {
     }),
 };
 
-/// The columns of a table by name. Tables with compact storage have, as in Cassandra, columns that only this table shows.
+/// The columns of a table by name. As in Cassandra, tables with compact storage have columns that only this table
+/// shows.
 pub(super) fn columns(table: &Table) -> Vec<Cells> {
     let mut all: BTreeMap<String, Column> = table
         .columns

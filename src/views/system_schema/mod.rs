@@ -1,4 +1,4 @@
-//! `system_schema` and `system_virtual_schema`: what is defined.
+//! `system_schema` and `system_virtual_schema`: the schema's definitions.
 
 mod aggregates;
 mod column_masks;

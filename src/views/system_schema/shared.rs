@@ -1,4 +1,4 @@
-//! What these tables share.
+//! Columns that several of these tables share.
 
 use super::super::cells::Cells;
 use crate::schema::encode::{boolean, double, int, map, text, text_map};
@@ -11,8 +11,7 @@ pub(super) fn named(table: &Table) -> Cells {
         .set("table_name", text(&table.name))
 }
 
-/// The options. Those that are as the node's own configuration has them are null, as in Cassandra, which keeps them so for the
-/// sake of older nodes.
+/// The options. Those that equal the node's configuration are null, as in Cassandra, which does that for older nodes.
 pub(super) fn with_options(cells: Cells, o: &TableOptions) -> Cells {
     let extensions: Vec<_> = o
         .extensions
@@ -51,7 +50,7 @@ pub(super) fn kind(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Types of arguments are written without `frozen`, though values are of one cell.
+/// Argument types are written without `frozen`, although values are single-cell.
 pub(super) fn argument(ty: &CqlType) -> String {
     crate::schema::typename::unfrozen_name(ty)
 }

@@ -1,6 +1,6 @@
 //! `system_views.caches`.
 //!
-//! Differs: it has the row cache only, whose entries are not counted.
+//! Differs: only the row cache exists, and its entries are not counted.
 
 use super::super::cells::Cells;
 use super::super::view::View;
@@ -18,7 +18,7 @@ fn row_cache(cache: &StoreFigures) -> Cells {
         .set("name", text("rows"))
         .set("capacity_bytes", long(cache.row_cache_bytes_max))
         .set("hit_count", long(cache.row_cache_hits))
-        // Not a number before the first request, as in Cassandra.
+        // NaN before the first request, as in Cassandra.
         .set("hit_ratio", double(float(cache.row_cache_hits) / float(requests)))
         .set("request_count", long(requests))
         .set("size_bytes", long(cache.row_cache_bytes))

@@ -1,6 +1,6 @@
 //! `system_views.coordinator_read_latency`, `…_scan_latency` and `…_write_latency`: statements by table.
 //!
-//! Differs: percentiles are of all time since the start, where Cassandra's forget.
+//! Differs: percentiles cover the time since the start; Cassandra's decay.
 
 use super::super::cells::Cells;
 use super::super::view::View;

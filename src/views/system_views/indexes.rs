@@ -1,14 +1,14 @@
-//! The indexes of users, for the tables that show them.
+//! User indexes, for the tables that show them.
 
 use super::super::view::Sources;
 use crate::engine::shown::IndexBuild;
 use crate::schema::{Index, Table, system};
 
-/// An index and where it belongs.
+/// An index with its keyspace and table.
 pub(in crate::views) struct Placed<'a> {
     pub(in crate::views) table: &'a Table,
     pub(in crate::views) index: &'a Index,
-    /// `None`: it is complete.
+    /// The progress of the build; `None` means that the index is complete.
     pub(in crate::views) build: Option<IndexBuild>,
 }
 

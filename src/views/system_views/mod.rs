@@ -1,4 +1,4 @@
-//! `system_views`. Tables of what we do not have are empty.
+//! `system_views`. Tables for features that Helenus lacks are empty.
 
 mod batch_metrics;
 mod caches;

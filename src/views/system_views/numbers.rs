@@ -1,4 +1,4 @@
-//! Numbers as these tables show them.
+//! The number format of these tables.
 
 use crate::schema::encode::{bigint, double};
 

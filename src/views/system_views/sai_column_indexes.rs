@@ -9,7 +9,7 @@ use crate::types::{CqlType, Native};
 
 pub(super) const VIEW: View = View::of("system_views", "sai_column_indexes", sai_column_indexes);
 
-/// Storage-attached indexes, those that are being built included.
+/// Storage-attached indexes, including those under construction.
 fn sai_column_indexes(sources: Sources<'_>) -> Vec<Cells> {
     let of_sai = indexes(sources)
         .into_iter()

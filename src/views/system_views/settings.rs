@@ -1,5 +1,6 @@
-//! `system_views.settings`: the effective configuration, by our names and, where a setting of Cassandra's means the same, by that name too, as
-//! Cassandra 5.0.9 prints its value. Settings of Cassandra without a counterpart here are absent.
+//! `system_views.settings`: the effective configuration under our names. A setting that Cassandra has with the same
+//! meaning also has its Cassandra name and the value as Cassandra 5.0.9 prints it. Cassandra's settings without a
+//! counterpart here are absent.
 
 use super::super::cells::Cells;
 use super::super::view::{Sources, View};
@@ -23,13 +24,13 @@ type Shown = (String, Option<String>);
 /// Guardrails on bytes, which Cassandra prints with a unit.
 const OF_BYTES: [&str; 4] = ["batch-size", "collection-size", "column-value-size", "partition-size"];
 
-/// Guardrails on times, too.
+/// Guardrails on durations, which Cassandra also prints with a unit.
 const OF_SECONDS: [&str; 2] = ["maximum-timestamp", "minimum-timestamp"];
 
 fn of_cassandra(sources: Sources<'_>) -> Vec<Shown> {
     let settings = sources.live.settings.iter();
     let mut shown: Vec<Shown> = settings.flat_map(|(name, value)| counterparts(name, value)).collect();
-    // Without a server nothing is in force.
+    // Without a server there is no configuration.
     if shown.is_empty() {
         return shown;
     }
@@ -55,7 +56,7 @@ fn of_cassandra(sources: Sources<'_>) -> Vec<Shown> {
         add(name, class.to_owned());
         add(&format!("{name}.class_name"), class.to_owned());
     }
-    // What this server does not have is off.
+    // Features that this server lacks are off.
     for name in [
         "auto_snapshot",
         "cdc_enabled",
@@ -67,7 +68,7 @@ fn of_cassandra(sources: Sources<'_>) -> Vec<Shown> {
     shown
 }
 
-/// What Cassandra calls one of our settings, with its value; guardrails have one name with hyphens here and with underscores there.
+/// Cassandra's names for one of our settings, with their values. Guardrails have hyphens here and underscores there.
 fn counterparts(name: &str, value: &str) -> Vec<Shown> {
     let underscored = || name.replace('-', "_");
     if let Some(guardrail) = name.strip_suffix("-thresholds") {
@@ -101,7 +102,7 @@ fn counterparts(name: &str, value: &str) -> Vec<Shown> {
     }
 }
 
-/// The amounts that a guardrail warns of and refuses above.
+/// A guardrail's warn and fail thresholds.
 fn thresholds(guardrail: &str, value: &str) -> Vec<Shown> {
     let mut amounts = value.split(',').map(|amount| amount.trim().parse::<u64>().ok());
     let (warn, fail) = (amounts.next().flatten(), amounts.next().flatten());
@@ -112,7 +113,7 @@ fn thresholds(guardrail: &str, value: &str) -> Vec<Shown> {
         } else if OF_SECONDS.contains(&guardrail) {
             amount.map(|seconds| format!("{seconds}s"))
         } else {
-            // Cassandra's sign of a guardrail on a number that is off.
+            // Cassandra prints this for a disabled guardrail on a number.
             Some(amount.map_or("-1".to_owned(), |amount| amount.to_string()))
         }
     };
@@ -126,7 +127,7 @@ fn thresholds(guardrail: &str, value: &str) -> Vec<Shown> {
     shown
 }
 
-/// Bytes with the largest unit that they are a multiple of.
+/// Bytes in the largest unit that divides them.
 fn size(bytes: u64) -> String {
     const KIB: u64 = 1024;
     const MIB: u64 = 1024 * KIB;

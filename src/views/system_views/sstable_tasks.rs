@@ -8,7 +8,7 @@ use crate::schema::encode::{bigint, double, int, text, uuid};
 
 pub(super) const VIEW: View = View::of("system_views", "sstable_tasks", sstable_tasks);
 
-/// Builds of indexes at work: the only tasks of Cassandra's kinds that we have.
+/// Running index builds: the only kind of Cassandra's tasks that Helenus has.
 fn sstable_tasks(sources: Sources<'_>) -> Vec<Cells> {
     let mut building: Vec<(Placed<'_>, IndexBuild)> = indexes(sources)
         .into_iter()
@@ -19,7 +19,7 @@ fn sstable_tasks(sources: Sources<'_>) -> Vec<Cells> {
     building
         .into_iter()
         .map(|(placed, build)| {
-            // Counts of rows are far below where a double loses units.
+            // Row counts are far below the limit of exact integers in a double.
             #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
             let ratio = if build.rows_total == 0 {
                 0.0
