@@ -323,6 +323,34 @@ async fn groups_in_flight_fail_together_and_are_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_write_after_a_failed_put_is_durable_before_it_is_answered() {
+    let network = Network::to(&Arc::new(InMemory::new()));
+    let store = open(&network, "first").await.unwrap();
+    put(&store, "a").await.unwrap();
+    network.set(Link::Held);
+    // Their numbers lie above those that the database gives after it was opened again.
+    let lost = sent(&store, &["b", "c", "d", "e", "f", "g", "h", "i"]).await;
+    network.set(Link::Down);
+    for one in lost {
+        assert!(one.await.unwrap().is_err());
+    }
+    network.set(Link::Good);
+    until("it takes writes", async || put(&store, "j").await.is_ok()).await;
+    network.set(Link::Held);
+    let under_way = sent(&store, &["k"]).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(
+        under_way.iter().all(|one| !one.is_finished()),
+        "it was answered while the log was not put"
+    );
+    network.set(Link::Good);
+    for one in under_way {
+        one.await.unwrap().unwrap();
+    }
+    assert_eq!(has(&store, "k").await, Some(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
     let network = Network::to(&Arc::new(InMemory::new()));
     let store = open(&network, "first").await.unwrap();

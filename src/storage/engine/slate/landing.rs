@@ -17,6 +17,8 @@ pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 impl Committer {
     /// Writes a group and has its batches answered once it is as durable as the settings say.
     pub(super) async fn send_off(&mut self, group: Group, batches: Vec<(Request, Option<Error>)>) {
+        // Its own changes say so, not its number: after a reopening numbers may lie below those of groups that were lost.
+        let has_changes = !group.folds.is_empty() || !group.own.is_empty();
         let mut written = match self.write(group).await {
             Ok(written) => written,
             Err(error) => return answer_batches(batches, &Err(error)),
@@ -24,10 +26,8 @@ impl Committer {
         written.batches = batches;
         let is_awaited = self.options.durability == Durability::Group;
         let now = self.home.ticks.monotonic();
-        let published = self.shared.published.load_full();
-        let is_new = published.is_none_or(|published| written.view.seq > published.seq);
         // A group without changes waits for the groups written before it.
-        if is_awaited && (is_new || !self.flight.is_empty()) {
+        if is_awaited && (has_changes || !self.flight.is_empty()) {
             self.flight.add(written, now);
         } else {
             self.publish(vec![written]);
