@@ -70,6 +70,13 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
         };
         return Err(CompileError::one(1, what));
     }
+    for (name, _) in &signature.arguments {
+        let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+        let is_part = |c: char| is_start(c) || c.is_numeric();
+        if !name.starts_with(is_start) || !name.chars().all(is_part) || name == "_" || parser::is_keyword(name) {
+            return Err(CompileError::one(1, Mistake::Syntax(name.clone())));
+        }
+    }
     let tokens = lexer::tokens(body)?;
     let statements = parser::Parser::new(&tokens).body()?;
     let primitive = !signature.takes_null;

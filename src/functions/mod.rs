@@ -223,6 +223,24 @@ impl Function {
         self.with(|definition| definition.look = look)
     }
 
+    /// Whether a user made it.
+    #[must_use]
+    pub fn is_user_defined(&self) -> bool {
+        self.0.keyspace != KEYSPACE
+    }
+
+    /// Itself; for a user-defined aggregate also its state function and its final function.
+    pub fn with_parts(&self) -> impl Iterator<Item = &Self> {
+        let fold = match &self.0.body {
+            Body::User(fold) => Some(fold),
+            Body::Scalar(_) | Body::Aggregate(_) => None,
+        };
+        let parts = fold
+            .into_iter()
+            .flat_map(|fold| std::iter::once(&fold.state).chain(&fold.last));
+        std::iter::once(self).chain(parts)
+    }
+
     /// Its keyspace.
     #[must_use]
     pub fn keyspace(&self) -> &str {

@@ -3,7 +3,7 @@
 //! Overloads are resolved by `functions`. This module adds the parts that need a statement: how its terms fit types,
 //! which user-defined functions there are, and `token`, whose arguments are a table's partition key.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
 use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
 use super::text::{TermText, qualified};
+use super::value;
 use crate::command::Value;
 use crate::functions::{self, Argument, Function, UserFold};
 use crate::schema::{Keyspace, UserAggregate, UserFunction};
@@ -31,10 +32,25 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The result.
+    /// The result. A user-defined function returns sets and maps in any order, which are stored in theirs.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
+        let bytes = self.result(binding)?;
+        match (&self.function, &bytes) {
+            (Some(function), Some(bytes)) if function.is_user_defined() => {
+                value::bound(function.return_type(), bytes).map(Some)
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    /// The result as the function returned it, which another function receives.
+    fn result(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         let mut arguments = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
+            if let Typed::Call(call) = argument {
+                arguments.push(call.result(binding)?);
+                continue;
+            }
             arguments.push(match argument.bind(binding)? {
                 Value::Bytes(bytes) => Some(bytes),
                 Value::Null => None,
@@ -137,14 +153,10 @@ pub(crate) fn resolve(
                 return token(typer, &arguments).map(Some);
             }
             let candidates = users_functions(typer, name);
-            let chosen = if candidates.is_empty() {
-                None
+            if candidates.is_empty() {
+                functions::resolve(name, &arguments, receiver)
             } else {
-                functions::choose(name, candidates, &arguments, receiver).map_err(refusal)?
-            };
-            match chosen {
-                Some(function) => Ok(function),
-                None => functions::resolve(name, &arguments, receiver),
+                functions::choose(name, candidates, &arguments, receiver)
             }
         }
         Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
@@ -217,6 +229,15 @@ fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Functio
     scalars
         .chain(aggregates.filter_map(|aggregate| fold(keyspace, aggregate)))
         .collect()
+}
+
+/// Whether a name without a keyspace is that of a user-defined function or aggregate.
+pub(crate) fn is_users(typer: &TypeChecker<'_>, name: &QualifiedName) -> bool {
+    let name = name.name.as_str();
+    typer.schema.keyspaces.get(&*typer.keyspace).is_some_and(|keyspace| {
+        keyspace.functions.iter().any(|function| function.name == name)
+            || keyspace.aggregates.iter().any(|aggregate| aggregate.name == name)
+    })
 }
 
 /// A user-defined aggregate with its state and final functions.
@@ -319,9 +340,51 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
 pub(crate) struct Known {
     fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
     natural: RefCell<HashMap<u32, Option<CqlType>>>,
+    /// The user-defined functions that are called, each with its clause.
+    called: RefCell<Vec<(Clause, Function)>>,
+    clause: Cell<Clause>,
+}
+
+/// A clause of a statement, in the order in which Cassandra collects the functions that it calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Clause {
+    /// What SELECT selects.
+    #[default]
+    Selection,
+    /// WHERE, and the key of an INSERT.
+    Where,
+    /// SET, VALUES, and what DELETE deletes.
+    Set,
+    /// IF.
+    If,
 }
 
 impl Known {
+    /// Names the clause of the calls that follow.
+    pub(crate) fn enter(&self, clause: Clause) {
+        self.clause.set(clause);
+    }
+
+    /// Notes a call.
+    pub(crate) fn note(&self, function: Option<&Function>) {
+        if let Some(function) = function.filter(|function| function.is_user_defined()) {
+            self.called.borrow_mut().push((self.clause.get(), function.clone()));
+        }
+    }
+
+    /// The user-defined functions that the statement calls, in Cassandra's order, with those that its aggregates call.
+    pub(crate) fn called(&self) -> Box<[Function]> {
+        let mut called = self.called.take();
+        called.sort_by_key(|(clause, _)| *clause);
+        let mut all: Vec<Function> = Vec::new();
+        for function in called.iter().flat_map(|(_, function)| function.with_parts()) {
+            if !all.contains(function) {
+                all.push(function.clone());
+            }
+        }
+        all.into()
+    }
+
     /// How well a call fits a type; computed once.
     pub(crate) fn fit(&self, at: Site, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
         let key = (at.token(), ty.clone());
@@ -393,8 +456,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
         return Err(TermRefusal::Aggregate.into());
     }
     let name = resolved.name();
-    // A frozen value cannot be assigned to a multi-cell collection.
-    let is_frozen_for_cells = receiver.ty.is_multi_cell()
+    // A frozen value cannot be assigned to a multi-cell collection, unless a user-defined function returns it.
+    let is_users = resolved.function.as_ref().is_some_and(Function::is_user_defined);
+    let is_frozen_for_cells = !is_users
+        && receiver.ty.is_multi_cell()
         && !matches!(receiver.ty, CqlType::User(_))
         && matches!(resolved.returns, CqlType::Frozen(_));
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
@@ -409,6 +474,7 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
         arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
+    typer.known.note(resolved.function.as_ref());
     Ok(Typed::Call(Box::new(Call {
         function: resolved.function,
         arguments,

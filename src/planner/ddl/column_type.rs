@@ -53,6 +53,8 @@ pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
 
 /// Like [`resolve`], but frozen: the types of a function's arguments and result.
 pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
+    // Only the type itself is frozen implicitly, and no type in it.
+    resolve(written, keyspace)?;
     let frozen = match written {
         Type::List(_) | Type::Set(_) | Type::Map(..) => Type::Frozen(Box::new(written.clone())),
         Type::Named(_) if is_user(written) => Type::Frozen(Box::new(written.clone())),

@@ -262,7 +262,11 @@ impl Selecting<'_, '_> {
             Selector::Term(term) => term_text(term),
             Selector::CountRows(_) => "count".to_owned(),
             Selector::Function { name, arguments, .. } => {
-                let keyspace = name.keyspace.as_ref().map_or(KEYSPACE, |keyspace| keyspace.as_str());
+                let own: &str = match function::is_users(self.typer, name) {
+                    true => &self.typer.keyspace,
+                    false => KEYSPACE,
+                };
+                let keyspace = name.keyspace.as_ref().map_or(own, |keyspace| keyspace.as_str());
                 let full = format!("{keyspace}.{}", name.name.as_str());
                 format!("{full}({})", list(arguments)?)
             }
