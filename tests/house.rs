@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
-    ("roles", &["schema"]),
+    ("roles", &["schema", "types"]),
     ("command", &["types", "schema", "functions", "profile"]),
     ("guardrails", &["command", "types", "schema"]),
     (

@@ -91,7 +91,7 @@ pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc
     }
     for member in members {
         if let Some(permitted) = permitted {
-            permitted.modify(&member.table, member.is_conditional())?;
+            permitted.modify(member)?;
         }
         refuse_system(&member.table)?;
     }

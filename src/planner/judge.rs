@@ -6,6 +6,7 @@ use std::sync::Arc;
 use grammar::ast::{Relation, RelationTarget};
 
 use super::error::Error;
+use super::function::Clause;
 use super::index;
 use super::nearest::AnnOrdering;
 use super::refusal::RestrictionRefusal;
@@ -35,6 +36,7 @@ impl Judge<'_, '_> {
         if self.kind != Kind::Select && relations.iter().any(is_custom) {
             return Err(RestrictionRefusal::CustomInWrite.into());
         }
+        self.typer.known.enter(Clause::Where);
         let mut found = Restrictions::default();
         for relation in relations {
             self.relation(relation, &mut found)?;

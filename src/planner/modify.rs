@@ -8,6 +8,7 @@ use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relat
 
 use super::condition::{self, ConditionPlan};
 use super::error::Error;
+use super::function::Clause;
 use super::judge::Judge;
 use super::key::{check_keys_bytes, check_partition_key, count_product, total_bytes};
 use super::narrow::{PartitionPlan, RowsPlan};
@@ -18,7 +19,7 @@ use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column}
 use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::value;
 use crate::command::{Clustering, ColumnChange, Condition, Value, Write, WriteTarget, WriteVerb};
-use crate::functions::Context;
+use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -41,6 +42,8 @@ pub struct ModifyPlan {
     /// The columns that a failed condition returns: positions in `table.columns`.
     condition_columns: Vec<usize>,
     json: Option<super::json::JsonPlan>,
+    /// The user-defined functions that it calls.
+    calls: Box<[Function]>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +73,12 @@ impl ModifyPlan {
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.condition.is_conditional()
+    }
+
+    /// The user-defined functions that it calls.
+    #[must_use]
+    pub fn calls(&self) -> &[Function] {
+        &self.calls
     }
 
     /// Whether it has a timestamp of its own.
@@ -253,6 +262,7 @@ pub(crate) fn insert(
                 return Err(ModifyRefusal::DuplicateColumns.into());
             }
             let mut key_terms: Vec<(usize, &Term)> = Vec::new();
+            typer.known.enter(Clause::Set);
             for (name, term) in columns.iter().zip(values) {
                 let (index, column) = column(table, name.as_str())?;
                 match column.kind {
@@ -266,6 +276,7 @@ pub(crate) fn insert(
                 }
             }
             // Cassandra turns the key columns into relations, and reads them last.
+            typer.known.enter(Clause::Where);
             for (index, term) in key_terms {
                 let (_, column) = (index, table.columns.get(index).expect("a place in the table"));
                 keys.push((index, typer.term(term, &ColumnSpec::column(column))?));
@@ -331,6 +342,7 @@ pub(crate) fn update(
     incompatible(&update.assignments)?;
     let condition = prepare_condition(typer, table, &update.condition, &update.using)?;
     let conditional = condition.is_conditional();
+    typer.known.enter(Clause::Set);
     let mut operations = Vec::with_capacity(update.assignments.len());
     let mut sum = None;
     for assignment in &update.assignments {
@@ -380,6 +392,7 @@ pub(crate) fn delete(
 ) -> Result<ModifyPlan, Error> {
     let condition = prepare_condition(typer, table, &delete.condition, &delete.using)?;
     let conditional = condition.is_conditional();
+    typer.known.enter(Clause::Set);
     let mut operations = Vec::with_capacity(delete.targets.len());
     for target in &delete.targets {
         let name = match target {
@@ -460,6 +473,7 @@ fn prepare_condition(
             if using.timestamp.is_some() {
                 return Err(ModifyRefusal::ConditionalTimestamp.into());
             }
+            typer.known.enter(Clause::If);
             ConditionPlan::Columns(condition::columns(typer, table, conditions)?)
         }
     })
@@ -568,6 +582,7 @@ fn finish(
         condition: parts.condition,
         condition_columns,
         json: parts.json,
+        calls: typer.known.called(),
     })
 }
 

@@ -22,7 +22,7 @@ use super::value;
 use crate::command::{
     Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
 };
-use crate::functions::Context;
+use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -50,6 +50,8 @@ pub struct SelectPlan {
     per_partition_limit: Option<Typed>,
     /// Cassandra's warning about an aggregation over many partitions; `None` means no warning.
     aggregate_warning: Option<&'static str>,
+    /// The user-defined functions that it calls, those of aggregates included.
+    calls: Box<[Function]>,
 }
 
 impl SelectPlan {
@@ -93,6 +95,12 @@ impl SelectPlan {
     #[must_use]
     pub fn masked_restricted(&self) -> &[String] {
         &self.masked_restricted
+    }
+
+    /// The user-defined functions that it calls, those of aggregates included.
+    #[must_use]
+    pub fn calls(&self) -> &[Function] {
+        &self.calls
     }
 
     /// Whether columns with masks are selected.
@@ -355,6 +363,7 @@ pub(crate) fn select(
         limit,
         per_partition_limit,
         aggregate_warning,
+        calls: typer.known.called(),
     })
 }
 

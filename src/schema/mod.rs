@@ -552,6 +552,11 @@ pub struct UserFunction {
 }
 
 impl UserFunction {
+    /// The types of its arguments.
+    pub fn argument_types(&self) -> impl Iterator<Item = &CqlType> {
+        self.arguments.iter().map(|(_, ty)| ty)
+    }
+
     /// What runs it.
     #[must_use]
     pub fn definition(&self, keyspace: &str) -> UserScalar {

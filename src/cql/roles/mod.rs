@@ -382,7 +382,7 @@ impl Database {
         let next = match (change.kind, &session.user) {
             (ChangeKind::Created, Some(creator)) => {
                 let mut next = Roles::clone(&roles);
-                for resource in created(change) {
+                for resource in created(&self.engine().catalog.load().schema, change) {
                     next = next.granted(creator, &resource, resource.applicable());
                 }
                 next
@@ -456,7 +456,7 @@ impl Database {
 }
 
 /// The resources on which a creator is granted permissions.
-fn created(change: &SchemaChange) -> Vec<Resource> {
+fn created(schema: &Schema, change: &SchemaChange) -> Vec<Resource> {
     let keyspace = change.keyspace.as_str();
     match change.target {
         ChangeTarget::Keyspace => vec![
@@ -464,7 +464,8 @@ fn created(change: &SchemaChange) -> Vec<Resource> {
             Resource::AllFunctionsIn(keyspace.into()),
         ],
         ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
-        _ => Vec::new(),
+        ChangeTarget::Function | ChangeTarget::Aggregate => needed::changed(schema, change).into_iter().collect(),
+        ChangeTarget::Type => Vec::new(),
     }
 }
 
@@ -475,6 +476,7 @@ fn is_dropped(schema: &Schema, resource: &Resource) -> bool {
             !schema.keyspaces.contains_key(keyspace.as_ref())
         }
         Resource::Table(keyspace, table) => schema.table_or_view(keyspace, table).is_none(),
+        Resource::Function(signature) => !needed::has_function(schema, signature),
         Resource::AllKeyspaces
         | Resource::AllRoles
         | Resource::Role(_)

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use grammar::ast::{self, RoleOption, Statement, UserPassword};
 
 use super::list::{self, List};
+use super::needed;
 use super::refusal::RoleRefusal;
+use crate::functions;
+use crate::planner::ddl;
 use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, password};
 use crate::schema::Schema;
 
@@ -451,15 +454,17 @@ impl Judge<'_> {
             ast::Resource::AllFunctions => Resource::AllFunctions,
             ast::Resource::AllFunctionsIn(keyspace) => Resource::AllFunctionsIn(keyspace.as_str().into()),
             ast::Resource::AllMbeans => Resource::AllMbeans,
-            // There are no user-defined functions and no MBeans.
-            ast::Resource::Function { name, .. } => {
-                let keyspace = name.keyspace.as_ref().map(ast::Name::as_str).or(self.keyspace);
-                let keyspace = keyspace.ok_or(RoleRefusal::NoKeyspace)?;
-                return Ok(Named {
-                    of: Resource::AllFunctionsIn(keyspace.into()),
-                    missing: Some(format!("<function {keyspace}.{}>", name.name.as_str())),
-                });
+            ast::Resource::Function { name, arguments } => {
+                let keyspace = name.keyspace.as_ref().map(ast::Name::as_str);
+                let keyspace = keyspace.ok_or(RoleRefusal::NoKeyspaceOfFunction)?;
+                if keyspace == functions::KEYSPACE {
+                    return Err(RoleRefusal::BuiltIn);
+                }
+                let types = ddl::argument_types(self.schema, keyspace, arguments);
+                let types = types.map_err(|error| RoleRefusal::Arguments(Box::new(error)))?;
+                Resource::function(keyspace, name.name.as_str(), &types)
             }
+            // There are no MBeans.
             ast::Resource::Mbean(name) | ast::Resource::Mbeans(name) => {
                 return Ok(Named {
                     of: Resource::AllMbeans,
@@ -473,6 +478,7 @@ impl Judge<'_> {
             }
             Resource::Table(keyspace, table) => self.schema.table_or_view(keyspace, table).is_some(),
             Resource::Role(role) => self.roles.contains(role),
+            Resource::Function(signature) => needed::has_function(self.schema, signature),
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMbeans => true,
         };
         let missing = (!is_there).then(|| of.to_string());

@@ -406,6 +406,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                     return Err(SelectionRefusal::FromJson(name.name.as_str().to_owned()).into());
                 }
                 let resolved = self.resolve_for(selector, expected)?;
+                self.typer.known.note(resolved.function.as_ref());
                 self.call(resolved, arguments.iter().collect())
             }
             Selector::Arithmetic { left, right, .. } => {
