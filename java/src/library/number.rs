@@ -612,12 +612,7 @@ fn string(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<String> {
 fn parse(m: &mut Machine<'_>, a: &[Value], kind: Kind, radix: i32) -> Run<Value> {
     if matches!(a.value(0), Value::Null) {
         // Java's message differs by version; this is 17's.
-        let message = if kind == Kind::Long {
-            "null"
-        } else {
-            "Cannot parse null string"
-        };
-        return m.throw(Class::NumberFormat, message);
+        return m.throw(Class::NumberFormat, "Cannot parse null string");
     }
     let written = string(m, a, 0)?;
     let shown = if radix == 10 {
@@ -655,10 +650,20 @@ fn parse(m: &mut Machine<'_>, a: &[Value], kind: Kind, radix: i32) -> Run<Value>
 }
 
 fn parse_double(m: &mut Machine<'_>, a: &[Value], kind: Kind) -> Run<Value> {
+    if matches!(a.first(), Some(Value::Null)) {
+        return m.throw(
+            Class::NullPointer,
+            "Cannot invoke \"String.trim()\" because \"in\" is null",
+        );
+    }
     let written = string(m, a, 0)?;
     let trimmed = written.trim_matches(|c: char| c <= ' ');
     let bare = trimmed.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(trimmed);
     let unsigned = bare.strip_prefix(['+', '-']).unwrap_or(bare);
+    let points = unsigned.chars().take_while(|c| c.is_ascii_digit() || *c == '.');
+    if points.filter(|c| *c == '.').count() > 1 {
+        return m.throw(Class::NumberFormat, "multiple points");
+    }
     let is_digits = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') && !unsigned.contains('_');
     let is_word = matches!(unsigned, "NaN" | "Infinity") && bare.len() == trimmed.len();
     let value = if !is_digits && !is_word {
