@@ -456,7 +456,7 @@ class Body:
 
 def connect(address):
     host, port = address.rsplit(":", 1)
-    profile = ExecutionProfile(request_timeout=60)
+    profile = ExecutionProfile(request_timeout=600)
     cluster = Cluster([host], port=int(port), protocol_version=5, connect_timeout=30, schema_metadata_enabled=False,
                       token_metadata_enabled=False, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
     return cluster.connect()
