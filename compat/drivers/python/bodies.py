@@ -104,6 +104,7 @@ class Body:
         elif kind < 7:
             name, ty = rng.choice(mutable)
             lines.append(f"{pad}{name} = {self.expression(ty, 3)};")
+            self.bound(lines, pad, name, ty)
         elif kind == 7:
             numbers = [(name, ty) for name, ty in mutable if ty in NUMBERS]
             if numbers:
@@ -121,7 +122,9 @@ class Body:
         elif kind == 9:
             texts = [name for name, ty in mutable if ty == "String"]
             if texts:
-                lines.append(f"{pad}{rng.choice(texts)} += {self.expression(rng.choice(list(SCALARS)), 2)};")
+                name = rng.choice(texts)
+                lines.append(f"{pad}{name} += {self.expression(rng.choice(list(SCALARS)), 2)};")
+                self.bound(lines, pad, name, "String")
         elif kind == 10 and depth:
             lines.append(f"{pad}if ({self.expression('boolean', 3)}) {{")
             self.block(lines, indent + 1, depth - 1)
@@ -157,6 +160,11 @@ class Body:
                 self.block(lines, indent + 2, depth - 1)
                 lines.append(f"{pad}  }}")
             lines.append(pad + "}")
+
+    def bound(self, lines, pad, name, ty):
+        """A text that doubles in a loop would take longer than Cassandra bears: it ends its whole process."""
+        if ty == "String" and self.loops:
+            lines.append(f"{pad}if ({name} != null && {name}.length() > 60) {name} = {name}.substring(0, 7);")
 
     def block(self, lines, indent, depth):
         before = len(self.scope)
