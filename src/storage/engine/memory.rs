@@ -1,5 +1,5 @@
-//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so keeping old
-//! ones costs nothing. The reference model for the other engines.
+//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones cost
+//! nothing. It is the reference model for the other engines.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::storage::{CommitSeq, Committed, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
-/// Everything in the store at one moment.
+/// The content of the store at one moment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::storage) struct State {
     maps: [Map; Space::ALL.len()],

@@ -1,4 +1,4 @@
-//! Space in an engine's queue: bounded in bytes and in batches, by one semaphore.
+//! Space in an engine's queue, bounded in bytes and in batches by one semaphore.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::storage::{Error, Result};
 /// Bytes per permit.
 const UNIT_BYTES: usize = 1024;
 
-/// The queue's space. A batch takes at least its share of the units by the most batches that may wait, so one semaphore
-/// enforces both bounds. A batch larger than the whole space takes all of it.
+/// The queue's space. A batch takes at least (all units / most batches that may wait), so one semaphore enforces both
+/// bounds. A batch larger than the whole space takes all of it.
 #[derive(Debug)]
 pub(super) struct Room {
     free: Arc<Semaphore>,

@@ -71,9 +71,9 @@ struct Inner {
     late: Option<Arc<State>>,
     /// Set if nothing is written until the next crash: the state after that crash.
     dead: Option<Arc<State>>,
-    /// How often late effects became visible.
+    /// Number of times that late effects became visible.
     openings: u64,
-    /// How often the power was lost.
+    /// Number of losses of power.
     crashes: u64,
     /// The side stores' media: they lose power together.
     side_media: BTreeMap<u32, Medium>,
@@ -85,11 +85,11 @@ type Answer = oneshot::Sender<Result<Committed>>;
 
 struct Request {
     only_in: Option<Opening>,
-    /// The time mark when it was handed over: it holds no later timestamp.
+    /// The time mark when the batch was submitted: the batch holds no later timestamp.
     time: Option<TimeMark>,
     changes: Vec<Change>,
     row_bytes_max: Option<usize>,
-    /// Whether it makes its own and all earlier acknowledged writes durable, however relaxed the durability is.
+    /// Whether it makes its own and all earlier acknowledged writes durable, even if the durability is relaxed.
     syncs: bool,
     answer: Answer,
 }
@@ -254,7 +254,7 @@ impl Medium {
         self.inner().torn + of_sides
     }
 
-    /// The numbers of the existing side stores.
+    /// The numbers of the side stores.
     #[must_use]
     pub fn side_numbers(&self) -> BTreeSet<u32> {
         self.inner().side_media.keys().copied().collect()
