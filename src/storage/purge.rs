@@ -1,9 +1,9 @@
 //! The changes that a sweep requests from the committer, checked against the stored values when the batch takes effect.
 //!
 //! A sweep ([`super::Sweep`]) reads at a snapshot and commits later, while others write. So its changes name what to
-//! remove, never the resulting value, and a write that comes between is purged like any other:
-//! - `Change::Purge` of a row removes what partition and range deletions hide, what expired, and tombstones past their
-//!   grace.
+//! remove, never the resulting value. A write in between is purged by the same rules:
+//! - `Change::Purge` of a row removes cells that partition and range deletions hide, expired cells, and tombstones past
+//!   their grace.
 //! - `Change::Forget` of a deletion record removes it if it is still the one that the sweep has carried out, and
 //!   nothing lies under it.
 //!
@@ -34,7 +34,7 @@ use super::row::{self, Deletion, Row, RowView};
 use super::{Result, deletion};
 use crate::mutant::{self, Mutant};
 
-/// The effect on a value.
+/// The effect of a purge on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     /// It is unchanged.
@@ -112,9 +112,9 @@ pub(super) struct Watch {
 
 #[derive(Debug)]
 struct Watched {
-    /// The newest timestamp of the records to remove.
+    /// The newest timestamp of the records that will be removed.
     up_to: i64,
-    /// A write that they cover came since the watch began.
+    /// Set when a write that they cover was committed since the watch began.
     is_written: AtomicBool,
 }
 
@@ -155,7 +155,7 @@ impl Watch {
             };
             if *space == Space::Rows
                 && let Some(watched) = self.find(key)
-                // A damaged value: reads refuse it, and the records stay.
+                // A damaged value counts as covered: reads refuse it, and the records stay.
                 && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
             {
                 watched.is_written.store(true, Ordering::SeqCst);
@@ -263,7 +263,7 @@ impl Due {
     /// The record, if it was written before `gc_before_seconds`.
     ///
     /// # Errors
-    /// [`super::Error::Damaged`], [`super::Error::Damaged`].
+    /// [`super::Error::Damaged`] when the value is damaged.
     pub(super) fn of(key: Vec<u8>, value: &[u8], gc_before_seconds: i64) -> Result<Option<Self>> {
         let record = deletion::parse(&key, value)?;
         let (prefix_len, deletion) = (record.prefix_len, record.deletion);
