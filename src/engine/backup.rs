@@ -7,10 +7,10 @@
 //! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store
 //!            ─► the changes of the batches ─► the schema
 //! ```
-//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static
-//! rows; deletions; definitions with all options; the bounds of physical partitions. **What is not**: index entries,
-//! which are built anew; the store of each physical partition, since a restored table lies in the main store; system
-//! keyspaces, but for an altered replication.
+//! **A backup contains** rows as they are stored, with timestamps, times to live, tombstones, counters and static rows;
+//! deletions; definitions with all options; the bounds of physical partitions. **It does not contain** index entries,
+//! which are rebuilt; the store of each physical partition, since a restored table lies in the main store; system
+//! keyspaces, except for an altered replication.
 //!
 //! A restored table is a new one: it never mixes with an existing table.
 
@@ -42,10 +42,10 @@ use crate::schema::{Table, system};
 /// Why there is no backup, or nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The files.
+    /// The backup's files could not be read or written.
     #[error(transparent)]
     Files(#[from] backup::Error),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] Error),
     /// There is no such keyspace or table.
@@ -58,15 +58,15 @@ pub enum BackupError {
         /// Database or backup.
         place: &'static str,
     },
-    /// Only what users define is backed up.
+    /// The object is not backed up by itself; only definitions of users are.
     #[error("{name} is not backed up by itself: {why}")]
     NotByItself {
-        /// A system keyspace, a materialized view.
+        /// A system keyspace or a materialized view.
         name: String,
-        /// Why, and what to do.
+        /// The reason, and what to do instead.
         why: &'static str,
     },
-    /// No keyspace or table may have such a name.
+    /// The new name is not valid.
     #[error("{what} cannot be restored as {name:?}: a name has 1 to {characters_max} letters, digits and underscores")]
     Name {
         /// Keyspace or table.
@@ -76,7 +76,7 @@ pub enum BackupError {
         /// Most characters.
         characters_max: usize,
     },
-    /// Nothing is replaced by a restore.
+    /// The target exists: a restore replaces nothing.
     #[error("{what} {name} is there already: restore it under another name (--as), or drop it first")]
     Exists {
         /// Keyspace or table.
@@ -94,33 +94,33 @@ pub enum BackupError {
         /// The type.
         name: String,
     },
-    /// A damaged store cannot be read at all.
+    /// A store cannot be read at all, not even in part.
     #[error(transparent)]
     Store(#[from] crate::partition::salvage::Unreadable),
-    /// Profiles keep times to live differently.
+    /// The profiles differ. They store times to live differently.
     #[error("the backup is of a database with the profile {found}: start with --profile {found}")]
     Profile {
-        /// That of the backup.
+        /// The profile of the backup.
         found: String,
     },
     /// The schema of the backup cannot be read.
     #[error(transparent)]
     Records(#[from] crate::schema::record::RecordError),
-    /// A thread that reads or writes files ended.
+    /// A thread that reads or writes files panicked.
     #[error("a thread that reads or writes the backup failed")]
     Thread,
 }
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Debug)]
 pub struct BackedUp {
     /// Its contents.
     pub manifest: Manifest,
-    /// How long writes waited.
+    /// How long writes waited during the snapshots.
     pub held: Duration,
 }
 
-/// Runs what blocks.
+/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, backup::Error> + Send + 'static,
 ) -> Result<T, BackupError> {
@@ -142,7 +142,7 @@ impl Backup<'_> {
     /// # Errors
     /// There is no such keyspace or table; the stores or the directory fail. Then there is no manifest.
     pub(super) async fn write(self, to: &Path, scope: &Scope) -> Result<BackedUp, BackupError> {
-        // Invalid requests are refused before anything is made or waits.
+        // Refuse invalid requests before anything is created and before writes wait.
         tables(&Arc::clone(&self.catalog.load()), scope)?;
         let directory = to.to_owned();
         let mut writer = blocking(move || Writer::create(&directory)).await?;
@@ -283,8 +283,8 @@ async fn catalog_records(
     Ok(found.map_err(|error| storage_read(&error))?)
 }
 
-/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out:
-/// a table that is restored has its rows all the same, in fewer partitions.
+/// The tokens at which the physical partitions of a table begin, except the first. Bounds inside a token are left out:
+/// a restored table then has all its rows, in fewer partitions.
 fn splits<'s>(spans: impl Iterator<Item = &'s KeySpan>) -> Vec<i64> {
     let starts = spans.skip(1).map(KeySpan::start);
     let between = starts.filter(|start| start.is_between_tokens());

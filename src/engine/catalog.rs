@@ -109,8 +109,8 @@ pub(crate) struct Snapshot {
 type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
-    /// A writer to a base table of the schema, by this or an earlier partition map, learns at its gate that views
-    /// follow it.
+    /// Registers with each base table the views that follow it. So a writer sees them at the latch, whichever partition
+    /// map it uses.
     fn new(schema: Arc<Schema>, generation: u64, rules: Rules, partitions: Partitions) -> Self {
         let followed = Followed::all(&schema);
         for base in followed.keys() {
@@ -175,7 +175,7 @@ impl Snapshot {
 /// The catalog of one server.
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
-    /// Called under `changing`, so that no other change intervenes between a commit and its announcement.
+    /// Called while `changing` is locked, so that no other change comes between a commit and its announcement.
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,
@@ -437,7 +437,8 @@ impl Catalog {
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
         let publication = Publication::begin(&self.is_in_doubt);
         let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
-        // Other stores use the numbers that the change assigns, so it must be durable here before it is durable there.
+        // Other stores use the numbers that the change assigns. So it must be durable here before they write under
+        // them.
         if recorded.is_ok() && !self.stores.is_one() {
             recorded = self.stores.make_durable(self.stores.main()).await;
         }
@@ -510,12 +511,12 @@ impl Catalog {
         .await
     }
 
-    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; no-op if no change is in doubt.
+    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock. Does nothing if no change is in doubt.
     async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
         }
-        // When this commit is done, every earlier one has been applied or never will be.
+        // When this commit is answered, every earlier one has been applied or never will be.
         commit(self.stores.main(), Batch::new()).await?;
         let durable = self.stores.make_durable(self.stores.main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
@@ -657,7 +658,7 @@ impl Catalog {
     }
 }
 
-/// Runs a change of the catalog to its end, even if the client disconnects. Were it to stop between the record and the
+/// Runs a change of the catalog to its end, even if the client disconnects. If it stopped between the record and the
 /// publication, requests would write by the old catalog, and the next start would read by the new one.
 async fn to_the_end<T: Send + 'static, E: From<Error> + Send + 'static>(
     tasks: &Tasks,
@@ -675,7 +676,7 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
-/// Checks that no table or index of a schema has a number whose rows are removed: they would be lost.
+/// Checks that no table or index of a schema has a number whose rows are being removed: its rows would be lost.
 fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), Broken> {
     if garbage.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Sizes of physical partitions, by counting.
 //!
-//! A store knows the size of a table, not its distribution on the ring, and a few keys may have most of the rows. So
+//! A store has the size of a table, but not its distribution on the ring, and a few keys may have most of the rows. So
 //! views count partitions before they show them ([`Counts::count_small`]):
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!                   have grown or shrunk by half, or were written to and not counted for ten minutes
 //! ```
 //! Until then a larger table shows its last count, scaled by the growth of the table as a whole, and by the part of the
-//! ring where its partitions have changed since. Engines that only estimate (SlateDB) know from their tables where on
-//! the ring bytes lie, and reading them all would cost a bucket's requests: nothing is counted there.
+//! ring where its partitions have changed since. Engines that only estimate (SlateDB) derive the distribution on the
+//! ring from their tables. Nothing is counted there: to read all rows would cost requests to the bucket.
 //!
 //! **Bounds.** An entry for each table of several partitions, of some tens of bytes for each of these.
 
@@ -44,7 +44,7 @@ pub(super) struct Counts {
 #[derive(Debug, Default)]
 struct Kept {
     counted: HashMap<StorageId, Arc<Counted>>,
-    /// Tables that the next check is to count.
+    /// Tables that the next check counts.
     wanted: BTreeSet<StorageId>,
 }
 
@@ -134,7 +134,7 @@ impl Counted {
         self.places.len() == list.all().len() && self.places.iter().zip(list.all()).all(is)
     }
 
-    /// Whether a table that holds so much now, and was written to since, is to be counted again though it is large.
+    /// Whether a large table, which holds so much now and was written to since, must be counted again.
     fn is_old(&self, table: Estimate, now: Duration) -> bool {
         let (bytes, _) = self.total();
         bytes.abs_diff(table.bytes) > bytes / 2 || now.saturating_sub(self.at) >= AGAIN
@@ -264,7 +264,7 @@ impl Counts {
         let lists: Vec<_> = tables
             .filter_map(|table| Some((table.storage_id, Arc::clone(snapshot.partitions(table).ok()?))))
             .collect();
-        // Other tables' lists are not held while these are counted.
+        // Do not keep the other tables' partition maps alive during the count.
         drop(snapshot);
         for (table, list) in lists {
             self.count_table(&list, table).await?;

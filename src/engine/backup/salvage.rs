@@ -8,8 +8,8 @@
 //! The damaged directory is only read. The result is restored as any backup is, so rows keep timestamps, times to live
 //! and tombstones.
 //!
-//! **What may be wrong in it**, and is reported: rows are missing; rows are older than they were, where the newer file
-//! is damaged; deleted rows are back, where the record of the deletion is missing. It contains nothing that was never
+//! **Possible errors**, all of them reported: rows are missing; rows are older than they were, if the newer file is
+//! damaged; deleted rows reappear, if the record of the deletion is missing. The backup contains nothing that was never
 //! written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use crate::schema::{StorageId, Table, system};
 /// The reason why a table of ordered partition keys is salvaged without rows.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
-/// Tables that are named for a lost file; of more, only their number.
+/// Most tables that are named for a lost file. If there are more, only their number is given.
 const NAMED_MAX: usize = 20;
 
 /// The result of a salvage.
@@ -95,7 +95,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
 /// The contents of the catalog, as far as it can be read.
 #[derive(Default)]
 struct Found {
-    /// Of the schema.
+    /// The records of the schema.
     records: Vec<(Vec<u8>, Vec<u8>)>,
     maps: BTreeMap<StorageId, Vec<u8>>,
     batches: Vec<Merge>,
@@ -177,12 +177,12 @@ impl Found {
     }
 }
 
-/// A table, and where its rows are.
+/// A table and its partition map.
 type Placed = (Arc<Table>, PartitionMap);
 
 struct Work {
     found: Found,
-    /// Those that there are.
+    /// The stores that exist.
     stores: Stores,
     lost: Vec<Loss>,
     incomplete: BTreeSet<String>,
@@ -214,7 +214,7 @@ impl Work {
         !self.found.gaps.is_empty() || !self.stores.damage(StoreId::MAIN).is_empty()
     }
 
-    /// Where the rows of a table are.
+    /// The partition map of a table.
     fn list(&mut self, table: &Table) -> PartitionMap {
         map_of(self.found.maps.get(&table.storage_id)).unwrap_or_else(|error| {
             self.lose(table, format!("{error}: only what the main store has of it is read"));
@@ -246,7 +246,7 @@ impl Work {
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
         if list.placement() == Placement::Key {
-            // Its stored keys carry no token of their partition key: a restore would put the rows where no read
+            // The stored keys have no token of their partition key: a restore would put the rows where no read
             // searches.
             self.lose(table, ORDERED.to_owned());
             return without_rows(table, writer).await;
@@ -315,8 +315,8 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// The rows, in stores beside the main one, of a table whose partition map may be missing: merged with those of the
-    /// main one.
+    /// Writes the rows that lie in side stores, of a table whose partition map may be missing. They are merged with the
+    /// rows of the main store.
     async fn of_other_stores(&mut self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         if self.found.maps.contains_key(&table.storage_id) || !self.is_catalog_damaged() {
             return Ok((0, writer));
@@ -363,7 +363,7 @@ impl Work {
         }
     }
 
-    /// Reports missing files, with the tables that had rows in the same store.
+    /// Reports missing files, each with the tables that had rows in the same store.
     fn tell_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);

@@ -1,14 +1,14 @@
-//! One moment of all stores, for a backup.
+//! A consistent snapshot of all stores, for a backup.
 //!
 //! ```text
 //! changes of the catalog wait ─ all gates held ─ an empty commit to each store ─ a snapshot of each ─ all continue
 //! ```
-//! A writer of rows is inside a gate until every store has its part. So with all gates held no logged batch is half
-//! written, except for those that failed and wait for their replay: their records are in the main store's snapshot
-//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had handed to a store.
+//! A writer of rows holds its latches until every store has its part. So while all latches are held, no logged batch is
+//! half written, except for those that failed and wait for their replay: their records are in the main store's snapshot
+//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had submitted to a store.
 //!
-//! A frozen state keeps the current partition maps, and with them all rows in their stores: rows that are moved, and
-//! tables that are dropped, are removed only when no request uses an older map any more (leftovers.rs).
+//! A frozen state keeps the current partition maps, and thereby all rows in their stores: moved rows and dropped tables
+//! are removed only when no request uses an older map any more (leftovers.rs).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::mutant::{self, Mutant};
 use crate::partition::WriteGate;
 use crate::partition::backups::Moments;
 
-/// Longest time for which writes wait at once for those that are inside a gate.
+/// Longest time for which writes wait, in one attempt, for the writers that hold a latch.
 const HOLD_WITHIN: Duration = Duration::from_secs(2);
 
-/// Most attempts to hold all gates. Between two attempts all writes continue: a store may be slow for a while.
+/// Most attempts to hold all latches. Between two attempts all writes continue: a store may be slow for a while.
 const HOLDS_MAX: usize = 15;
 
 /// The state of the database at one moment.

@@ -1,8 +1,7 @@
 //! Leftovers in stores: finding them, removing them, and keeping them from coming back.
 //!
-//! The partition map says which ranges of which tables a store holds. Rows in a store outside these ranges are garbage,
-//! whatever left them there: a move to another store, a move that failed, or a move that a kill ended. They are removed
-//! in three places:
+//! The partition map assigns ranges of tables to stores. Rows in a store outside these ranges are garbage, left by a
+//! move to another store, a move that failed, or a move that a kill ended. They are removed in three places:
 //! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
 //! - after a move that failed, in the store that it copied to (the same, without a record);
 //! - at start, wherever a range that the map assigns to another store has a key ([`outside`]): two seeks for each
@@ -451,7 +450,7 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
     }
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, garbage_key(id));
-    // A store that was removed as a whole meanwhile keeps nothing.
+    // A store that was removed as a whole meanwhile has nothing left.
     others.retain(|(id, _)| stores.get(*id).is_some());
     let others: Vec<Store> = others.into_iter().map(|(_, store)| store).collect();
     let recorded = stores.record_after_durable(&others, batch).await;
@@ -473,11 +472,11 @@ async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
     stores.record_after_durable(&others, batch).await.map(drop)
 }
 
-/// At start: the ranges with rows that the partition map assigns to another store, except the known ones. Seeks only
-/// the first key of each such range.
+/// At start: finds the ranges with rows that the partition map assigns to another store, except the known ones. Seeks
+/// only the first key of each such range.
 ///
 /// # Errors
-/// When a store cannot be read.
+/// A store cannot be read.
 pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> Result<Vec<Moved>, Error> {
     let mut found = Vec::new();
     if mutant::is_on(Mutant::TargetNotEmptied) {
@@ -523,11 +522,11 @@ async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
     Ok(has_any)
 }
 
-/// Removes the rows and deletions of a range of tokens in steps; their index entries go with the rows. Requests do not
-/// write there any more, so each step starts after the last one and does not scan again over removed keys.
+/// Removes the rows and deletions of a range of tokens in steps, and with the rows their index entries. Requests no
+/// longer write there, so each step starts after the last one and does not scan the removed keys again.
 ///
 /// # Errors
-/// As [`Store::scan`] and [`Store::commit`]; part of it may be removed then.
+/// As [`Store::scan`] and [`Store::commit`]; part of the range may be removed then.
 pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
     // A failed commit may still be applied; after the next commit its result is visible.
     store.commit(Batch::new()).await?;

@@ -3,22 +3,23 @@
 //! One table in steps.rs lists the steps, what each leaves on disk, and what follows from a crash or failure. This file
 //! executes them ([`Run`]).
 //!
-//! **Writers** pass through the partition's gate (`partition::gate`). A move holds it twice, each time for the commits
-//! in flight and a few keys. No acknowledged write can be missed: the move waits for writers inside, and an empty
-//! commit completes after the commits of cancelled requests. Keys of failed commits, which may be applied as late as
-//! the next one, are copied until the end. Writers that wait at the gate then use the new partition map.
+//! **Writers** hold the partition's latch (`partition::gate`). A move holds it exclusively twice, each time until the
+//! current commits are done and a few keys are copied. No acknowledged write can be missed: the move waits for writers
+//! that hold the latch, and an empty commit completes after the commits of cancelled requests. A failed commit may
+//! still take effect, as late as the next one, so its keys are copied until the end. Writers that wait for the latch
+//! then use the new partition map.
 //!
-//! **Readers** hold nothing. A reader with the old partition map reads the rows in their old store. They stay there
+//! **Readers** take no latch. A reader with the old partition map reads the rows in their old store. They stay there
 //! unchanged until the last such reader has ended ([`TablePartitions::when_left`]).
 //!
-//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied;
-//! deletions, which are few, are copied, and index entries derived. Other engines copy from a snapshot in batches. A
-//! store's index entries follow from its rows.
+//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, and no row is copied.
+//! Deletions, which are few, are copied, and index entries are derived. Other engines copy from a snapshot in batches.
+//! The index entries of a store derive from its rows.
 //!
-//! **Kills, failures and power losses.** The records in the main store are the truth. Whatever else a move left is
-//! garbage, removed as leftovers.rs says, and the range of the target is emptied before rows are copied into it. The
-//! record of a new store is durable before the store is made. The copy is durable before the map that names it, and
-//! that map before anything is removed from the old store.
+//! **Kills, failures and power losses.** The records in the main store decide. Anything else that a move left is
+//! garbage: it is removed as leftovers.rs describes, and the range of the target is emptied before rows are copied into
+//! it. The record of a new store is durable before the store is created. The copy is durable before the map that names
+//! it, and that map before anything is removed from the old store.
 //!
 //! A partition is not moved while an index of its table is built; a change of the table during a move ends the move.
 
@@ -55,7 +56,7 @@ struct Move {
 }
 
 impl Move {
-    /// The range that it copies, and empties before, in its target.
+    /// The range of the target: emptied, then filled by the copy.
     fn copied(&self) -> Moved {
         Moved {
             table: self.table,
@@ -65,7 +66,7 @@ impl Move {
     }
 }
 
-/// A move in doubt: it is unknown whether it was recorded. Its gate stays held until that is resolved.
+/// A move in doubt: it is unknown whether the main store recorded it. Its latch stays held until this is resolved.
 pub(super) struct MoveInDoubt {
     of: Arc<Move>,
     state: State,
@@ -83,7 +84,7 @@ struct Run<'a> {
     at: Option<store::Snapshot>,
     target: Option<Store>,
     hold: Option<Hold>,
-    /// The published catalog when the gate was held for the last time, and the next partition map.
+    /// The published catalog when the latch was held for the last time, and the next partition map.
     next: Option<(Arc<Snapshot>, TablePartitions)>,
     publication: Option<Publication<'a>>,
 }
@@ -93,10 +94,11 @@ fn refused<T>(refusal: MoveRefusal) -> Result<T, Error> {
 }
 
 impl Catalog {
-    /// Moves a physical partition for a statement: durable when it returns, and every later request uses the new map.
+    /// Moves a physical partition for a statement. The move is durable when it returns, and every later request uses
+    /// the new map.
     ///
     /// # Errors
-    /// When it cannot be moved or a store fails; then it is where it was, or the move is in doubt.
+    /// The partition cannot be moved, or a store fails. Then it was not moved, or the move is in doubt.
     pub(super) async fn move_partition(
         self: &Arc<Self>,
         table: StorageId,
@@ -183,7 +185,7 @@ impl Catalog {
         Ok((of, changing))
     }
 
-    /// Resolves a change in doubt even if no request arrives: writers may wait at a gate.
+    /// Resolves a change in doubt in the background, since writers may wait for a latch and no request may come.
     fn spawn_settling(self: &Arc<Self>) {
         let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
         self.tasks.spawn("resolution of a change in doubt", async move {
@@ -244,7 +246,8 @@ impl Catalog {
         }
     }
 
-    /// Performs an infallible action at the end of a move: with the lock of changes, and with the gate, if it is held.
+    /// Performs an infallible action at the end of a move. It has the lock of changes, and the latch if it is still
+    /// held.
     fn end_action(&self, action: Action, of: &Move, hold: &mut Option<Hold>, changing: &mut Changing) {
         match action {
             Action::Supersede => {
@@ -268,7 +271,7 @@ impl Catalog {
         }
     }
 
-    /// Checks that the table and its partition are as they were when the move began.
+    /// Checks that the table and its partition have not changed since the move began.
     fn is_as_it_was(&self, of: &Move) -> Result<(), Error> {
         let current = self.current.load();
         let list = current.partitions.get(&of.table);
@@ -285,7 +288,7 @@ fn failed(error: store::Error) -> Error {
     Error::Fault(error.to_string())
 }
 
-/// The error of a state that needs the result of a step not taken: the table of steps.rs would be wrong.
+/// The error of a state that needs a result which no earlier step gave: the table of steps.rs would be wrong.
 fn missing(what: &'static str) -> Error {
     Error::Fault(format!(
         "a move of a physical partition has no {what} at a step that needs it"
@@ -293,10 +296,10 @@ fn missing(what: &'static str) -> Error {
 }
 
 impl Run<'_> {
-    /// Takes the steps to their end.
+    /// Performs the remaining actions.
     ///
     /// # Errors
-    /// The first failure; the partition is where it was then, or the move is in doubt.
+    /// The first failure. Then the partition was not moved, or the move is in doubt.
     async fn finish(mut self, mut actions: &'static [Action]) -> Result<(), Error> {
         let mut failure = None;
         loop {
@@ -313,7 +316,7 @@ impl Run<'_> {
             }
             match self.state.phase {
                 Phase::Moved => return Ok(()),
-                // In doubt: the next reading of the main store ends the move.
+                // In doubt: the move ends when the main store is read again.
                 Phase::Undone | Phase::Refused | Phase::InDoubt => return failure.map_or(Ok(()), Err),
                 _ => (self.state, actions) = steps::step(self.state, event),
             }
@@ -328,7 +331,7 @@ impl Run<'_> {
             Action::BeginNotes => self.begin_notes().await?,
             Action::Copy => self.copy().await?,
             Action::CopyNoted => return self.copy_noted().await.map(Event::Copied),
-            // Syncs most of the copy while writers still work, so that they wait only for the rest.
+            // Syncs most of the copy while writers still work, so that later they wait only for the rest.
             Action::MakeDurable => {
                 let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
                 self.catalog.stores.make_durable(target).await.map_err(failed)?;
@@ -448,11 +451,12 @@ impl Run<'_> {
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
         let source = of.partition.store().clone();
-        // Kept for the next holder of the change lock, until the map is published: the gate stays held as long.
+        // Kept for the next holder of the change lock. The latch stays held until the map is published.
         let (state, _) = steps::step(self.state, Event::Failed);
         let hold = self.hold.take();
         changing.move_in_doubt = Some(MoveInDoubt { of, state, hold });
-        // The source too: the copy may contain a part of a batch whose other part is not durable in the source yet.
+        // Syncs the source too: the copy may contain a part of a batch whose other part is not durable in the source
+        // yet.
         self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
         Ok(())
     }
@@ -475,7 +479,7 @@ impl Run<'_> {
         self.catalog.end_action(action, &self.of, &mut self.hold, changing);
     }
 
-    /// Wakes requests that wait at the gate: they check again, and are refused as long as the move is in doubt.
+    /// Wakes requests that wait for the latch. They check again, and are refused while the move is in doubt.
     fn tell_waiters(&self) {
         let in_doubt = self
             .changing

@@ -1,4 +1,4 @@
-//! The partition maps of tables: as recorded, at first, and after a change of the schema.
+//! The partition maps of tables: as recorded, for new tables, and after a change of the schema.
 
 use crate::engine::refusal::MoveRefusal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,17 +167,17 @@ impl Catalog {
                 };
             }
             if outcome.is_err() || state.phase == Phase::Moved {
-                // A map that is recorded and not published leaves the catalog in doubt.
+                // A map that is recorded but not published leaves the catalog in doubt.
                 return outcome;
             }
             (state, actions) = steps::step(state, Event::Done);
         }
     }
 
-    /// Publishes a table's next partition map, which is recorded.
+    /// Publishes a table's next partition map, which is already recorded.
     ///
     /// # Errors
-    /// When it does not follow the one before. It is not published then, and the store may hold another map.
+    /// It does not follow the current one. Then it is not published, and the store may hold another map.
     pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) -> Result<(), Broken> {
         next.map().check()?;
         if let Some(before) = current.partitions.get(&table) {

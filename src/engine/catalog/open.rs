@@ -134,7 +134,6 @@ pub(crate) struct Unfinished {
 impl Catalog {
     /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that Cassandra does
     /// not have. Logged batches are replayed next, then [`Catalog::remove_leftovers`] is due.
-    /// [`Catalog::remove_leftovers`] is due.
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.

@@ -2,8 +2,8 @@
 //!
 //! [`begin`] gives the first state, [`step`] the next one for each outcome; both list the actions there, in order. The
 //! caller performs the actions and reports the outcome of the last one, or of the first one that fails. A split or
-//! merge changes the map alone. A lift moves a partition to a new store, a lower back to the main one (lift.rs says how
-//! they copy).
+//! merge changes the map alone. A lift moves a partition to a new store, a lower moves it back to the main one (lift.rs
+//! describes the copy).
 //!
 //! ```text
 //! state            actions                                on disk before the outcome       after a crash      on failure
@@ -25,10 +25,10 @@
 //!                  RemoveCopied
 //! Refused          Unlock                                 (lift) store: being made         old place          –
 //! ```
-//! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and
-//! the rows left in the source. So there is no crash after which the map names a place without all rows. The start
-//! removes all rows outside the map, so that no crash leaves rows that come back. A split or merge begins at
-//! `Recording`, moves no rows, and neither holds a gate nor leaves a source.
+//! `Record` is one commit in the main store, after the target is durable. It holds the map, the target as a store in
+//! use, and the rows left in the source. So after no crash does the map name a store without all rows. The start
+//! removes all rows outside the map, so that no crash brings removed rows back. A split or merge begins at `Recording`,
+//! moves no rows, holds no latch and leaves nothing in a source.
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
 
@@ -83,7 +83,7 @@ pub(super) enum Action {
     RecordStore,
     /// Waits until the main store holds no rows of an earlier lift.
     AwaitRemoval,
-    /// Holds the gate until an empty commit is done; keys written after it are recorded.
+    /// Holds the latch until an empty commit is done; keys written after it are recorded.
     BeginNotes,
     /// Clones the range of the source, or empties that of the target and copies a snapshot.
     Copy,
@@ -93,7 +93,7 @@ pub(super) enum Action {
     MakeDurable,
     /// Takes the lock of changes and resolves a change in doubt.
     Lock,
-    /// Holds the gate: writers wait. Cannot fail.
+    /// Holds the latch: writers wait. Cannot fail.
     HoldGate,
     /// Fails if the table changed meanwhile.
     CheckUnchanged,
@@ -107,17 +107,17 @@ pub(super) enum Action {
     Record,
     /// Publishes the map.
     Publish,
-    /// Sends requests at the gate to the new map. Cannot fail.
+    /// Makes requests that wait for the latch use the new map. Cannot fail.
     Supersede,
     /// Removes the rows in the source, in the background. Cannot fail.
     LeaveSource,
     /// Ends the doubt about the catalog. Cannot fail.
     EndPublication,
-    /// Wakes requests at the gate: they are refused as long as the catalog is in doubt. Cannot fail.
+    /// Wakes requests that wait for the latch: they are refused while the catalog is in doubt. Cannot fail.
     TellWaiters,
     /// Resolves the doubt in the background. Cannot fail.
     SpawnSettling,
-    /// Opens the gate. Cannot fail.
+    /// Releases the latch. Cannot fail.
     Release,
     /// Drops the lock of changes. Cannot fail.
     Unlock,
@@ -202,8 +202,8 @@ const fn enter(kind: Kind, phase: Phase) -> (State, &'static [Action]) {
 mod tests {
     use super::*;
 
-    /// Keys of the partition, each a bit: two that are there when it begins, one that is written while it is copied,
-    /// one while noted keys are.
+    /// Keys of the partition, each a bit: two that exist when the move begins, one that is written during the copy, and
+    /// one that is written while recorded keys are copied.
     const OLD: u8 = 0b0011;
     const MEANWHILE: u8 = 0b0100;
     const LAST: u8 = 0b1000;
@@ -216,10 +216,10 @@ mod tests {
         InUse,
     }
 
-    /// The state on disk, which is all that the next start knows.
+    /// The state on disk, which is all that the next start can read.
     #[derive(Clone, Copy, Debug)]
     struct Disk {
-        /// Rows of the partition in the store that it was in, and in the one that it goes to.
+        /// Rows of the partition in its old store and in its new one.
         source: u8,
         target: u8,
         /// The record of the new store of a lift.
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Follows the machine, crashes at each point, and lets each action that can fail do so at each point too.
+    /// Runs the machine. Crashes at each point, and makes each action that can fail do so at each point too.
     fn follow(kind: Kind, (state, actions): (State, &[Action]), mut disk: Disk, seen: &mut Vec<Phase>) {
         if !seen.contains(&state.phase) {
             seen.push(state.phase);
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!((disk.target, disk.acknowledged), (ALL, ALL));
     }
 
-    /// The locks: a lock taken is dropped at every end, and nothing is recorded or published without it.
+    /// The lock that was taken is dropped at every end, and nothing is recorded or published without it.
     #[test]
     fn the_lock_and_the_gate_are_held_from_the_last_copy_to_the_end() {
         fn walk((state, actions): (State, &[Action]), mut locked: bool, mut held: bool, mut notes: bool) {
@@ -420,7 +420,7 @@ mod tests {
             }
             match state.phase {
                 Phase::Moved | Phase::Undone | Phase::Refused => assert!(!locked && !held && !notes, "{state:?}"),
-                // The resolver of the doubt has taken the lock; the gate stays held.
+                // The resolver of the doubt has taken the lock; the latch stays held.
                 Phase::InDoubt => [true, false]
                     .map(|is_new| {
                         assert!(!locked && held, "{state:?}");
