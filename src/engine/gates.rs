@@ -15,11 +15,11 @@
 //! 6 told after   what was decided before,                                [`told_after`]
 //!                although the work was done
 //! ```
-//! A phase never uses what a later one computes, so a request that fails early costs little. Each check is a static
+//! A phase never uses the results of a later one, so a request that fails early costs little. Each check is a static
 //! call that decides by its arguments. Its mechanism (a threshold, a budget, a replica set) lives in its own file and
-//! does not know the order.
+//! does not depend on the order.
 //!
-//! Elsewhere: refusals of the planner (it decides by names and types alone), of a conditional write by the rows that it
+//! Not here: refusals of the planner (it decides by names and types alone), of a conditional write by the rows that it
 //! reads (`write::condition`), and of a store by the row that it merges into (`storage::judge_row`).
 
 use super::refusal::LevelRefusal;
@@ -282,7 +282,7 @@ const fn disturbance(gates: Gates<'_>) -> FaultInjector<'_> {
     }
 }
 
-// 5. Staged: sizes are known. Under the locks of a write where it has any, inside the gates of its physical partitions.
+// 5. Staged: sizes are known. The write holds its locks, if it needs any, and the latches of its physical partitions.
 
 /// Checks that enough replicas are alive, before the reads of a condition and again before the commit.
 pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
@@ -296,7 +296,7 @@ pub(super) fn lifetime(limits: &SizeLimits, table: &Table, ttl_seconds: u32, now
 }
 
 /// Checks a written row merged with the stored one. `bytes_together` gets the limit, so that it need not merge rows
-/// that are surely below it.
+/// whose sum is below it.
 pub(super) async fn row(
     limits: &SizeLimits,
     request: &WriteRequest,

@@ -4,9 +4,9 @@
 //! keys ([`super::meter`]). [`split_hot`], called periodically by a background task, splits partitions that stayed hot,
 //! where their load is halved. The check of sizes (partitions.rs) merges quiet ones.
 //!
-//! Tables with throughput of their own, or of their keyspace, are exempt: their budget is divided evenly over their
-//! partitions, so a split would halve what the hot range may use. Theirs are split when their throughput needs it, as
-//! in Cosmos. In the `cosmos` profile, where every table has throughput, nothing else splits.
+//! Tables with throughput of their own, or of their keyspace, are exempt. Their budget is divided evenly over their
+//! partitions, so a split would halve what the hot range may use. They are split when their throughput needs it, as in
+//! Cosmos. In the `cosmos` profile, where every table has throughput, nothing else splits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::partitions::{Repartitioned, split};
 use crate::partition::{HeatLimits, Hosted, KeyBound, Placement};
 use crate::schema::{Table, system};
 
-/// Number of physical partitions from which load no longer splits a table.
+/// Number of physical partitions from which load no longer causes a split of a table.
 const PARTITIONS_MAX: usize = 256;
 
 /// Checks the load of each physical partition since the last check, and splits those that stayed hot. Requests do
@@ -36,7 +36,7 @@ pub(super) async fn split_hot(
     for table in snapshot.schema.stored_tables() {
         let list = snapshot.partitions(table)?;
         for partition in list.all() {
-            // Every partition is checked, so that its rate is known; few are hot.
+            // Check every partition, also those that are not hot, so that its rate is known.
             let is_hot = partition.heat.look(now, limits);
             if !is_hot || is_cosmos || !may_split(&snapshot, table) || list.all().len() >= PARTITIONS_MAX {
                 continue;

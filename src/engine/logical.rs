@@ -1,34 +1,34 @@
 //! Sizes of logical partitions, and the limit that none may exceed.
 //!
-//! The size of an ordinary partition is never computed. Writes fill [`Gauges`]; the partition that fills one is
-//! counted, and if it holds an eighth of the limit it is watched from then on: its size is the count plus what has been
-//! written since. Commits report how rows changed. Where they do not (SlateDB writes without reading), and for index
-//! entries, all written bytes are added. That is never too little, since a row merged of two is no longer than both.
-//! Where the sum would exceed the limit though little of it is certain, the partition is counted again before a write
-//! is refused, so that repeated writes of the same rows are not refused.
+//! The size of an ordinary partition is never computed. Writes add their bytes to [`Gauges`]; when a gauge is full, the
+//! partition that filled it is counted. If it holds an eighth of the limit it is watched from then on: its size is the
+//! count plus the bytes written since. Commits report how rows changed. Where they do not (SlateDB writes without
+//! reading), and for index entries, all written bytes are added. That is never too little, since a merged row is no
+//! longer than both its versions. If the sum would exceed the limit but most of it is uncertain, the partition is
+//! counted again before a write is refused. So repeated writes of the same rows are not refused.
 //!
-//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they
-//! would exceed the limit; its commit makes them certain. Deletions are never refused. After a deletion, or after a
-//! while, the next write that would be refused has the partition purged and counted first: deleted and expired data
-//! makes room.
+//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it if the
+//! partition would exceed the limit; its commit makes the bytes certain. Deletions are never refused. After a deletion,
+//! or after a while, the next write that would be refused has the partition purged and counted first: purged data frees
+//! space.
 //!
-//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half
-//! of a hundredth of the limit. So a partition is known from the start to within that, and counted anew when it is
-//! first written.
+//! **Restarts.** Each watched partition has a record of its size. It is rewritten in the same commit as the write by
+//! which the size has grown by half a hundredth of the limit. So after a start the size is known within that, and the
+//! partition is counted again when it is first written.
 //!
 //! ```text
 //! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key    (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
 //! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
-//! key, and for one of two keys of one token that are watched together; versions that do not know it count such a
-//! partition anew.
+//! key, and for one of two keys of one token that are watched together. Versions that do not read the second form count
+//! such a partition again.
 //!
 //! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is
 //! counted at a time in the background.
 //!
 //! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start,
-//! partitions below an eighth of the limit are unknown.
+//! sizes below an eighth of the limit are unknown.
 
 mod count;
 mod record;
@@ -88,11 +88,11 @@ pub(crate) struct Weight {
     pub(crate) spread: i64,
     /// Its key.
     pub(crate) key: Bytes,
-    /// Where it is.
+    /// The physical partition that holds it.
     pub(crate) partition: Arc<Hosted>,
-    /// Keys and values of rows as they are written.
+    /// Bytes of keys and values of rows, as they are written.
     pub(crate) row_bytes: u64,
-    /// Keys and values of the index entries that derive from them.
+    /// Bytes of keys and values of the index entries that derive from them.
     pub(crate) entry_bytes: u64,
     /// Whether it only deletes; such a write is never refused.
     pub(crate) deletes: bool,
@@ -129,7 +129,7 @@ struct OnItsWay {
     place: Place,
     /// The bytes added for it.
     bytes: u64,
-    /// Those of rows among them.
+    /// The part of `bytes` that belongs to rows.
     row_bytes: u64,
     counts_begun: u64,
     /// Bytes of its rows before the commit and after it, as far as the store has reported.
@@ -232,13 +232,13 @@ impl Guarded {
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
-    /// Unfinished batches, which keep deletions from being dropped.
+    /// Unfinished batches, for which deletions must be kept.
     pending: Arc<Pending>,
     cap: Option<u64>,
     guarded: Guarded,
     gauges: Gauges,
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
-    /// Bytes of those counted and not watched.
+    /// Sizes of partitions that were counted and are not watched.
     seen: Mutex<BTreeMap<Place, u64>>,
     /// A task is counting: the one that has the [`Turn`].
     is_counting: Arc<AtomicBool>,
@@ -288,7 +288,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// Whether each write updates the size of this partition.
+    /// Whether each write of this partition must update its size.
     pub(crate) fn is_watched(&self, place: impl FnOnce() -> Place) -> bool {
         let watched = self.watched.load();
         !watched.is_empty() && watched.contains_key(&place())
@@ -407,7 +407,7 @@ impl LogicalPartitions {
             return self.look_at(weight).await;
         }
         let Some(turn) = Turn::take(&self.is_counting) else {
-            // One at a time; the next to fill the gauge tries again.
+            // One partition is counted at a time; the next one to fill its gauge is counted then.
             self.gauges.counted(weight.table.storage_id, weight.spread, 0);
             return;
         };
@@ -583,7 +583,7 @@ impl LogicalPartitions {
             }
             all
         });
-        // Of each both keys that its record may have.
+        // Both forms of each key, since the record may have either.
         gone.iter()
             .flat_map(|place| [short_key(place), long_key(place)])
             .collect()

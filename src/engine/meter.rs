@@ -1,4 +1,4 @@
-//! The meter: records the charges of statements with all their consumers, which are the counters by physical partition,
+//! The meter: passes the charges of statements to all their consumers, which are the counters by physical partition,
 //! load, hot keys and the request log.
 //!
 //! ```text
@@ -7,14 +7,15 @@
 //!                    └───→ HotKeys, of the few sampled requests
 //! ```
 //! Metering must cost a request next to nothing. So during one poll of a connection ([`turn`]) its charges are added to
-//! a sheet of the thread. The sheet is merged into the shared counters before the answers of the poll are written: a
-//! client with an answer finds it counted. Outside a poll it is merged at once. A reader of counters or the log during
-//! a poll settles its own sheet first.
+//! a sheet of the thread. The sheet is merged into the shared counters before the answers of the poll are written: when
+//! a client has an answer, its charge is counted. Outside a poll charges are merged at once. A reader of counters or of
+//! the log during a poll merges its own sheet first.
 //!
-//! Load gets the tokens of requests at the resolution that it keeps: requests of [`Heat::TOGETHER`] units are recorded
-//! at the token of the last of them, several such groups at once.
+//! Tokens are recorded as load at the resolution that load keeps. Requests of [`Heat::TOGETHER`] units together are
+//! recorded at the token of the last of them, several such groups at once.
 //!
-//! A server may be started without metering, to compare: then statements have no charges, and the meter gets none.
+//! A server may be started without metering, for comparisons: then statements have no charges, and the meter records
+//! none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(super) struct Meter {
 struct Place {
     partition: PartitionRef,
     heat: Option<Arc<Heat>>,
-    /// Whether its table is ordered by partition key: then keys are recorded as load, as far as they are kept.
+    /// Whether its table is ordered by partition key. Then keys are recorded as load, as far as the load keeps keys.
     is_ordered: bool,
     /// Charged, in millionths of a unit, excluding charges that are not recorded as load yet.
     micros: u64,
@@ -166,7 +167,7 @@ impl Meter {
     fn begin(self: &Arc<Self>, sheet: &mut Sheet) -> bool {
         let is_kept = turn::keep_back(self);
         if is_kept {
-            // An earlier registration was settled already: the end of a poll settles one.
+            // An earlier registration was merged already: the end of a poll merges one.
             sheet.whose = self.number;
             if self.log.is_on() {
                 sheet.page.reserve();
@@ -306,7 +307,7 @@ impl Place {
         }
         match charge.spread {
             Some(spread) => self.ask(spread, charge.micros()),
-            // A scan has no token of its own: it adds to the load and not to the samples.
+            // A scan has no token of its own: it adds to the load, but not to the samples.
             None => self.scanned = self.scanned.saturating_add(charge.micros()),
         }
     }

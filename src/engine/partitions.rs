@@ -1,19 +1,20 @@
 //! Sizes of physical partitions, and the check that splits those that are too large.
 //!
 //! A check is one pass over the tables, run periodically by a background task. It costs nothing for a table that is
-//! smaller than the limit, which the store knows. For others it walks their keys and counts bytes. It counts again only
+//! smaller than the limit by the store's figures. For others it walks their keys and counts bytes. It counts again only
 //! when a partition may have passed the limit since: [`PartitionSizes`] keeps the last counts.
 //!
 //! A partition beyond the limit is split at once into as many parts of about equal size as fit below the limit. A
 //! logical partition is never cut. A partition filled by one key stays as it is, and is logged once.
 //!
 //! Merging is optional. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit
-//! in two consecutive checks, as long as the table has more partitions than its options gave it. A split leaves more
-//! than a quarter of it, so a table must shrink, and stay so, before a split is undone. Thus it does not alternate.
+//! in two consecutive checks, as long as the table has more partitions than its options gave it. A split leaves parts
+//! of more than a quarter of the limit. So a split is undone only if the table shrinks and stays small; splits and
+//! merges do not alternate.
 //!
 //! A partition that fills fast is split earlier, by a check of the written bytes each second (written.rs).
 //!
-//! The load of a partition splits it elsewhere (heat.rs).
+//! Another check splits partitions by their load (heat.rs).
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -60,7 +61,7 @@ pub struct PartitionSizes(HashMap<StorageId, Sizes>);
 struct Sizes {
     /// The epoch of the partition map then.
     epoch: u64,
-    /// Bytes of the table then, as the store knows them.
+    /// Bytes of the table at that moment, by the store's figures.
     table_bytes: u64,
     /// Bytes of each partition, in order.
     bytes: Vec<u64>,
@@ -76,11 +77,11 @@ pub(super) struct Resizer<'a> {
 }
 
 impl Resizer<'_> {
-    /// Splits physical partitions that are too large and, if `limits` allow it, merges small ones: at most one merge
-    /// of each table. First counts the tables that a view requested. Requests do not wait for it; it may stop anywhere.
+    /// Splits physical partitions that are too large and, if `limits` allow it, merges small ones: at most one merge of
+    /// each table. First counts the tables that a view requested. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
-    /// When the medium fails; changes made before remain.
+    /// The medium fails; changes made before remain.
     pub(super) async fn repartition(
         self,
         limits: PartitionLimits,
@@ -233,7 +234,7 @@ struct Cutting {
 
 impl Cutting {
     fn new(bytes: u64, bytes_max: u64) -> Self {
-        // As many as fit with space left in each.
+        // As many parts as leave free space in each.
         let parts = (bytes / bytes_max.max(1)).saturating_add(1).max(2);
         Self {
             bytes,
@@ -297,7 +298,7 @@ impl Cutting {
     }
 }
 
-/// How many partitions a table's options give it.
+/// The number of partitions that a table's options give it.
 fn least(table: &Table) -> usize {
     let given = table.options.partitions.map_or(1, usize::from);
     given.max(table.options.throughput.map_or(1, Throughput::partitions_at_first))

@@ -17,7 +17,7 @@ use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 
-/// Logical partitions that are kept of each table: so many of the largest and of the busiest.
+/// Logical partitions that are kept of each table: this many of the largest and of the busiest.
 const KEPT_MAX: usize = 10;
 /// Days of writes that are kept of each.
 const DAYS_MAX: usize = 32;
@@ -66,7 +66,8 @@ pub struct TableSurvey {
     pub rows: u64,
     /// The largest logical partitions, the largest first.
     pub largest: Vec<LogicalSurvey>,
-    /// Those with the most bytes of their own last day, of those written last; the latest and busiest first.
+    /// Logical partitions with the most bytes on the last day on which they were written; the latest day and the
+    /// busiest first.
     pub busiest: Vec<LogicalSurvey>,
 }
 

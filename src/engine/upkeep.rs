@@ -120,22 +120,21 @@ impl<'a> Upkeep<'a> {
         self.stores.look_at_disk();
     }
 
-    /// Forgets the timestamps and timeuuids given so far: for a reset, after which nothing is stored that has one.
+    /// Forgets the timestamps and timeuuids issued so far. For a reset, after which no stored data has one.
     pub fn forget_timestamps(self) {
         self.timestamps.forget();
         self.timeuuids.forget();
     }
 
-    /// Why data cannot be read until the server restarts; `None` means that it can be read, or will be again.
+    /// Why data cannot be read until the server restarts. `None` means that it can be read, or will be again.
     #[must_use]
     pub fn lost(self) -> Option<String> {
         let (id, error) = self.stores.lost()?;
         Some(format!("store {}: {error}", id.0))
     }
 
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many.
-    /// Leaves out a store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by
-    /// dropping the future.
+    /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a store that
+    /// is removed meanwhile. Takes as long as the slowest store: the caller limits the time by dropping the future.
     pub async fn probe(self, probe: &mut Probe) {
         self.prober.probe(self.stores, self.clock, probe).await;
     }

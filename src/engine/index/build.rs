@@ -1,8 +1,8 @@
 //! Filling an index in the background: a task for each index, in steps that are durable one by one.
 //!
 //! The build visits the rows that exist at the registration, in the order of their keys, and ignores concurrent writes.
-//! Every commit after the registration keeps the entries itself, so the build only has to touch each row once. Its
-//! first commit is empty and completes after all commits that did not know the index.
+//! Every commit after the registration maintains the entries itself, so the build has to visit each row only once. Its
+//! first commit is empty. It completes after all commits that began before the registration.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -27,15 +27,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// An index to be built.
 pub(crate) struct Build {
-    /// Where the catalog is, beside the stores below.
+    /// The stores of the database; the main one has the catalog.
     pub(crate) home: Stores,
-    /// Where the table's rows are: no partition of it is moved while an index is built.
+    /// The stores that have the table's rows. No partition of it is moved while an index is built.
     pub(crate) stores: Vec<(StoreId, Store)>,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) table: StorageId,
     pub(crate) index: StorageId,
     pub(crate) progress: Arc<Progress>,
-    /// Its progress before.
+    /// The progress that an earlier run recorded.
     pub(crate) record: Record,
 }
 
@@ -85,7 +85,7 @@ impl Build {
         }
     }
 
-    /// Waits for all commits that did not know the index.
+    /// Waits for all commits that began before the registration of the index.
     async fn begin(&self) -> store::Result<bool> {
         let mut rows = 0;
         for (_, store) in &self.stores {
@@ -125,8 +125,8 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(rows),
             last,
         };
-        // Last, and after the entries are durable, so that every row before the recorded place has its entries wherever
-        // it is.
+        // Written last, after the entries are durable. So every row before the recorded place has its entries, in
+        // whichever store it is.
         of_main.put(Space::Catalog, record_key(index), record.encode());
         self.home.record_after_durable(&others, of_main).await?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
@@ -137,17 +137,17 @@ impl Build {
         Ok(is_last)
     }
 
-    /// Cleans up after an index that was dropped during its build: its record may have been written once more since.
+    /// Removes the record of an index that was dropped during its build: the build may have written it once more since.
     async fn forget(&self) {
         forget(&self.home, record_key(self.index)).await;
     }
 }
 
-/// The keys of a table's next rows after one (empty: from the first), grouped by store, as many as one step may have of
-/// rows and bytes; and the place up to which they are complete, if there are more.
+/// The keys of a table's next rows after one (empty: from the first), grouped by store, up to the limits of one step;
+/// and the place up to which they are complete, if there are more.
 ///
 /// # Errors
-/// When a store fails.
+/// A store fails.
 pub(crate) async fn next_rows<'a>(
     stores: impl Iterator<Item = &'a Store>,
     table: StorageId,

@@ -1,5 +1,5 @@
-//! What a change of the schema means for indexes: which are added, which are removed, and which tables' rows have other
-//! entries.
+//! The effect of a change of the schema on indexes: the added ones, the removed ones, and the tables whose rows get
+//! other entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Difference {
         after.filter(|(index, _)| !before.contains_key(index)).collect()
     }
 
-    /// The indexes that were there and are not.
+    /// The removed indexes.
     pub(crate) fn gone(&self) -> Vec<StorageId> {
         let after = indexes(&self.after);
         let before = indexes(&self.before).into_keys();

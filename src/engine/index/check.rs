@@ -23,13 +23,13 @@ const DIFFERENCES_MAX: usize = 20;
 pub struct IndexCheck {
     /// Complete indexes that were checked.
     pub indexes: u64,
-    /// Indexes that are being built, which were not.
+    /// Indexes that are still being built; they were not checked.
     pub building: u64,
     /// Entries that the rows of their tables derive.
     pub entries: u64,
     /// Entries that are missing or that follow from no row.
     pub differences: u64,
-    /// The first of them, for people.
+    /// Descriptions of the first of them, for people.
     pub told: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
     let schema = &catalog.schema;
     for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let Some(rows) = IndexedRows::of(table) else { continue };
-        // As with reads: complete before and after the snapshot was taken.
+        // As in reads: the index must be complete before and after the snapshot is taken.
         let targets = table.indexes.values().filter_map(|index| index.target(table));
         let (complete, building): (Vec<_>, Vec<_>) = targets
             .map(|target| target.storage_id)

@@ -127,7 +127,8 @@ impl Options {
         let (catalog, unfinished) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                // Restores what was found, or makes later writes durable; the error has the cause.
+                // Closes the stores, so that the directory is restored or later writes become durable. The error
+                // already has the cause.
                 drop(stores.close().await);
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! Writes and batches: checked, admitted, routed, and handed to the write room.
+//! Writes and batches: checked, admitted, routed, and passed to `engine::write`.
 
 use std::collections::BTreeSet;
 

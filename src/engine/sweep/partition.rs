@@ -1,4 +1,4 @@
-//! The purge of one physical partition, through its gate.
+//! The purge of one physical partition, under its latch.
 
 use crate::partition::Hosted;
 use crate::partition::store::{self, Sweep, Swept};
@@ -11,7 +11,7 @@ pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sw
     while let Some(pass) = partition.gate.enter_to_sweep() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {
             Ok(stride) => stride.is_break(),
-            // The rows may have changed since they were checked; the next purge begins anew.
+            // The rows may have changed since they were checked; the next purge starts from the beginning.
             Err(store::Error::OpenedAgain) => true,
             Err(error) => return Err(error),
         };

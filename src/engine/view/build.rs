@@ -1,7 +1,7 @@
 //! Filling a materialized view in the background: a task for each view, in steps that are durable one by one.
 //!
-//! The build visits the existing rows in the order of their keys, each under the lock of its logical partition. Writers
-//! keep the view themselves, so each row has to be visited once.
+//! The build visits the existing rows in the order of their keys, each under the lock of its logical partition.
+//! Concurrent writers maintain the view themselves, so the build has to visit each row only once.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -35,7 +35,7 @@ pub(crate) struct Build {
     catalog: Weak<Catalog>,
     view: StorageId,
     progress: Arc<Progress>,
-    /// Its progress before.
+    /// The progress that an earlier run recorded.
     record: Record,
 }
 
@@ -118,7 +118,7 @@ impl Build {
         }
     }
 
-    /// Waits for all writers that may not know of the view.
+    /// Waits for all writers that may have begun before the view was published.
     async fn begin(catalog: &Catalog, view: StorageId) -> Result<Step, Error> {
         let snapshot = catalog.load_full();
         let Some(followed) = snapshot.followed_by(view) else {
@@ -140,7 +140,7 @@ impl Build {
         let next = next_rows(stores, followed.base.storage_id, &self.record.last, steps).await;
         let (found, until) = next.map_err(|error| storage_read(&error))?;
         let mut found = found.concat();
-        // A row that a move left in a store is read from its new store.
+        // If a move left the row in its old store, it is read from its new store.
         found.retain(|key| until.as_ref().is_none_or(|until| key <= until));
         found.sort_unstable();
         found.dedup();

@@ -1,4 +1,4 @@
-//! The view rows that follow from writes to base tables.
+//! The view rows that derive from writes to base tables.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -33,7 +33,7 @@ struct TouchedRow {
     said: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
-    /// Its rows in views are to be written even if they do not change.
+    /// Whether its rows in views are written even if they do not change.
     is_made_anew: bool,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct ViewRow {
 }
 
 impl ViewRow {
-    /// Whether the key is too long for any store: such a row cannot exist.
+    /// Whether the key is too long for any store, so that the row cannot exist.
     pub(crate) fn is_impossible(&self) -> Result<bool, Error> {
         Ok(self.logical()?.1.is_too_long())
     }
 
-    /// Its key, and the row as it is to be.
+    /// The key of the row, and its new content.
     pub(crate) fn logical(&self) -> Result<(LogicalPartition<'_>, RowKey, &Row), Error> {
         let logical = self
             .partition
@@ -95,10 +95,10 @@ impl Touched {
         Some(partition.rows.entry(clustering).or_default())
     }
 
-    /// Adds a base row whose rows in views are to be computed again.
+    /// Adds a base row whose rows in views will be computed again.
     ///
     /// # Errors
-    /// When the key is damaged.
+    /// The key is damaged.
     pub(crate) fn make_anew(&mut self, key: &[u8]) -> Result<(), Error> {
         let place = row_place(key).map_err(|error| storage_read(&error))?;
         if let Some(row) = self.row(place) {
@@ -107,10 +107,10 @@ impl Touched {
         Ok(())
     }
 
-    /// Adds the key of a view's row that is to be computed again.
+    /// Adds the key of a view's row that will be computed again.
     ///
     /// # Errors
-    /// When the key is damaged.
+    /// The key is damaged.
     pub(crate) fn recheck(&mut self, snapshot: &Snapshot, key: &[u8]) -> Result<(), Error> {
         let place = row_place(key).map_err(|error| storage_read(&error))?;
         // The view may have been dropped.
@@ -143,11 +143,11 @@ impl Touched {
         self.0.keys().map(|(table, key)| (*table, key))
     }
 
-    /// The resulting rows of views, placed by the partition maps of a snapshot; only those of one view if it is given.
-    /// The caller holds the locks of the logical partitions, and is inside their gates.
+    /// The resulting rows of views, placed by the partition maps of a snapshot; if a view is given, only its rows. The
+    /// caller holds the locks of the logical partitions and the latches of their physical partitions.
     ///
     /// # Errors
-    /// When a store fails.
+    /// A store fails.
     pub(crate) async fn following(
         self,
         snapshot: &Snapshot,

@@ -1,5 +1,5 @@
-//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage,
-//! commit.
+//! Executes modifications without conditions: locks where the outcome depends on stored rows, takes the latches,
+//! stages, commits.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl WriteRoom {
             None
         };
         let (mut passes, mut lists) = self.pass(modifications, request.consistency).await?;
-        // Locks are taken before gates.
+        // Locks are taken before latches.
         if passes.are_followed() && held.is_none() {
             drop(passes);
             held = Some(Box::pin(self.lock(modifications)).await);
@@ -108,11 +108,11 @@ impl WriteRoom {
         Ok(outcome)
     }
 
-    /// Enters the gates of all partitions that are written to. If one has been moved since the request began, returns
+    /// Takes the latches of all partitions that are written to. If one has been moved since the request began, returns
     /// the partition maps to use instead, one for each modification.
     ///
     /// # Errors
-    /// When a table has been dropped meanwhile, or the place of its rows is in doubt.
+    /// A table has been dropped meanwhile, or the store of its rows is in doubt.
     pub(crate) async fn pass(
         &self,
         modifications: &[Routed<'_>],
@@ -158,10 +158,10 @@ impl WriteRoom {
         }
     }
 
-    /// The time of what a modification writes.
+    /// The timestamp and the expiry of a modification.
     ///
     /// # Errors
-    /// When it would live for longer than it may.
+    /// Its time to live is longer than permitted.
     pub(super) fn stamp(
         &self,
         modification: &Write,

@@ -1,9 +1,9 @@
 //! Conditional modifications: read, check the conditions, write, all under the stripe lock of the partition.
 //!
 //! Only the holder of a partition's lock decides conditions on it, and a snapshot taken under the lock sees every
-//! earlier conditional write: so conditional statements on one partition are serialized. The exception is a write that
+//! earlier conditional write. So conditional statements on one partition are serialized. The exception is a write that
 //! was answered with an error: it may become visible when the store has been reopened. Then the store refuses changes
-//! whose conditions were checked before that, and they are checked again ([`Judged`]).
+//! whose conditions were checked before the reopening, and they are checked again ([`Judged`]).
 
 use std::collections::BTreeMap;
 
@@ -33,10 +33,10 @@ pub struct Written {
 }
 
 impl WriteRoom {
-    /// Carries out the statements of a conditional batch, or a single conditional statement: all or none.
+    /// Executes the statements of a conditional batch, or a single conditional statement: all or none.
     ///
     /// # Errors
-    /// When the statements are not all of one partition, replicas are missing, or a store fails.
+    /// The statements are not all of one partition, replicas are missing, or a store fails.
     pub(crate) async fn apply_conditionally(
         &self,
         modifications: &[Routed<'_>],

@@ -1,8 +1,8 @@
-//! Entering the gates of the physical partitions that are written to (`partition::gate`).
+//! Takes the latches of the physical partitions that are written to (`partition::gate`).
 //!
-//! After the locks of logical partitions, before anything is read that the write depends on. If a partition is being
-//! moved the writer waits. If it has been moved since the request began, the writer continues with the partition map in
-//! force.
+//! This comes after the locks of logical partitions, and before anything is read that the write depends on. If a
+//! partition is being moved the writer waits. If it has been moved since the request began, the writer continues with
+//! the current partition map.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::request::Routed;
 use crate::engine::Error;
 use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
 
-/// Holds the gates of all partitions that a request writes to.
+/// Holds the latches of all partitions that a request writes to.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
-    /// Most writes have one, which costs no allocation.
+    /// Most writes have one latch; this field avoids an allocation.
     first: Option<Pass>,
     more: Vec<Pass>,
-    /// The written table has views, whose rows follow its own.
+    /// Whether the written table has views, whose rows derive from its rows.
     is_followed: bool,
 }
 
-/// A gate that is not open.
+/// A latch that a writer cannot take now.
 pub(crate) enum Closed {
     Held(Arc<WriteGate>),
     Superseded,
 }
 
 impl Passes {
-    /// Goes through the gate of a partition.
+    /// Takes the latch of a partition.
     pub(crate) fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
         let mut inside = self.more.iter().rev().chain(&self.first);
         if inside.any(|pass| Arc::ptr_eq(pass.gate(), gate)) {
@@ -59,7 +59,7 @@ impl Passes {
         Ok(passes)
     }
 
-    /// Whether the written table has views, whose rows follow its own.
+    /// Whether the written table has views, whose rows derive from its rows.
     pub(crate) const fn are_followed(&self) -> bool {
         self.is_followed
     }
@@ -70,7 +70,7 @@ impl Passes {
         passes.any(|pass| pass.gate().is_copied())
     }
 
-    /// The keys of a batch that a running copy must learn of; none if no copy is running.
+    /// The keys of a batch that must be recorded for a running copy; empty if no copy is running.
     pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
         if self.are_copied() {
             keys()
@@ -79,9 +79,9 @@ impl Passes {
         }
     }
 
-    /// Records keys that were written, or may have been if the commit failed, for a running copy. After the commit,
-    /// since a copy that is made before would miss it; and inside the gate, since after it no move waits for this
-    /// writer.
+    /// Records keys that were written, or may have been if the commit failed, for a running copy. Called after the
+    /// commit, since a copy of an earlier moment would miss the write. Called while the latch is held, since no move
+    /// waits for the writer afterwards.
     pub(crate) fn note(&self, keys: &BatchKeys, is_done: bool) {
         if keys.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl Passes {
         }
     }
 
-    /// Enters the gates of partitions of the partition maps in force, waiting where it must. `gates` returns them by
+    /// Takes the latches of partitions of the current partition maps, and waits where it must. `gates` returns them by
     /// the newest maps.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Passes {
                     if let Closed::Held(gate) = closed {
                         gate.wait().await;
                     }
-                    // The partition map in force is published before the gates of the previous one are superseded.
+                    // The new partition map is published before the latches of the previous one are superseded.
                     tokio::task::yield_now().await;
                 }
             }
@@ -119,7 +119,7 @@ impl Passes {
     }
 }
 
-/// The modifications by other lists, if there are any.
+/// The modifications with other partition maps, if there are any.
 pub(crate) fn by_lists<'a>(
     modifications: &[Routed<'a>],
     lists: Option<&'a Vec<Arc<TablePartitions>>>,

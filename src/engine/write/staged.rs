@@ -20,13 +20,13 @@ use crate::throughput::Charges;
 
 /// The outcome of staged changes.
 pub(crate) enum Outcome {
-    /// Durable; what the client is to be warned of.
+    /// The changes are durable. Holds the warnings for the client.
     Written(Vec<String>),
     /// Nothing was written: the rows that the changes derive from may have changed ([`Judged`]).
     JudgeAgain,
 }
 
-/// How often changes are derived again before the write fails: each time the store failed and was reopened meanwhile.
+/// How often changes are derived again before the write fails. Each time the store failed and was reopened meanwhile.
 pub(crate) const JUDGEMENTS_MAX: usize = 8;
 
 /// Changes were derived [`JUDGEMENTS_MAX`] times, and each time the store was reopened before they were written.
@@ -34,8 +34,8 @@ pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
 
-/// The openings of the stores under which a request read, if its writes depend on those reads. An earlier commit that
-/// failed may have taken effect nevertheless, which the stores show only when they are opened again.
+/// The openings of the stores in which a request read, if its writes depend on those reads. An earlier commit that
+/// failed may have taken effect all the same, and its effect becomes visible only when the store is reopened.
 #[derive(Default)]
 pub(crate) struct Judged(Vec<(StoreId, Opening)>);
 
@@ -68,21 +68,21 @@ impl Judged {
 pub(crate) struct Staged {
     pub(super) changes: Changes,
     pub(super) judged: Judged,
-    /// Kept until all is committed.
+    /// Held until everything is committed.
     pub(super) passes: Passes,
-    /// Keys of the rows of views that follow from the rest.
+    /// Keys of the view rows that derive from the other changes.
     pub(super) view_rows: Vec<Vec<u8>>,
-    /// The longest row that the stores are to allow. `None` means no limit, or that it has been checked already.
+    /// The longest row that the stores allow. `None` means no limit, or that the limit has been checked already.
     pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
     /// Commits the staged writes; durable when it returns. A commit continues when its request is dropped, and keeps
-    /// its locks: the next reader under them must see its result. By reference: moving the staged writes costs a copy
-    /// of several hundred bytes.
+    /// its locks: the next reader under them must see its result. Takes the staged writes by reference: moving them
+    /// would copy several hundred bytes.
     ///
     /// # Errors
-    /// When a limit would be exceeded, and nothing was written then; when a store refuses or fails.
+    /// A limit would be exceeded, and then nothing was written; a store refuses or fails.
     pub(crate) async fn commit(
         &mut self,
         room: &WriteRoom,
@@ -92,7 +92,7 @@ impl Staged {
     ) -> Result<Outcome, Error> {
         let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
-            // In the same commit if the store that has the catalog is written to anyway, so that it costs nothing.
+            // Added to the same commit if the main store is written to anyway, so that it costs nothing.
             let main = self.of_main(&room.catalog);
             for (key, value) in admitted.records.drain(..) {
                 main.batch.put(Space::Catalog, key, value);
@@ -107,11 +107,11 @@ impl Staged {
             .merged_row_bytes_max
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         match row_bytes_max {
-            // Once its record is written all of the batch must be applied, so no store may refuse its part.
+            // Once its record is written, all of the batch must be applied. So no store may refuse its part.
             Some(max) if is_logged => self.refuse_long_rows(max).await?,
             max => self.row_bytes_max = max,
         }
-        // Keys written during a copy are recorded after the commit, so that has to finish, too, when the request is
+        // Keys written during a copy are recorded after the commit. So the commit has to finish even if the request is
         // dropped.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
@@ -193,8 +193,8 @@ impl Staged {
         self.changes.stores.get_mut(place).expect("the store is there")
     }
 
-    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record,
-    /// which is pending.
+    /// Commits changes of several stores so that all of them are written, or none (batch_log.rs). `key` is the key of
+    /// the batch's record, which is pending.
     async fn commit_logged(
         &mut self,
         nodes: &Nodes,
@@ -204,7 +204,7 @@ impl Staged {
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
-        // A part that no store would ever accept must not leave the others written.
+        // If one store could never accept its part, the others must not be written.
         let judged = self.changes.stores.iter();
         let judged = judged
             .map(|staged| staged.store.judge(&staged.batch))
@@ -227,7 +227,7 @@ impl Staged {
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
-            // Nothing was written, and the next attempt will have a record of its own.
+            // Nothing was written. The next attempt uses a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());
@@ -247,8 +247,9 @@ impl Staged {
         committed
     }
 
-    /// Whether the changes were committed; if not, nothing was, and they have to be derived again. `logged`: the main
-    /// store's part, which is the last, removes a record of the batch log, so that the others are durable before it.
+    /// Commits the changes; returns false if nothing was committed and the changes have to be derived again. `logged`:
+    /// the main store's part, which comes last, removes a record of the batch log, so the others must be durable before
+    /// it.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,
@@ -287,7 +288,7 @@ impl Staged {
                 };
                 self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
-                    // Only before the first store has its part: afterwards the changes cannot be withdrawn and derived
+                    // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
                     // again.
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => committed.map_err(|error| storage_write(&error))?,

@@ -13,19 +13,19 @@ use crate::partition::rows::said;
 
 /// Whether the rows of views were staged.
 pub(super) enum Views {
-    /// They were, or there are none.
+    /// All view rows were staged, or there are none.
     Staged,
-    /// A view's partition is being moved, so nothing may be committed. Release everything, wait at the gate if there is
-    /// one, and begin again.
+    /// A view's partition is being moved, so nothing may be committed. The caller releases everything, waits for the
+    /// latch if there is one, and begins again.
     Again(Option<Arc<WriteGate>>),
 }
 
 impl Views {
-    /// Waits for the move in the way. The caller holds no lock and is inside no gate.
+    /// Waits for the move. The caller holds no lock and no latch.
     pub(super) async fn wait(gate: Option<Arc<WriteGate>>) {
         match gate {
             Some(gate) => gate.wait().await,
-            // The partition map in force is published before the gates of the previous one are superseded.
+            // The new partition map is published before the latches of the previous one are superseded.
             None => tokio::task::yield_now().await,
         }
     }
@@ -35,7 +35,7 @@ impl WriteRoom {
     /// Adds the rows of views. The caller holds the stripes of the staged rows.
     ///
     /// # Errors
-    /// When a store fails, or it is in doubt which catalog holds.
+    /// A store fails, or the current catalog is in doubt.
     pub(super) async fn stage_views(&self, request: &WriteRequest, staged: &mut Staged) -> Result<Views, Error> {
         self.catalog.refuse_in_doubt(request.consistency)?;
         let snapshot = self.catalog.load_full();
