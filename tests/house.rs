@@ -323,7 +323,7 @@ const STATEMENT_LEVEL: &[&str] = &[
     "engine/write/apply",
     "engine/write/condition",
     "engine/write/request",
-    "engine/write/room",
+    "engine/write/services",
 ];
 
 /// What only a part sees: stored rows, deletions, index entries, and the scans over them.

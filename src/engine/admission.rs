@@ -294,13 +294,13 @@ impl Admission {
         drop(held);
         if let Some(throttled) = claim.throttled {
             let was_admitted = matches!(ended, Ended::Answered { .. });
-            self.remember(request, executed, throttled, was_admitted);
+            self.log_throttle(request, executed, throttled, was_admitted);
         }
         claim.delay()
     }
 
     /// Logs a throttle. Skips it while another thread holds the log: under overload a sample is as good.
-    fn remember(&self, request: &Request<'_>, executed: Executed<'_>, throttled: Throttled, was_admitted: bool) {
+    fn log_throttle(&self, request: &Request<'_>, executed: Executed<'_>, throttled: Throttled, was_admitted: bool) {
         let Ok(mut log) = self.log.try_lock() else {
             return;
         };

@@ -218,8 +218,8 @@ fn tables(snapshot: &Snapshot, scope: &Scope) -> Result<Vec<Arc<Table>>, BackupE
     };
     tables.retain(|table| !table.is_virtual);
     for table in &tables {
-        let list = snapshot.partitions(table)?;
-        if list.placement() == Placement::Key {
+        let map = snapshot.partitions(table)?;
+        if map.placement() == Placement::Key {
             return Err(BackupError::NotByItself {
                 name: format!("{}.{}", table.keyspace, table.name),
                 why: "its rows are ordered by partition key, which a backup does not record; leave it out",
@@ -266,13 +266,13 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
 
 /// The changes of the logged batches that were unfinished.
 async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
-    let mut said = Vec::new();
+    let mut merges_found = Vec::new();
     for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
         let merges = backups::merges(&value);
         let merges = merges.ok_or_else(|| Error::Fault("a record of the batch log is damaged".to_owned()))?;
-        said.extend(merges);
+        merges_found.extend(merges);
     }
-    Ok(said)
+    Ok(merges_found)
 }
 
 async fn catalog_records(
@@ -300,7 +300,7 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     async fn write(&self, mut writer: Writer) -> Result<(TableEntry, Writer), BackupError> {
-        let list = self.frozen.catalog.partitions(self.table)?;
+        let map = self.frozen.catalog.partitions(self.table)?;
         writer.begin_table();
         let (rows, writer) = self.entries(Kind::Row, writer).await?;
         let (deletions, writer) = self.entries(Kind::Deletion, writer).await?;
@@ -309,7 +309,7 @@ impl Copy<'_> {
         let entry = TableEntry {
             keyspace: self.table.keyspace.clone(),
             table: self.table.name.clone(),
-            splits: splits(list.all().iter().map(|partition| &partition.span)),
+            splits: splits(map.all().iter().map(|partition| &partition.span)),
             rows,
             deletions,
             late,
@@ -320,9 +320,9 @@ impl Copy<'_> {
 
     /// Copies the entries that the partition map assigns to each store of the table. Returns how many there were.
     async fn entries(&self, kind: Kind, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
-        let list = self.frozen.catalog.partitions(self.table)?;
+        let map = self.frozen.catalog.partitions(self.table)?;
         let (mut count, mut block) = (0_u64, Block::default());
-        for partition in list.all() {
+        for partition in map.all() {
             let mut rest = Rest::all(self.table.storage_id, partition, kind);
             loop {
                 let filled = self.frozen.moments.fill(&mut block, partition, &mut rest).await;
@@ -339,8 +339,8 @@ impl Copy<'_> {
     /// Adds the changes of unfinished logged batches to the table.
     async fn late(&self, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        let said = self.batches.iter();
-        for entry in said.filter_map(|merge| backups::late_entry(self.table.storage_id, merge)) {
+        let merges_found = self.batches.iter();
+        for entry in merges_found.filter_map(|merge| backups::late_entry(self.table.storage_id, merge)) {
             count += 1;
             if block.add(entry) {
                 writer = write_block(writer, std::mem::take(&mut block)).await?;

@@ -25,7 +25,7 @@ use super::view::follow::{Touched, ViewRow};
 use super::write::passes::{Closed, Passes};
 use super::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::rows::{partition_of, said};
+use crate::partition::rows::{decode_change, partition_of};
 use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
 use crate::partition::{BatchKeys, StoreId};
 
@@ -72,9 +72,9 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
 async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
     let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
     let logged = Batch::logged(record).ok_or_else(damaged)?;
-    while let Some(gate) = write_again(catalog, &logged, &damaged).await? {
-        match gate {
-            Closed::Held(gate) => gate.wait().await,
+    while let Some(closed) = write_again(catalog, &logged, &damaged).await? {
+        match closed {
+            Closed::Held(latch) => latch.wait().await,
             Closed::Superseded => tokio::task::yield_now().await,
         }
     }
@@ -118,9 +118,9 @@ pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written
     let mut stores = Vec::with_capacity(parts.len());
     for (id, (store, batch)) in parts {
         for batch in batch.pieces(COMMIT_BYTES) {
-            let to_note = passes.keys_to_note(|| BatchKeys::of(&batch));
+            let to_record = passes.keys_to_record(|| BatchKeys::of(&batch));
             let committed = store.commit(batch).await;
-            passes.note(&to_note, committed.is_ok());
+            passes.record(&to_record, committed.is_ok());
             committed.map_err(|error| storage_write(&error))?;
         }
         stores.push((id, store));
@@ -140,27 +140,27 @@ async fn write_again(
     let snapshot = catalog.load_full();
     let touched = touched(&snapshot, logged)?;
     let stripes = touched.partitions().filter_map(|(table, key)| {
-        let list = snapshot.partitions_of(table)?;
-        Some((table, list.placement().spread(list.token(key), key)))
+        let map = snapshot.partitions_of(table)?;
+        Some((table, map.placement().spread(map.token(key), key)))
     });
     let _held = catalog.stripes.lock_all(stripes).await;
     let ((snapshot, parts), mut passes) = Passes::wait(|| {
         let snapshot = catalog.load_full();
-        let (mut parts, mut gates) = (Parts::new(), Vec::new());
+        let (mut parts, mut latches) = (Parts::new(), Vec::new());
         for (space, key, value) in &logged.merges {
             let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
             // The table may have been dropped.
-            let Some(list) = snapshot.partitions_of(table) else {
+            let Some(map) = snapshot.partitions_of(table) else {
                 continue;
             };
-            let partition = list.at(token, &partition_key);
-            gates.push(Arc::clone(&partition.gate));
+            let partition = map.at(token, &partition_key);
+            latches.push(Arc::clone(&partition.latch));
             let part = parts
                 .entry(partition.store_id)
                 .or_insert_with(|| (partition.store().clone(), Batch::new()));
             part.1.merge(*space, key.clone(), value.clone());
         }
-        Ok(((snapshot, parts), gates))
+        Ok(((snapshot, parts), latches))
     })
     .await?;
     // Views may have been added since the locks were taken. The next attempt locks their partitions too.
@@ -169,7 +169,7 @@ async fn write_again(
     }
     let mut of_views = Parts::new();
     for row in touched.following(&snapshot, None, catalog.now_seconds()).await? {
-        if let Err(closed) = passes.add(&row.partition.gate) {
+        if let Err(closed) = passes.add(&row.partition.latch) {
             return Ok(Some(closed));
         }
         put_view_row(&mut of_views, &row)?;
@@ -189,7 +189,7 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
     for (space, key, value) in &logged.merges {
         touched.add(
             snapshot,
-            said(*space, key, value).map_err(|error| storage_read(&error))?,
+            decode_change(*space, key, value).map_err(|error| storage_read(&error))?,
         );
     }
 
@@ -216,7 +216,7 @@ pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
             }
             let main = catalog.main().clone();
             drop(catalog);
-            tracing::warn!(%error, "a logged batch waits to be written");
+            tracing::warn!(%error, "a logged batch could not be replayed; the replay is retried");
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                 return;
             }
@@ -241,7 +241,7 @@ pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
                 Ok(_) => return pending.end(&key),
                 Err(store::Error::Closed) => return,
                 Err(_) if catalog.strong_count() == 0 => return,
-                Err(error) => tracing::warn!(%error, "the record of a batch that was not written stays for a while"),
+                Err(error) => tracing::warn!(%error, "the record of an unwritten batch could not be removed; the removal is retried"),
             }
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                 return;

@@ -69,20 +69,20 @@ impl Ledger {
         let charge = charges.total();
         let receipt = ChargeReceipt { charge, waited };
         if request.is_traced() && matches!(ended, Ended::Answered { .. }) {
-            notes.push(note(charges));
+            notes.push(trace_of(charges));
             if let Some(waited) = waited {
                 notes.push(format!("Waited {} ms for request units", waited.as_millis()));
             }
         }
         if charges.is_on() {
-            self.meter.note(request, executed, charges, receipt, ended);
+            self.meter.record(request, executed, charges, receipt, ended);
         }
         receipt
     }
 }
 
 /// The trace of charges.
-fn note(charges: &mut Charges) -> String {
+fn trace_of(charges: &mut Charges) -> String {
     let stages = Stage::ALL.map(|stage| (stage.name(), charges.of(stage)));
     let stages: Vec<String> = stages
         .into_iter()

@@ -31,7 +31,7 @@ pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result
     let account = rules.account;
     let is_refused = match asked {
         Consistency::One | Consistency::LocalOne => return Ok(Consistency::One),
-        // Not ANY and EACH_QUORUM: Cassandra refuses these for reads itself.
+        // ANY is no level of reads: Cassandra's own check refuses it.
         Consistency::Any => return Ok(asked),
         Consistency::EachQuorum => true,
         _ => account.consistency != AccountConsistency::Strong,

@@ -56,7 +56,7 @@ use crate::partition::store::{Batch, KEY_BYTES_MAX, Space, Store};
 use crate::partition::{Gauges, Hosted, Placement};
 use crate::schema::{Schema, StorageId, Table};
 
-use self::count::{Counted, Turn, count};
+use self::count::{CountPermit, Counted, count};
 pub(crate) use self::count::{entries_of, printed_key};
 pub(crate) use self::record::{Place, Recorded};
 pub(super) use self::record::{RECORD, decode};
@@ -124,7 +124,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A write that was admitted to a watched partition and is not committed yet.
-struct OnItsWay {
+struct InFlight {
     watched: Arc<Watched>,
     place: Place,
     /// The bytes added for it.
@@ -140,7 +140,7 @@ struct OnItsWay {
 /// An admitted write; its bytes are in flight until this is dropped.
 #[derive(Default)]
 pub(crate) struct Admitted {
-    on_their_way: Vec<OnItsWay>,
+    in_flight: Vec<InFlight>,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
     /// Records to write in the same commit.
@@ -150,12 +150,12 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Whether any partition that is written is watched.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.on_their_way.is_empty()
+        !self.in_flight.is_empty()
     }
 
     /// Records the size of a row before and after the commit, if the store has read it.
-    pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
-        if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
+    pub(crate) fn record_sizes(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
+        if let Some(way) = self.in_flight.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
             way.after_bytes += after_bytes;
         }
@@ -164,7 +164,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        for way in &self.on_their_way {
+        for way in &self.in_flight {
             let mut size = lock(&way.watched.size);
             size.in_flight = size.in_flight.saturating_sub(way.bytes);
             // A concurrent count may or may not have seen the write, so its bytes stay as they were added.
@@ -240,7 +240,7 @@ pub(crate) struct LogicalPartitions {
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
     /// Sizes of partitions that were counted and are not watched.
     seen: Mutex<BTreeMap<Place, u64>>,
-    /// A task is counting: the one that has the [`Turn`].
+    /// A task is counting: the one that has the [`CountPermit`].
     is_counting: Arc<AtomicBool>,
     clock: Clock,
     timestamps: WriteClock,
@@ -301,8 +301,11 @@ impl LogicalPartitions {
     pub(crate) async fn admit(self: &Arc<Self>, weights: &[Weight], now_seconds: i64) -> Result<Admitted, Error> {
         let mut admitted = Admitted::default();
         for weight in weights {
-            weight.partition.heat.note_written(weight.row_bytes);
-            if self.gauges.note(weight.table.storage_id, weight.spread, weight.bytes()) {
+            weight.partition.load.record_written(weight.row_bytes);
+            if self
+                .gauges
+                .record(weight.table.storage_id, weight.spread, weight.bytes())
+            {
                 Box::pin(self.count_named(weight)).await;
             }
             let Some(cap) = self.cap else { continue };
@@ -332,7 +335,7 @@ impl LogicalPartitions {
         loop {
             let (verdict, counts_begun) = {
                 let mut size = lock(&watched.size);
-                let verdict = size.judge(weight, cap, self.clock.monotonic(), must_decide);
+                let verdict = size.check(weight, cap, self.clock.monotonic(), must_decide);
                 (verdict, size.counts_begun)
             };
             match verdict {
@@ -353,7 +356,7 @@ impl LogicalPartitions {
                         let is_ordered = weight.partition.placement() == Placement::Key;
                         admitted.records.extend(self.record(&place, is_ordered, bytes));
                     }
-                    admitted.on_their_way.push(OnItsWay {
+                    admitted.in_flight.push(InFlight {
                         watched: Arc::clone(watched),
                         place,
                         bytes: weight.bytes(),
@@ -404,22 +407,22 @@ impl LogicalPartitions {
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
         let whole = weight.partition.store_bytes(weight.table.storage_id);
         if whole.bytes <= quick_bytes(self.cap) {
-            return self.look_at(weight).await;
+            return self.count_and_watch(weight).await;
         }
-        let Some(turn) = Turn::take(&self.is_counting) else {
+        let Some(permit) = CountPermit::take(&self.is_counting) else {
             // One partition is counted at a time; the next one to fill its gauge is counted then.
             self.gauges.counted(weight.table.storage_id, weight.spread, 0);
             return;
         };
         let (partitions, weight) = (Arc::clone(self), weight.clone());
         self.tasks.spawn("count", async move {
-            let _turn = turn;
-            partitions.look_at(&weight).await;
+            let _permit = permit;
+            partitions.count_and_watch(&weight).await;
         });
     }
 
     /// Counts a partition and watches it if it is large.
-    async fn look_at(self: &Arc<Self>, weight: &Weight) {
+    async fn count_and_watch(self: &Arc<Self>, weight: &Weight) {
         let place = weight.place();
         let watched = self.watched.load().get(&place).map(Arc::clone);
         if let Some(watched) = watched {
@@ -505,12 +508,12 @@ impl LogicalPartitions {
     }
 
     fn spawn_count(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
-        let Some(turn) = Turn::take(&self.is_counting) else {
+        let Some(permit) = CountPermit::take(&self.is_counting) else {
             return;
         };
         let (partitions, weight, watched) = (Arc::clone(self), weight.clone(), Arc::clone(watched));
         self.tasks.spawn("count", async move {
-            let _turn = turn;
+            let _permit = permit;
             let sweep_at = lock(&watched.size).is_freed.then_some(now_seconds);
             if let Err(error) = partitions.count_watched(&weight, &watched, sweep_at, None).await {
                 tracing::warn!(%error, "could not count a logical partition");
@@ -572,19 +575,20 @@ impl LogicalPartitions {
     pub(crate) fn keep(&self, is_there: impl Fn(StorageId) -> bool) -> Vec<Vec<u8>> {
         lock(&self.seen).retain(|place, _| is_there(place.table));
         let watched = self.watched.load();
-        let gone: Vec<Place> = watched.keys().filter(|place| !is_there(place.table)).cloned().collect();
-        if gone.is_empty() {
+        let removed: Vec<Place> = watched.keys().filter(|place| !is_there(place.table)).cloned().collect();
+        if removed.is_empty() {
             return Vec::new();
         }
         self.watched.rcu(|all| {
             let mut all = imbl::HashMap::clone(all);
-            for place in &gone {
+            for place in &removed {
                 all.remove(place);
             }
             all
         });
         // Both forms of each key, since the record may have either.
-        gone.iter()
+        removed
+            .iter()
             .flat_map(|place| [short_key(place), long_key(place)])
             .collect()
     }
@@ -592,17 +596,17 @@ impl LogicalPartitions {
     /// Removes the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
     pub(super) async fn forget_dropped(&self, schema: &Schema, main: &Store) {
         let there: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
-        let gone = self.keep(|id| there.contains(&id));
-        if gone.is_empty() {
+        let removed = self.keep(|id| there.contains(&id));
+        if removed.is_empty() {
             return;
         }
         let mut batch = Batch::new();
-        for key in gone {
+        for key in removed {
             batch.delete(Space::Catalog, key);
         }
         // A record that stays describes no table: numbers of tables are never used again.
         if let Err(error) = main.commit(batch).await {
-            tracing::warn!(%error, "records of dropped partitions stay");
+            tracing::warn!(%error, "records of dropped partitions could not be removed");
         }
     }
 

@@ -154,22 +154,22 @@ impl Offers {
     }
 
     /// The partition map with the accounts that its table needs. `None` means that it already has them.
-    pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, list: &TablePartitions) -> Option<TablePartitions> {
+    pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, map: &TablePartitions) -> Option<TablePartitions> {
         let grant = self.grant(keyspace, table);
         let now = self.clock.monotonic();
-        let budget = match (list.budget(), grant) {
+        let budget = match (map.budget(), grant) {
             (None, None) => return None,
             (Some(_), None) => None,
-            (None, Some(grant)) => Some(TableBudget::new(grant, &slices(list), now)),
+            (None, Some(grant)) => Some(TableBudget::new(grant, &slices(map), now)),
             (Some(budget), Some(grant)) => {
-                let slices = slices(list);
+                let slices = slices(map);
                 if budget.serves(&grant, &slices) {
                     return None;
                 }
                 Some(budget.next(grant, &slices, now))
             }
         };
-        let mut next = list.clone();
+        let mut next = map.clone();
         next.set_budget(budget.map(Arc::new));
         Some(next)
     }
@@ -195,8 +195,8 @@ impl Offers {
                 _ => keyspace.all_tables().collect(),
             };
             for table in tables {
-                let Some(list) = list_of(table) else { continue };
-                if let Some(next) = self.fit(keyspace, table, &list) {
+                let Some(map) = list_of(table) else { continue };
+                if let Some(next) = self.fit(keyspace, table, &map) {
                     fitted.push((table.as_ref(), Arc::new(next)));
                 }
             }
@@ -295,11 +295,11 @@ fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
     Ok(())
 }
 
-fn slices(list: &TablePartitions) -> Vec<Slice> {
+fn slices(map: &TablePartitions) -> Vec<Slice> {
     let slice = |partition: &Arc<crate::partition::Hosted>| Slice {
         id: partition.id.0,
         lower: partition.lower(),
         upper: partition.upper(),
     };
-    list.all().iter().map(slice).collect()
+    map.all().iter().map(slice).collect()
 }

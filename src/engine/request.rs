@@ -68,7 +68,7 @@ impl Request<'_> {
     /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map. A
     /// request that kept its own map would wait for itself, or for another request that waits for it.
     pub(crate) fn drop_partition_map(&mut self) {
-        self.snapshot = Arc::new(self.snapshot.without_lists());
+        self.snapshot = Arc::new(self.snapshot.without_partition_maps());
     }
 
     /// Time and randomness for its functions.

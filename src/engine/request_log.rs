@@ -386,7 +386,7 @@ impl LoggedStatement {
 impl RequestLog {
     /// Adds a statement to a page. A full page is first put into the log.
     #[inline(always)]
-    pub(super) fn note(
+    pub(super) fn record(
         &self,
         page: &mut Page,
         request: &Request<'_>,

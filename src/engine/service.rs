@@ -28,7 +28,7 @@ use super::read::virtual_rows;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::request::{Request, Terms};
 use super::upkeep::Upkeep;
-use super::write::WriteRoom;
+use super::write::WriteServices;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
@@ -57,7 +57,7 @@ pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
 pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     stores: Stores,
-    writes: WriteRoom,
+    writes: WriteServices,
     pub(crate) clock: Clock,
     /// The virtual nodes, each as its clients see it in the system tables.
     seen: Vec<NodeInfo>,

@@ -71,7 +71,7 @@ pub struct TableSurvey {
     pub busiest: Vec<LogicalSurvey>,
 }
 
-fn note(daily: &mut BTreeMap<i64, u64>, day: i64, bytes: u64) {
+fn add_bytes(daily: &mut BTreeMap<i64, u64>, day: i64, bytes: u64) {
     *daily.entry(day).or_default() += bytes;
     if daily.len() > DAYS_MAX {
         daily.pop_first();
@@ -156,13 +156,13 @@ impl Walk<'_> {
             logical.rows += 1;
             logical.bytes += bytes;
             if let Some(day) = day {
-                note(&mut logical.daily, day, bytes);
+                add_bytes(&mut logical.daily, day, bytes);
             }
         }
         if let Some(partition) = self.survey.partitions.get_mut(self.at) {
             partition.bytes += bytes;
             if let Some(day) = day {
-                note(&mut partition.daily, day, bytes);
+                add_bytes(&mut partition.daily, day, bytes);
             }
         }
     }

@@ -73,7 +73,7 @@ impl Sweeper<'_> {
         Ok(swept)
     }
 
-    /// Purges the physical partitions of a table, one after the other, by the map in force.
+    /// Purges the physical partitions of a table, one after the other, by the current map.
     ///
     /// # Errors
     /// The first failure; the other partitions were purged nevertheless.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::counts::Counts;
 use super::error::Error;
-use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
+use super::load;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::probe::{Probe, Prober};
 use super::survey::{TableSurvey, survey};
@@ -16,7 +16,7 @@ use super::written::MeasuredPartitions;
 use crate::clock::Clock;
 use crate::functions::Timeuuids;
 use crate::partition::store::Swept;
-use crate::partition::{HeatLimits, Stores};
+use crate::partition::{LoadLimits, Stores};
 
 /// The upkeep of a database ([`super::Engine::upkeep`]). Requests do not wait for it, and it may stop anywhere.
 #[derive(Clone, Copy)]
@@ -78,8 +78,8 @@ impl<'a> Upkeep<'a> {
     ///
     /// # Errors
     /// When the medium fails; changes made before remain.
-    pub async fn look_at_heat(self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
-        heat::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
+    pub async fn split_by_load(self, limits: &LoadLimits) -> Result<Repartitioned, Error> {
+        load::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
     }
 
     /// Purges data that no reader can see any more: expired cells, deleted rows, and deletions older than their table's
@@ -116,8 +116,8 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Checks the free space of the disk: below the reserve, only writes that may free space are admitted.
-    pub fn look_at_disk(&self) {
-        self.stores.look_at_disk();
+    pub fn check_disk(&self) {
+        self.stores.check_disk();
     }
 
     /// Forgets the timestamps and timeuuids issued so far. For a reset, after which no stored data has one.

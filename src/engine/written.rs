@@ -5,7 +5,7 @@
 //! that time. This check walks single partitions, and only those that may have passed the limit. Three conditions must
 //! hold, the cheapest first:
 //! ```text
-//! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::heat)
+//! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::load)
 //! its table holds more than the limit                what the stores know of the table
 //! bytes measured last + written since > limit        it grows by at most the bytes written to it;
 //!                                                    unknown if it was never measured
@@ -70,16 +70,16 @@ impl Resizer<'_> {
         let keyspaces = keyspaces.filter(|keyspace| !system::is_local(&keyspace.name));
         let tables: Vec<_> = keyspaces.flat_map(|keyspace| keyspace.all_tables()).collect();
         if !measured.0.is_empty() {
-            let lists = tables.iter().filter_map(|table| {
-                let list = snapshot.partitions(table).ok()?;
-                Some(list.all().iter().map(|partition| (table.storage_id, partition.id)))
+            let maps = tables.iter().filter_map(|table| {
+                let map = snapshot.partitions(table).ok()?;
+                Some(map.all().iter().map(|partition| (table.storage_id, partition.id)))
             });
-            let known: HashSet<_> = lists.flatten().collect();
+            let known: HashSet<_> = maps.flatten().collect();
             measured.0.retain(|place, _| known.contains(place));
         }
         for table in tables {
-            let list = snapshot.partitions(table)?;
-            done.splits += self.split_table(table, list, limits.bytes_max, measured).await?;
+            let map = snapshot.partitions(table)?;
+            done.splits += self.split_table(table, map, limits.bytes_max, measured).await?;
         }
         Ok(done)
     }
@@ -87,17 +87,17 @@ impl Resizer<'_> {
     async fn split_table(
         self,
         table: &Table,
-        list: &TablePartitions,
+        map: &TablePartitions,
         bytes_max: u64,
         measured: &mut MeasuredPartitions,
     ) -> Result<u64, Error> {
         let id = table.storage_id;
         let mut places = Vec::new();
-        for partition in list.all() {
-            let written = partition.heat.written_bytes();
+        for partition in map.all() {
+            let written = partition.load.written_bytes();
             let place = (id, partition.id);
             let before = measured.0.get(&place).copied().unwrap_or_default();
-            if !before.is_due(written, || list.bytes(id).bytes, bytes_max) {
+            if !before.is_due(written, || map.bytes(id).bytes, bytes_max) {
                 continue;
             }
             // Bytes written during the walk count as written since.

@@ -371,7 +371,7 @@ impl Batch {
     }
 
     /// Its rows and deletions: spaces, keys and values to merge.
-    pub fn said(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
+    pub fn pending_merges(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Merge { space, key, value } => Some((*space, key.as_slice(), value)),
             _ => None,
@@ -447,7 +447,7 @@ fn bound_len(bound: &Bound<Vec<u8>>) -> usize {
 ///
 /// # Errors
 /// [`Error::RowTooLarge`]; errors of decoding the partial row.
-pub fn judge_row(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
+pub fn check_row_bytes(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
     if after <= bytes_max || before.is_some_and(|before| after <= before) || row::only_deletes(fragment)? {
         return Ok(());
     }

@@ -341,8 +341,8 @@ pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     })
 }
 
-/// What follows the partition prefix of a row's key, whose length the caller knows: the kind of row and its clustering
-/// key. `None` means the bytes are not such a key.
+/// The part of a row's key after the partition prefix, whose length the caller passes: the kind of row and its
+/// clustering key. `None` means the bytes are not such a key.
 #[must_use]
 pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
     let (kind, clustering) = key.get(prefix_len..)?.split_first()?;

@@ -1,14 +1,14 @@
 //! One store's bytes: keys, rows and cells, and three engines that keep them.
 //!
-//! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells
-//! and how two versions of a row merge; it never knows CQL's types or what a token means. It can have side stores
-//! (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
+//! A [`Store`] is one ordered, durable key space with one log and one writer. It handles bytes in order, rows of cells
+//! and the merge of two versions of a row. It does not depend on CQL's types or on the meaning of a token. It can have
+//! side stores (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
 //!
 //! **Life of a write.** The caller fills a [`Batch`] with partial rows ([`Batch::upsert`]), deletions and other changes
 //! that must be atomic. [`Store::commit`] sends it to the engine's committer. The committer takes all queued batches,
-//! merges partial rows with the stored rows, writes one group, makes it durable once, updates the row cache, publishes
-//! a new snapshot, and answers all. So a reader sees only durable, whole batches, and a read after the answer sees the
-//! write.
+//! merges partial rows with the stored rows, writes one group, makes it durable once, and updates the row cache. Then
+//! it publishes a new snapshot and answers all. So a reader sees only durable, whole batches, and a read after the
+//! answer sees the write.
 //!
 //! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of a reference count.
 //! [`Store::get`] tries the row cache, then the engine; [`Store::scan`] reads the engine. The reader applies the
@@ -64,7 +64,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, judge_row};
+pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, check_row_bytes};
 pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, TooLong, split_entry};
@@ -360,11 +360,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`].
-    pub fn judge(&self, batch: &Batch) -> Result<()> {
+    pub fn check_batch(&self, batch: &Batch) -> Result<()> {
         batch.check()?;
         match self {
-            Self::Fjall(store) => store.judge(batch),
-            Self::Slate(store) => store.judge(batch),
+            Self::Fjall(store) => store.check_batch(batch),
+            Self::Slate(store) => store.check_batch(batch),
             Self::Memory(_) => Ok(()),
             #[cfg(feature = "simulation")]
             Self::Simulated(_) => Ok(()),

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::deletion::Deletions;
 use super::key::{self, KeyRange, RowKind};
-use super::purge::{Due, Forgetting, Judged, Purge, Watch};
+use super::purge::{Due, Effect, Forgetting, Purge, Watch};
 use super::{Batch, Damaged, Opening, Order, Result, Snapshot, Space, Store};
 use crate::mutant::{self, Mutant};
 
@@ -187,13 +187,13 @@ impl Store {
                 };
             }
             let purge = sweep.purge(partition.covering(parsed.kind, parsed.clustering));
-            let left_bytes = match purge.judge(&value)? {
-                Judged::Stays => continue,
-                Judged::Goes => {
+            let left_bytes = match purge.effect_on(&value)? {
+                Effect::Unchanged => continue,
+                Effect::Removed => {
                     sweep.swept.rows_removed += 1;
                     0
                 }
-                Judged::Shrinks(left) => {
+                Effect::Shrunk(left) => {
                     sweep.swept.rows_shrunk += 1;
                     left.len()
                 }

@@ -82,7 +82,7 @@ impl Restorer<'_> {
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
         let outcome = self.restore_as(reader, &plan, &numbers).await;
         if outcome.is_err() && !self.catalog.is_in_doubt() {
-            self.catalog.give_up(numbers);
+            self.catalog.discard_numbers(numbers);
         }
         outcome
     }

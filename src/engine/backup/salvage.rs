@@ -60,18 +60,18 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
     let tables = work.found.load(&mut work.lost);
     let mut places = Vec::new();
     for table in tables {
-        let list = work.list(&table);
-        places.push((table, list));
+        let map = work.partition_map(&table);
+        places.push((table, map));
     }
     work.open_side(&places).await;
     let mut entries = Vec::new();
-    for (table, list) in &places {
-        let (entry, back) = work.write(table, list, writer).await?;
+    for (table, map) in &places {
+        let (entry, back) = work.write(table, map, writer).await?;
         entries.push(entry);
         writer = back;
     }
-    work.tell_damage(&places);
-    work.tell_strangers(&places).await;
+    work.report_damage(&places);
+    work.report_unknown_tables(&places).await;
     let now = clock.wall_micros();
     let manifest = Manifest {
         format: FORMAT,
@@ -192,8 +192,8 @@ fn name_of(table: &Table) -> String {
     format!("{}.{}", table.keyspace, table.name)
 }
 
-fn stores_of(list: &PartitionMap) -> BTreeSet<StoreId> {
-    list.all().iter().map(|partition| partition.store_id).collect()
+fn stores_of(map: &PartitionMap) -> BTreeSet<StoreId> {
+    map.all().iter().map(|partition| partition.store_id).collect()
 }
 
 impl Work {
@@ -215,7 +215,7 @@ impl Work {
     }
 
     /// The partition map of a table.
-    fn list(&mut self, table: &Table) -> PartitionMap {
+    fn partition_map(&mut self, table: &Table) -> PartitionMap {
         map_of(self.found.maps.get(&table.storage_id)).unwrap_or_else(|error| {
             self.lose(table, format!("{error}: only what the main store has of it is read"));
             PartitionMap::evenly(1, StoreId::MAIN)
@@ -224,7 +224,7 @@ impl Work {
 
     /// Opens the stores that the maps name, or all existing ones where maps may be missing.
     async fn open_side(&mut self, places: &[Placed]) {
-        let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, list)| stores_of(list)).collect();
+        let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, map)| stores_of(map)).collect();
         if self.is_catalog_damaged() {
             named.extend(self.stores.beside());
         }
@@ -241,43 +241,43 @@ impl Work {
     async fn write(
         &mut self,
         table: &Arc<Table>,
-        list: &PartitionMap,
+        map: &PartitionMap,
         mut writer: Writer,
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
-        if list.placement() == Placement::Key {
+        if map.placement() == Placement::Key {
             // The stored keys have no token of their partition key: a restore would put the rows where no read
             // searches.
             self.lose(table, ORDERED.to_owned());
             return without_rows(table, writer).await;
         }
-        let (rows, writer) = self.entries(table, list, Kind::Row, writer).await?;
-        let (deletions, writer) = self.entries(table, list, Kind::Deletion, writer).await?;
+        let (rows, writer) = self.entries(table, map, Kind::Row, writer).await?;
+        let (deletions, writer) = self.entries(table, map, Kind::Deletion, writer).await?;
         let (late, writer) = self.late(table, writer).await?;
         let (of_others, mut writer) = self.of_other_stores(table, writer).await?;
         let (files, writer) = blocking(move || writer.end_table().map(|files| (files, writer))).await?;
         let entry = TableEntry {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
-            splits: splits(list.all().iter().map(|partition| &partition.span)),
+            splits: splits(map.all().iter().map(|partition| &partition.span)),
             rows,
             deletions,
             late: late + of_others,
             files,
         };
-        self.compare_count(table, list, rows);
+        self.compare_count(table, map, rows);
         Ok((entry, writer))
     }
 
     async fn entries(
         &mut self,
         table: &Arc<Table>,
-        list: &PartitionMap,
+        map: &PartitionMap,
         kind: Kind,
         mut writer: Writer,
     ) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        for partition in list.all() {
+        for partition in map.all() {
             let (mut gaps, mut rest) = (Gaps::new(), Rest::within(table.storage_id, &partition.span, kind));
             while !rest.is_done() {
                 let filled = self
@@ -305,8 +305,8 @@ impl Work {
     /// The changes of unfinished logged batches to the table.
     async fn late(&self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        let said = self.found.batches.iter();
-        for entry in said.filter_map(|merge| backups::late_entry(table.storage_id, merge)) {
+        let batches = self.found.batches.iter();
+        for entry in batches.filter_map(|merge| backups::late_entry(table.storage_id, merge)) {
             count += 1;
             if block.add(entry) {
                 writer = write_block(writer, std::mem::take(&mut block)).await?;
@@ -348,8 +348,8 @@ impl Work {
     }
 
     /// Compares the number of rows that were read with the counts of damaged stores.
-    fn compare_count(&mut self, table: &Table, list: &PartitionMap, read: u64) {
-        let ids = stores_of(list);
+    fn compare_count(&mut self, table: &Table, map: &PartitionMap, read: u64) {
+        let ids = stores_of(map);
         if ids.iter().all(|id| self.stores.damage(*id).is_empty()) {
             return;
         }
@@ -364,13 +364,13 @@ impl Work {
     }
 
     /// Reports missing files, each with the tables that had rows in the same store.
-    fn tell_damage(&mut self, places: &[Placed]) {
+    fn report_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);
             if damage.is_empty() {
                 continue;
             }
-            let of_store = places.iter().filter(|(_, list)| stores_of(list).contains(&id));
+            let of_store = places.iter().filter(|(_, map)| stores_of(map).contains(&id));
             let names: Vec<String> = of_store.map(|(table, _)| name_of(table)).collect();
             self.lost.extend(damage.into_iter().map(|(place, what)| Loss {
                 place,
@@ -381,7 +381,7 @@ impl Work {
     }
 
     /// Reports tables that have rows and no definition, where definitions may be missing.
-    async fn tell_strangers(&mut self, places: &[Placed]) {
+    async fn report_unknown_tables(&mut self, places: &[Placed]) {
         if !self.is_catalog_damaged() {
             return;
         }

@@ -75,7 +75,7 @@ impl Build {
                 }
                 Err(store::Error::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(index = self.index, %error, "the build of an index waits");
+                    tracing::warn!(index = self.index, %error, "a step of an index build failed; it is retried");
                     if tasks.unless_stopped(tokio::time::sleep(pause)).await.is_none() {
                         return;
                     }
@@ -195,7 +195,12 @@ pub(crate) async fn next_rows<'a>(
 ///
 /// # Errors
 /// When a store fails.
-pub(crate) async fn note(home: &Stores, others: &[Store], key: Vec<u8>, record: &Record) -> store::Result<()> {
+pub(crate) async fn record_progress(
+    home: &Stores,
+    others: &[Store],
+    key: Vec<u8>,
+    record: &Record,
+) -> store::Result<()> {
     let mut batch = Batch::new();
     batch.put(Space::Catalog, key, record.encode());
     home.record_after_durable(others, batch).await.map(drop)
@@ -206,7 +211,7 @@ pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key);
     if let Err(error) = home.main().commit(batch).await {
-        tracing::debug!(%error, "the record of a build stays until the next start");
+        tracing::debug!(%error, "the record of a build could not be removed; the next start removes it");
     }
 }
 

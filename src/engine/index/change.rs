@@ -56,14 +56,14 @@ impl Difference {
     }
 
     /// The added indexes, each with its table's number.
-    pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
+    pub(crate) fn added(&self) -> Vec<(StorageId, StorageId)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
         after.filter(|(index, _)| !before.contains_key(index)).collect()
     }
 
     /// The removed indexes.
-    pub(crate) fn gone(&self) -> Vec<StorageId> {
+    pub(crate) fn removed(&self) -> Vec<StorageId> {
         let after = indexes(&self.after);
         let before = indexes(&self.before).into_keys();
         before.filter(|index| !after.contains_key(index)).collect()

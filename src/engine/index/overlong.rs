@@ -45,10 +45,10 @@ pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), E
     if entry_fits(2 * longest + FRAME_BYTES, key.as_bytes()) {
         return Ok(());
     }
-    judge(table, key, row)
+    check_entries(table, key, row)
 }
 
-fn judge(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
+fn check_entries(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
     let Some(indexed) = IndexedRows::of(table) else {
         return Ok(());
     };

@@ -46,7 +46,7 @@ const PLACE_BYTES: usize = 48;
 /// Entries of each probe that are counted to choose among several.
 const COUNTED_ENTRIES: usize = 512;
 
-/// Bytes of a row where a store knows only bytes.
+/// Assumed bytes of a row, where a store has only the bytes of a table and not its number of rows.
 const ROW_BYTES: u64 = 100;
 
 /// A read of one index of one physical partition.
@@ -260,7 +260,7 @@ impl<'a> Walk<'a> {
         Ok((places, rest))
     }
 
-    /// The part of a place that the read wants: its row, or its partition.
+    /// The part of a place that is read: its row, or its partition.
     fn target<'b>(&self, place: PlaceRef<'b>) -> PlaceRef<'b> {
         if self.by_partition { place.partition() } else { place }
     }

@@ -66,7 +66,7 @@ impl Size {
     }
 
     /// Checks a write against the limit and, unless it is refused or must wait, adds it.
-    pub(super) fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
+    pub(super) fn check(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
         // The permitted uncertainty: a hundredth of the limit, or a size that is counted quickly.
         let slack = (cap / 100).max(64 << 10).min(cap);
         let next = self.bytes().saturating_add(weight.bytes());

@@ -15,7 +15,7 @@ use super::super::logical::{Guarded, LogicalPartitions};
 use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
 use super::super::probe::Prober;
-use super::super::write::WriteRoom;
+use super::super::write::WriteServices;
 use super::super::write::clock::{ListKeys, WriteClock};
 use super::Engine;
 use crate::clock::{Clock, Timestamps};
@@ -161,7 +161,7 @@ impl Options {
         Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,
-            writes: WriteRoom {
+            writes: WriteServices {
                 catalog,
                 clock: write_clock,
                 list_keys,

@@ -8,7 +8,7 @@ use crate::partition::store::{self, Sweep, Swept};
 /// # Errors
 /// When its store fails; earlier removals remain.
 pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sweep) -> store::Result<Swept> {
-    while let Some(pass) = partition.gate.enter_to_sweep() {
+    while let Some(pass) = partition.latch.acquire_to_purge() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {
             Ok(stride) => stride.is_break(),
             // The rows may have changed since they were checked; the next purge starts from the beginning.

@@ -10,7 +10,7 @@ use super::plan::Followed;
 use super::rows::{Key, values_of};
 use crate::engine::catalog::Snapshot;
 use crate::engine::{Error, storage_read};
-use crate::partition::rows::{RowPlace, Said, row_place};
+use crate::partition::rows::{DecodedChange, RowPlace, row_place};
 use crate::partition::store::deletion::Covered;
 use crate::partition::store::{Deletion, Deletions, RangeTombstone, Row};
 use crate::partition::{Hosted, LogicalPartition, RowKey};
@@ -30,7 +30,7 @@ struct TouchedPartition {
 #[derive(Default)]
 struct TouchedRow {
     /// The columns of the row that are written.
-    said: Row,
+    written: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
     /// Whether its rows in views are written even if they do not change.
@@ -66,14 +66,14 @@ impl ViewRow {
 
 impl Touched {
     /// Adds a partial row of a base table with views.
-    pub(crate) fn add(&mut self, snapshot: &Snapshot, said: Said) {
-        match said {
-            Said::Row { place, row: said } if snapshot.followed(place.table).is_some() => {
+    pub(crate) fn add(&mut self, snapshot: &Snapshot, change: DecodedChange) {
+        match change {
+            DecodedChange::Row { place, row: written } if snapshot.followed(place.table).is_some() => {
                 if let Some(row) = self.row(place) {
-                    row.said = Row::merge(std::mem::take(&mut row.said), said);
+                    row.written = Row::merge(std::mem::take(&mut row.written), written);
                 }
             }
-            Said::Deletion {
+            DecodedChange::Deletion {
                 table,
                 partition_key,
                 covered,
@@ -85,7 +85,7 @@ impl Touched {
                     Covered::Range { start, end } => deletions.ranges.push(RangeTombstone { start, end, deletion }),
                 }
             }
-            Said::Row { .. } | Said::Deletion { .. } | Said::Nothing => {}
+            DecodedChange::Row { .. } | DecodedChange::Deletion { .. } | DecodedChange::Nothing => {}
         }
     }
 
@@ -222,7 +222,7 @@ impl OfPartition<'_> {
                 Some(found) => Row::decode(&found).map_err(|error| storage_read(&error))?,
                 None => Row::default(),
             };
-            let mut after = Row::merge(before.clone(), touched_row.said);
+            let mut after = Row::merge(before.clone(), touched_row.written);
             let covering = stored_deletions.timestamp_covering(&clustering);
             if let Some(timestamp) = covering {
                 before.shadow(timestamp);
@@ -265,7 +265,7 @@ impl OfPartition<'_> {
             let mut old: Vec<Key> = was.into_iter().chain(rechecked).collect();
             old.sort_unstable();
             old.dedup();
-            for gone in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
+            for old_key in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
                 // The whole row is replaced, hidden cells included, so the timestamp has no effect.
                 let removed = Row {
                     deletion: Some(Deletion {
@@ -274,7 +274,7 @@ impl OfPartition<'_> {
                     }),
                     ..Row::default()
                 };
-                let row = self.placed(&following.view, gone, removed, true)?;
+                let row = self.placed(&following.view, old_key, removed, true)?;
                 if !row.is_impossible()? {
                     rows.push(row);
                 }

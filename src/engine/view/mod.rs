@@ -7,7 +7,7 @@
 //! they are in one store. Otherwise the batch log makes them atomic and records the keys of the view's rows: a replay
 //! computes those again from the base rows, whatever was written since.
 //!
-//! **The latch** of the base's physical partition records whether views follow (`partition::gate`). Writers
+//! **The latch** of the base's physical partition records whether views follow (`partition::latch`). Writers
 //! take the latch in any case, so tables without views cost nothing. CREATE MATERIALIZED VIEW marks the latches and
 //! publishes the view. The build holds the latches once before it reads a row: after that, every writer sees the view.
 //!
@@ -19,7 +19,7 @@
 //! other cell of it expires later. Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
 //!
 //! **Removed rows** are deletions, not absent keys, since no key is removed while its partition is copied
-//! (`partition::gate`); purges drop them after the view's `gc_grace_seconds`.
+//! (`partition::latch`); purges drop them after the view's `gc_grace_seconds`.
 //!
 //! ```text
 //! !view · view id u32  →  as `!index` (engine::index): how far the view is built     (Space::Catalog)

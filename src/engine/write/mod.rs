@@ -9,8 +9,8 @@ pub(crate) mod clock;
 pub(crate) mod condition;
 pub(crate) mod passes;
 pub(crate) mod request;
-mod room;
+mod services;
 mod staged;
 mod views;
 
-pub(crate) use room::WriteRoom;
+pub(crate) use services::WriteServices;

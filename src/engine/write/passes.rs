@@ -1,4 +1,4 @@
-//! Takes the latches of the physical partitions that are written to (`partition::gate`).
+//! Takes the latches of the physical partitions that are written to (`partition::latch`).
 //!
 //! This comes after the locks of logical partitions, and before anything is read that the write depends on. If a
 //! partition is being moved the writer waits. If it has been moved since the request began, the writer continues with
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::request::Routed;
 use crate::engine::Error;
-use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
+use crate::partition::{BatchKeys, Entry, PartitionLatch, Pass, TablePartitions};
 
 /// Holds the latches of all partitions that a request writes to.
 #[derive(Debug, Default)]
@@ -22,23 +22,23 @@ pub(crate) struct Passes {
 
 /// A latch that a writer cannot take now.
 pub(crate) enum Closed {
-    Held(Arc<WriteGate>),
+    Held(Arc<PartitionLatch>),
     Superseded,
 }
 
 impl Passes {
     /// Takes the latch of a partition.
-    pub(crate) fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
+    pub(crate) fn add(&mut self, latch: &Arc<PartitionLatch>) -> Result<(), Closed> {
         let mut inside = self.more.iter().rev().chain(&self.first);
-        if inside.any(|pass| Arc::ptr_eq(pass.gate(), gate)) {
+        if inside.any(|pass| Arc::ptr_eq(pass.latch(), latch)) {
             return Ok(());
         }
-        let pass = match gate.enter() {
+        let pass = match latch.acquire() {
             Entry::Passed(pass) => pass,
-            Entry::Held => return Err(Closed::Held(Arc::clone(gate))),
+            Entry::Held => return Err(Closed::Held(Arc::clone(latch))),
             Entry::Superseded => return Err(Closed::Superseded),
         };
-        self.is_followed |= gate.is_followed();
+        self.is_followed |= latch.is_followed();
         if self.first.is_none() {
             self.first = Some(pass);
         } else {
@@ -53,7 +53,7 @@ impl Passes {
         let mut passes = Self::default();
         for (partitions, keys) in routed {
             for key in keys {
-                passes.add(&partitions.place(key).1.gate)?;
+                passes.add(&partitions.place(key).1.latch)?;
             }
         }
         Ok(passes)
@@ -67,11 +67,11 @@ impl Passes {
     /// Whether any of the partitions is being copied.
     pub(crate) fn are_copied(&self) -> bool {
         let mut passes = self.first.iter().chain(&self.more);
-        passes.any(|pass| pass.gate().is_copied())
+        passes.any(|pass| pass.latch().is_copied())
     }
 
     /// The keys of a batch that must be recorded for a running copy; empty if no copy is running.
-    pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
+    pub(crate) fn keys_to_record(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
         if self.are_copied() {
             keys()
         } else {
@@ -82,34 +82,34 @@ impl Passes {
     /// Records keys that were written, or may have been if the commit failed, for a running copy. Called after the
     /// commit, since a copy of an earlier moment would miss the write. Called while the latch is held, since no move
     /// waits for the writer afterwards.
-    pub(crate) fn note(&self, keys: &BatchKeys, is_done: bool) {
+    pub(crate) fn record(&self, keys: &BatchKeys, is_done: bool) {
         if keys.is_empty() {
             return;
         }
         for pass in self.first.iter().chain(&self.more) {
-            if pass.gate().is_copied() {
-                pass.gate().note(keys.iter(), is_done);
+            if pass.latch().is_copied() {
+                pass.latch().record(keys.iter(), is_done);
             }
         }
     }
 
-    /// Takes the latches of partitions of the current partition maps, and waits where it must. `gates` returns them by
+    /// Takes the latches of partitions of the current partition maps, and waits where it must. `latches` returns them by
     /// the newest maps.
     ///
     /// # Errors
-    /// Those of `gates`.
+    /// Those of `latches`.
     pub(crate) async fn wait<T>(
-        mut gates: impl FnMut() -> Result<(T, Vec<Arc<WriteGate>>), Error>,
+        mut latches: impl FnMut() -> Result<(T, Vec<Arc<PartitionLatch>>), Error>,
     ) -> Result<(T, Self), Error> {
         loop {
-            let (found, gates) = gates()?;
+            let (found, latches) = latches()?;
             let mut passes = Self::default();
-            match gates.iter().try_for_each(|gate| passes.add(gate)) {
+            match latches.iter().try_for_each(|latch| passes.add(latch)) {
                 Ok(()) => return Ok((found, passes)),
                 Err(closed) => {
                     drop(passes);
-                    if let Closed::Held(gate) = closed {
-                        gate.wait().await;
+                    if let Closed::Held(latch) = closed {
+                        latch.wait().await;
                     }
                     // The new partition map is published before the latches of the previous one are superseded.
                     tokio::task::yield_now().await;
@@ -120,11 +120,11 @@ impl Passes {
 }
 
 /// The modifications with other partition maps, if there are any.
-pub(crate) fn by_lists<'a>(
+pub(crate) fn by_maps<'a>(
     modifications: &[Routed<'a>],
-    lists: Option<&'a Vec<Arc<TablePartitions>>>,
+    maps: Option<&'a Vec<Arc<TablePartitions>>>,
 ) -> Option<Vec<Routed<'a>>> {
-    let modifications = modifications.iter().zip(lists?);
-    let by_lists = modifications.map(|(routed, partitions)| Routed { partitions, ..*routed });
-    Some(by_lists.collect())
+    let modifications = modifications.iter().zip(maps?);
+    let by_maps = modifications.map(|(routed, partitions)| Routed { partitions, ..*routed });
+    Some(by_maps.collect())
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::passes::Passes;
 use super::request::{Routed, WriteRequest};
-use super::room::WriteRoom;
+use super::services::WriteServices;
 use crate::consistency::WriteKind;
 use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
@@ -14,7 +14,7 @@ use crate::engine::logical::Admitted;
 use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, judge_row};
+use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
 
@@ -22,14 +22,14 @@ use crate::throughput::Charges;
 pub(crate) enum Outcome {
     /// The changes are durable. Holds the warnings for the client.
     Written(Vec<String>),
-    /// Nothing was written: the rows that the changes derive from may have changed ([`Judged`]).
-    JudgeAgain,
+    /// Nothing was written: the rows that the changes derive from may have changed ([`ReadOpenings`]).
+    CheckAgain,
 }
 
 /// How often changes are derived again before the write fails. Each time the store failed and was reopened meanwhile.
-pub(crate) const JUDGEMENTS_MAX: usize = 8;
+pub(crate) const CHECKS_MAX: usize = 8;
 
-/// Changes were derived [`JUDGEMENTS_MAX`] times, and each time the store was reopened before they were written.
+/// Changes were derived [`CHECKS_MAX`] times, and each time the store was reopened before they were written.
 pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
@@ -37,13 +37,13 @@ pub(crate) fn given_up() -> Error {
 /// The openings of the stores in which a request read, if its writes depend on those reads. An earlier commit that
 /// failed may have taken effect all the same, and its effect becomes visible only when the store is reopened.
 #[derive(Default)]
-pub(crate) struct Judged(Vec<(StoreId, Opening)>);
+pub(crate) struct ReadOpenings(Vec<(StoreId, Opening)>);
 
-impl Judged {
+impl ReadOpenings {
     /// Taken under the locks, before anything is read.
     pub(super) fn now(modifications: &[Routed<'_>]) -> Self {
         let mut openings: Vec<(StoreId, Opening)> = Vec::with_capacity(1);
-        if mutant::is_on(Mutant::JudgeByOldOpening) {
+        if mutant::is_on(Mutant::CheckByOldOpening) {
             return Self(openings);
         }
         for routed in modifications {
@@ -67,7 +67,7 @@ impl Judged {
 #[derive(Default)]
 pub(crate) struct Staged {
     pub(super) changes: Changes,
-    pub(super) judged: Judged,
+    pub(super) openings: ReadOpenings,
     /// Held until everything is committed.
     pub(super) passes: Passes,
     /// Keys of the view rows that derive from the other changes.
@@ -85,15 +85,15 @@ impl Staged {
     /// A limit would be exceeded, and then nothing was written; a store refuses or fails.
     pub(crate) async fn commit(
         &mut self,
-        room: &WriteRoom,
+        services: &WriteServices,
         request: &WriteRequest,
         held: Option<Held>,
         charges: &mut Charges,
     ) -> Result<Outcome, Error> {
-        let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
+        let mut admitted = gates::commit(&services.limits, &services.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
             // Added to the same commit if the main store is written to anyway, so that it costs nothing.
-            let main = self.of_main(&room.catalog);
+            let main = self.of_main(&services.catalog);
             for (key, value) in admitted.records.drain(..) {
                 main.batch.put(Space::Catalog, key, value);
             }
@@ -102,7 +102,7 @@ impl Staged {
         let is_apart = self.changes.stores.iter().zip(self.changes.stores.iter().skip(1));
         let is_whole = request.write_kind == WriteKind::Batch || !self.view_rows.is_empty();
         let is_logged = is_whole && is_apart.into_iter().any(|(one, next)| one.id != next.id);
-        let row_bytes_max = room
+        let row_bytes_max = services
             .limits
             .merged_row_bytes_max
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
@@ -116,9 +116,9 @@ impl Staged {
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
-                let (nodes, catalog) = (Arc::clone(&room.nodes), Arc::clone(&room.catalog));
-                let now_seconds = room.clock.now_seconds();
-                let tasks = room.catalog.tasks.clone();
+                let (nodes, catalog) = (Arc::clone(&services.nodes), Arc::clone(&services.catalog));
+                let now_seconds = services.clock.now_seconds();
+                let tasks = services.catalog.tasks.clone();
                 let mut staged = std::mem::take(self);
                 let committing = tasks.carry("commit", async move {
                     let mut commits = Vec::new();
@@ -138,15 +138,15 @@ impl Staged {
                     charge(&committed, marked, charges);
                 }
                 if !outcome? {
-                    return Ok(Outcome::JudgeAgain);
+                    return Ok(Outcome::CheckAgain);
                 }
             }
             _held => {
-                let committing = self.commit_all(&room.nodes, None, &mut admitted, |committed, marked| {
+                let committing = self.commit_all(&services.nodes, None, &mut admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
-                    return Ok(Outcome::JudgeAgain);
+                    return Ok(Outcome::CheckAgain);
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Staged {
                     }
                     _ => fragment.len(),
                 };
-                judge_row(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
+                check_row_bytes(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
             }
         }
         Ok(())
@@ -205,11 +205,11 @@ impl Staged {
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
         // If one store could never accept its part, the others must not be written.
-        let judged = self.changes.stores.iter();
-        let judged = judged
-            .map(|staged| staged.store.judge(&staged.batch))
+        let checked = self.changes.stores.iter();
+        let checked = checked
+            .map(|staged| staged.store.check_batch(&staged.batch))
             .find(Result::is_err);
-        if let Some(Err(error)) = judged {
+        if let Some(Err(error)) = checked {
             catalog.pending.end(&key);
             return Err(failed(error));
         }
@@ -266,7 +266,7 @@ impl Staged {
             marked,
         } in std::mem::take(&mut self.changes.stores)
         {
-            if let Some(opening) = self.judged.of(id) {
+            if let Some(opening) = self.openings.of(id) {
                 batch.only_in(opening);
             }
             if let Some(bytes_max) = self.row_bytes_max {
@@ -277,7 +277,7 @@ impl Staged {
                 continue;
             }
             if !batch.is_empty() {
-                let to_note = self.passes.keys_to_note(|| BatchKeys::of(&batch));
+                let to_record = self.passes.keys_to_record(|| BatchKeys::of(&batch));
                 let before = nodes.keeps_moments().then(|| store.snapshot());
                 let committed = match logged {
                     // Boxed, since it is rare: every write's future would be as large.
@@ -286,7 +286,7 @@ impl Staged {
                     }
                     _ => store.commit_rows(batch).await,
                 };
-                self.passes.note(&to_note, committed.is_ok());
+                self.passes.record(&to_record, committed.is_ok());
                 let committed = match committed {
                     // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
                     // again.
@@ -295,14 +295,14 @@ impl Staged {
                 };
                 is_begun = true;
                 if let Some(before) = before {
-                    nodes.note_commit(id, before, store.snapshot());
+                    nodes.record_commit(id, before, store.snapshot());
                 }
                 if admitted.is_watched() {
                     for written in committed.rows() {
                         if let Some(marked) = marked.get(written.change) {
                             let bytes =
                                 [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
-                            admitted.made(&marked.place(), bytes);
+                            admitted.record_sizes(&marked.place(), bytes);
                         }
                     }
                 }

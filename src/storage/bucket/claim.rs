@@ -92,9 +92,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
 }
 
 /// Whether there ever was a database below the prefix.
-
 ///
-
 /// # Errors
 /// The bucket cannot be reached.
 pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refusal> {
@@ -106,9 +104,7 @@ pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refus
 }
 
 /// Records that there is a database.
-
 ///
-
 /// # Errors
 /// The bucket cannot be reached.
 pub(in crate::storage) async fn mark_used(reached: &Reached) -> Result<(), Refusal> {

@@ -116,7 +116,7 @@ impl Watch {
     /// Evaluates the lease found now. The holder counts its lease from before it sent its put; this server counts from
     /// when it first saw the tag. So the holder's lease ends first. Only the rates of the two clocks matter: a
     /// hundredth of the length and 50 ms are added for their difference.
-    pub(super) fn look(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
+    pub(super) fn check(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
         if !lease.is_live {
             return Found::Over;
         }
@@ -183,10 +183,10 @@ mod tests {
     fn a_lease_is_over_only_after_its_length_without_a_renewal() {
         let at = Duration::from_millis;
         let mut watch = Watch::default();
-        assert_eq!(watch.look(&lease(), &tag("1"), at(1000)), Found::Unknown);
-        assert_eq!(watch.look(&lease(), &tag("1"), at(3570)), Found::Unknown);
-        assert_eq!(watch.look(&lease(), &tag("1"), at(3575)), Found::Over);
-        assert_eq!(watch.look(&lease(), &tag("2"), at(9000)), Found::Alive);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(3570)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(3575)), Found::Over);
+        assert_eq!(watch.check(&lease(), &tag("2"), at(9000)), Found::Alive);
     }
 
     #[test]
@@ -195,6 +195,6 @@ mod tests {
             is_live: false,
             ..lease()
         };
-        assert_eq!(Watch::default().look(&lease, &tag("1"), Duration::ZERO), Found::Over);
+        assert_eq!(Watch::default().check(&lease, &tag("1"), Duration::ZERO), Found::Over);
     }
 }

@@ -77,7 +77,7 @@ pub struct Reach {
     pub ca_file: Option<PathBuf>,
     /// How long this server's lease lasts. `None` means 2.5 s.
     pub lease: Option<Duration>,
-    /// The name of this server, which a server that wants the same prefix reports.
+    /// The name of this server, which appears in the messages of another server that requests the same prefix.
     pub name: String,
     /// The address at which this server serves.
     pub address: String,

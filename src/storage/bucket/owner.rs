@@ -29,7 +29,7 @@ use crate::clock::Clock;
 const OWNER: &str = "fleet/owner";
 
 /// Time between checks of another server's lease.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Time between a failed renewal and the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -142,7 +142,7 @@ impl State {
                 None => PutMode::Create,
                 // The answer to a put was lost.
                 Some((found, tag)) if found.incarnation == lease.incarnation => PutMode::Update(tag),
-                Some((found, tag)) => match watch.look(&found, &tag, self.clock.through_sleep()) {
+                Some((found, tag)) => match watch.check(&found, &tag, self.clock.through_sleep()) {
                     Found::Alive => {
                         return Err(Refusal::InUse {
                             name: found.name,
@@ -150,7 +150,7 @@ impl State {
                         });
                     }
                     Found::Unknown => {
-                        tokio::time::sleep(LOOK_INTERVAL).await;
+                        tokio::time::sleep(CHECK_INTERVAL).await;
                         continue;
                     }
                     Found::Over => {
@@ -178,7 +178,9 @@ impl State {
                     return Ok(Held { lease, tag });
                 }
                 Ok(None) => {}
-                Err(error) if error.may_pass() => tracing::debug!(%error, "the lease"),
+                Err(error) if error.may_pass() => {
+                    tracing::debug!(%error, "the lease could not be acquired; trying again")
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -18,7 +18,7 @@ pub enum Refusal {
         "the credentials do not allow access to it; let them read, write, list and delete objects below the prefix"
     )]
     NoPermission,
-    /// The store does not know the credentials, or their signature is wrong.
+    /// The credentials are unknown to the store, or their signature is wrong.
     #[error("the store does not know the credentials, or the secret is not theirs")]
     WrongCredentials,
     /// The credentials have expired.

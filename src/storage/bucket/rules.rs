@@ -47,20 +47,20 @@ impl Rules {
     }
 
     /// Checks both kinds.
-    pub(super) async fn judge(&self, checked: &mut Checked) {
-        let mut judge = |trial, answer: Answer, judged: &dyn Fn(&str) -> Option<String>| match answer {
+    pub(super) async fn check(&self, checked: &mut Checked) {
+        let mut add = |trial, answer: Answer, wrong: &dyn Fn(&str) -> Option<String>| match answer {
             Answer::None => checked.trials.push((trial, None)),
-            Answer::Rules(text) => checked.trials.push((trial, judged(&text))),
+            Answer::Rules(text) => checked.trials.push((trial, wrong(&text))),
             Answer::Unknown => checked.notes.push(format!(
                 "the store does not tell its rules ({trial}); make sure that there is none"
             )),
         };
-        judge(
+        add(
             "no lifecycle rule removes objects",
             self.ask("lifecycle").await,
             &|text| expires(text, &self.prefix),
         );
-        judge("no retention locks objects", self.ask("object-lock").await, &locks);
+        add("no retention locks objects", self.ask("object-lock").await, &locks);
     }
 
     async fn ask(&self, what: &str) -> Answer {

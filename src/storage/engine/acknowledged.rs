@@ -147,7 +147,7 @@ impl Acknowledged {
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
         let written = self.put(slot_of(end), slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
-        self.syncer.is_wanted();
+        self.syncer.request_sync();
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl Syncer {
     }
 
     /// Wakes the thread. Calls until the next sync wake it only once.
-    pub(super) fn is_wanted(&self) {
+    pub(super) fn request_sync(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel)
             && let Some(wake) = &self.wake
             && let Err(TrySendError::Disconnected(())) = wake.try_send(())

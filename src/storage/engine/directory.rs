@@ -87,7 +87,7 @@ impl Directory {
     }
 
     /// Writes the holder's process id, for the message that another process gets.
-    pub(super) fn note_holder(&self) {
+    pub(super) fn write_holder(&self) {
         let pid = std::process::id().to_string();
         let mut lock = &self.lock;
         let written = lock

@@ -14,18 +14,18 @@
 //! any instant loses only groups at the end that were not acknowledged. The record also carries the time mark of the
 //! group ([`crate::clock::TimeMark`]).
 //!
-//! **Missing or damaged files are detected before the engine opens**, which would remove them: [`judge`] only reads,
+//! **Missing or damaged files are detected before the engine opens**, which would remove them: [`verify`] only reads,
 //! and [`super::aside`] keeps the original files until the chain of groups is verified. See opening.rs.
 //!
 //! Source: fjall 3.1.13 (`batch`, `journal`, `recovery`). The tests fail if a later version behaves differently.
 
 mod committer;
 mod group;
-mod judge;
 mod log;
 mod opening;
 mod request;
 pub(super) mod salvage;
+mod verify;
 
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};
@@ -46,7 +46,7 @@ use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
 use super::layout::{full_range, with_full_key};
 use super::moments::{Durable, Moment};
-use super::room::Room;
+use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
@@ -81,7 +81,7 @@ struct Inner {
     shared: Arc<Shared>,
     /// `None` only while dropping: the committer ends when its sender is dropped.
     commands: Option<mpsc::Sender<Command>>,
-    room: Room,
+    queue_space: QueueSpace,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -183,7 +183,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             shared,
             commands: Some(commands),
-            room: Room::new(options),
+            queue_space: QueueSpace::new(options),
             committer: Mutex::new(Some(thread)),
         })))
     }
@@ -222,13 +222,13 @@ impl Store {
     }
 
     /// Refuses a batch that is too large, as a commit does.
-    pub(in crate::storage) fn judge(&self, batch: &Batch) -> Result<()> {
-        self.0.room.judge(batch.bytes())
+    pub(in crate::storage) fn check_batch(&self, batch: &Batch) -> Result<()> {
+        self.0.queue_space.check(batch.bytes())
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
         let bytes = batch.bytes();
-        let room = self.0.room.take(bytes).await?;
+        let permit = self.0.queue_space.take(bytes).await?;
         let (answer, answered) = oneshot::channel();
         let request = Request {
             only_in: batch.opening(),
@@ -236,7 +236,7 @@ impl Store {
             changes: batch.into_changes(),
             bytes,
             answer,
-            room: Some(room),
+            queue_space: Some(permit),
         };
         self.send(Command::Commit(request))?;
         answered.await.unwrap_or(Err(Error::Closed))
@@ -289,7 +289,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Close(answer))?;
         let closed = answered.await.unwrap_or(Err(Error::Closed));
-        self.0.room.close();
+        self.0.queue_space.close();
         closed
     }
 }

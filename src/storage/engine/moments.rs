@@ -62,15 +62,15 @@ const SYNC_TICKS: u32 = 20;
 pub(super) struct Durable {
     seq: AtomicU64,
     /// The thread that records it. `None` means no thread does.
-    noter: OnceLock<Arc<Wake>>,
+    recorder: OnceLock<Arc<Wake>>,
 }
 
 impl Durable {
     /// Records in memory that everything up to this group is durable, and wakes the recording thread.
     pub(super) fn raise(&self, seq: u64) {
         self.seq.store(seq, Ordering::Release);
-        if let Some(noter) = self.noter.get() {
-            noter.wake();
+        if let Some(recorder) = self.recorder.get() {
+            recorder.wake();
         }
     }
 }
@@ -111,7 +111,7 @@ pub struct Moments {
     stores: Arc<Mutex<Stores>>,
     wake: Arc<Wake>,
     /// `None` only while dropping.
-    going: Option<SyncSender<()>>,
+    running: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -173,21 +173,21 @@ impl Moments {
     /// When the thread cannot be started.
     pub(in crate::storage) fn start(stores: Vec<(u32, Moment)>) -> Result<Self> {
         let (wake, woken) = sync_channel(1);
-        let (going, gone) = sync_channel(1);
+        let (running, ended) = sync_channel(1);
         let wake = Arc::new(Wake {
             is_due: AtomicBool::new(false),
             wake,
         });
         let all = Arc::new(Mutex::new(Stores::default()));
-        let (noting, due) = (Arc::clone(&all), Arc::clone(&wake));
+        let (recording, due) = (Arc::clone(&all), Arc::clone(&wake));
         let thread = std::thread::Builder::new()
             .name("store-moments".to_owned())
-            .spawn(move || record_while_open(&noting, &due, &woken, &gone))
+            .spawn(move || record_while_open(&recording, &due, &woken, &ended))
             .map_err(io_error("starting a thread for", Path::new(NAME)))?;
         let this = Self {
             stores: all,
             wake,
-            going: Some(going),
+            running: Some(running),
             thread: Some(thread),
         };
         for (number, store) in stores {
@@ -203,7 +203,7 @@ impl Moments {
     /// Adds a store.
     pub(in crate::storage) fn add(&self, number: u32, store: Moment) {
         // A store belongs to one server's stores for its whole life.
-        drop(store.durable.noter.set(Arc::clone(&self.wake)));
+        drop(store.durable.recorder.set(Arc::clone(&self.wake)));
         let mut stores = self.stores();
         // Number the slots above those that an earlier server wrote.
         if let Ok(Some(recorded)) = read(&store.directory.join(NAME)) {
@@ -225,7 +225,7 @@ impl Drop for Moments {
     fn drop(&mut self) {
         // Wake it before the channel closes: the thread writes the pending record after it sees the end.
         self.wake.wake();
-        self.going = None;
+        self.running = None;
         self.wake.wake.try_send(()).ok();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -239,7 +239,7 @@ fn locked(stores: &Mutex<Stores>) -> MutexGuard<'_, Stores> {
     stores.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
+fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, ended: &Receiver<()>) {
     let mut is_failing = false;
     let mut report = |recorded: Result<()>| {
         match &recorded {
@@ -259,7 +259,7 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, g
         };
         for _ in 0..SYNC_TICKS {
             record();
-            if gone.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
                 record();
                 break;
             }
@@ -267,7 +267,7 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, g
         for (path, file) in &files {
             report(file.sync_data().map_err(io_error("syncing", path)));
         }
-        if gone.try_recv() == Err(TryRecvError::Disconnected) {
+        if ended.try_recv() == Err(TryRecvError::Disconnected) {
             return;
         }
     }

@@ -303,7 +303,7 @@ impl Inner {
     fn applied(&self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
         let changes = std::mem::take(&mut request.changes);
         if let Some(watch) = self.sweeps.watch() {
-            watch.note(&changes);
+            watch.record(&changes);
         }
         let mut next = State::clone(state);
         next.time = match (next.time, request.time) {
@@ -313,7 +313,7 @@ impl Inner {
         let mut committed = Committed::default();
         for (number, change) in changes.into_iter().enumerate() {
             if let Some(bytes_max) = request.row_bytes_max {
-                next.judge(&change, bytes_max)?;
+                next.check_row(&change, bytes_max)?;
             }
             next.apply(number, change, &self.derivations, &mut committed)?;
         }

@@ -223,7 +223,7 @@ impl Committer {
         }
         let began = self.clock.monotonic();
         if let Some(watch) = self.shared.sweeps.watch() {
-            watch.note(requests.iter().flat_map(|request| &request.changes));
+            watch.record(requests.iter().flat_map(|request| &request.changes));
         }
         let (group, refusals) = self.stage(&requests);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
@@ -527,7 +527,7 @@ impl Committer {
             batch.remove(&engine.data, chain_key(self.end));
         }
         let written = self
-            .wait_for_room(&engine)
+            .wait_for_flushes(&engine)
             .and_then(|()| self.commit_to_engine(&engine, batch));
         written.map_err(|error| {
             let cause = self.cause_of(error);
@@ -586,7 +586,7 @@ impl Committer {
     }
 
     /// Waits while too many memtables wait for their flush. Fails if the engine takes no more writes.
-    fn wait_for_room(&self, engine: &Engine) -> Result<()> {
+    fn wait_for_flushes(&self, engine: &Engine) -> Result<()> {
         for _ in 0..STALL_POLLS_MAX {
             if engine.data.sealed_memtable_count() < SEALED_MEMTABLES_MAX {
                 return Ok(());

@@ -8,10 +8,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::request::Request;
 use crate::invariant::{Broken, Invariant};
-use crate::storage::batch::{Change, Space, judge_row, merge_values};
+use crate::storage::batch::{Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
-use crate::storage::purge::{self, Judged};
+use crate::storage::purge::{self, Effect};
 use crate::storage::written::is_there;
 use crate::storage::{Committed, Error, Result, Written};
 
@@ -151,16 +151,16 @@ impl<'a> Group<'a> {
                     }
                     None => {
                         placed
-                            .judge(None, value, value)
+                            .check_row_bytes(None, value, value)
                             .map_err(|error| (placed.request, error))?;
                         Cow::Borrowed(value)
                     }
                 }),
                 Change::Purge { .. } | Change::Forget { .. } => {
-                    match purge::judge(placed.change, current).map_err(|error| (placed.request, error))? {
-                        Judged::Stays => continue,
-                        Judged::Goes => None,
-                        Judged::Shrinks(value) => Some(Cow::Owned(value)),
+                    match purge::effect_on(placed.change, current).map_err(|error| (placed.request, error))? {
+                        Effect::Unchanged => continue,
+                        Effect::Removed => None,
+                        Effect::Shrunk(value) => Some(Cow::Owned(value)),
                     }
                 }
                 Change::Reindex { index, .. } => {
@@ -304,15 +304,15 @@ impl Placed<'_> {
     /// Merges a value with the stored one. Refuses it if the row would become too long.
     fn merged(&self, current: &Bytes, value: &Bytes) -> Result<Bytes> {
         let merged = merge_values(self.space, current, value)?;
-        self.judge(Some(current.len()), value, &merged)?;
+        self.check_row_bytes(Some(current.len()), value, &merged)?;
         Ok(merged)
     }
 
-    fn judge(&self, before: Option<usize>, fragment: &[u8], after: &[u8]) -> Result<()> {
+    fn check_row_bytes(&self, before: Option<usize>, fragment: &[u8], after: &[u8]) -> Result<()> {
         if after.len() <= self.row_bytes_max || self.space != Space::Rows {
             return Ok(());
         }
-        judge_row(before, fragment, after.len(), self.row_bytes_max)
+        check_row_bytes(before, fragment, after.len(), self.row_bytes_max)
     }
 
     /// The index of its request.

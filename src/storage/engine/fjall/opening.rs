@@ -22,8 +22,8 @@ use super::super::aside::{self, Cut, Kept};
 use super::super::directory::{self, Directory, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
-use super::judge::{Found, judge};
 use super::log::Log;
+use super::verify::{Found, verify};
 use super::{Engine, FORMAT, TABLE_BYTES, WORKER_THREADS, describe, guard};
 use crate::clock::TimeMark;
 use crate::storage::batch::Space;
@@ -98,7 +98,7 @@ impl Engine {
         let path = directory.engine_path();
         aside::undo_interrupted(&path)?;
         let mut recorded = read_acknowledged(directory, options)?;
-        let kept = match judge(&path)? {
+        let kept = match verify(&path)? {
             Found::Engine {
                 is_empty,
                 log,

@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<Committed>>,
     /// Its share of the queue's space, returned when it is answered. `None` means it was returned.
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    pub(super) queue_space: Option<OwnedSemaphorePermit>,
 }
 
 /// The action after a group.
@@ -39,7 +39,7 @@ pub(super) enum Then {
 
 impl Request {
     pub(super) fn answer(self, answer: Result<Committed>) {
-        drop(self.room);
+        drop(self.queue_space);
         // The caller may have dropped its future; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
@@ -47,10 +47,10 @@ impl Request {
 
 /// Returns the queue space of all requests at once: each return takes a lock.
 pub(super) fn release_queue_space(requests: &mut [Request]) {
-    let mut permits = requests.iter_mut().filter_map(|request| request.room.take());
+    let mut permits = requests.iter_mut().filter_map(|request| request.queue_space.take());
     if let Some(mut first) = permits.next() {
-        for room in permits {
-            first.merge(room);
+        for permit in permits {
+            first.merge(permit);
         }
     }
 }

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::acknowledged::Recorded;
 use super::super::directory::io_error;
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
-use super::judge::{keyspaces, list, number, read_manifest};
+use super::verify::{keyspaces, list, number, read_manifest};
 use super::{describe, guard};
 use crate::storage::{Error, Result};
 

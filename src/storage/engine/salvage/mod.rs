@@ -5,10 +5,10 @@
 //! tables ─────► blocks, around those that cannot be read ──────┴─► by key ─► the newest value, merged ─► rows, deletions, catalog
 //! ```
 //! An engine recovers before it serves, and refuses a directory of which one file is damaged. Here each file is read by
-//! itself. A table that is missing or cannot be opened is left out, a block that cannot be read is a [`Gap`], and
-//! reading of the log continues after a damaged batch. Every value returned has passed its checksum. But a value may be
-//! older than the last one written: if a newer file is damaged, its changes and tombstones are lost.
-//! [`Salvage::damage`] and the gaps of a scan report this.
+//! itself. A table that is missing or cannot be opened is left out. A block that cannot be read is a [`Gap`]. Reading
+//! of the log continues after a damaged batch. Every value returned has passed its checksum. But a value may be older
+//! than the last one written: if a newer file is damaged, its changes and tombstones are lost. [`Salvage::damage`] and
+//! the gaps of a scan report this.
 //!
 //! The parts: piece.rs has the contents of the engines' files; `fjall/salvage.rs` and `slate/salvage.rs` read them;
 //! this module merges the pieces of one store by key.

@@ -95,7 +95,7 @@ impl Committer {
 
 /// Whether the engine's disk has too little room for a table.
 fn is_short(engine: &Engine, faults: Option<&Faults>) -> bool {
-    if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::Room)) {
+    if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::FreeSpace)) {
         return full_or(fault, &engine.directory, "writing", &engine.directory).is_disk_full();
     }
     // An error of the check counts as enough space.

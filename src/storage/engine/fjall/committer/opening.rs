@@ -35,7 +35,7 @@ impl Committer {
         let directory = Directory::open(path, FORMAT)?;
         let lost = Arc::default();
         let (recovered, provisional) = Engine::open(&directory, &options, &lost)?;
-        directory.note_holder();
+        directory.write_holder();
         let shared = Arc::new(Shared {
             directory: directory.path().to_owned(),
             published: ArcSwapOption::empty(),

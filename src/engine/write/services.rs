@@ -10,7 +10,7 @@ use crate::partition::{Nodes, Stripes};
 
 /// The services that writes use.
 #[derive(Debug)]
-pub(crate) struct WriteRoom {
+pub(crate) struct WriteServices {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
     pub(crate) list_keys: ListKeys,

@@ -85,12 +85,12 @@ pub(super) fn number(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// The name of a missing or damaged file; a failure of the medium.
-pub(super) fn judge(engine: &Path) -> Result<Found> {
+pub(super) fn verify(engine: &Path) -> Result<Found> {
     if list(engine)?.is_empty() {
         return Ok(Found::Nothing);
     }
     let log = Log::read(engine)?;
-    match judge_trees(engine, &log) {
+    match verify_trees(engine, &log) {
         Ok(manifests) => Ok(Found::Engine {
             is_empty: !log.is_used() && !has_tables(engine)?,
             log,
@@ -115,7 +115,7 @@ fn has_tables(engine: &Path) -> Result<bool> {
     Ok(false)
 }
 
-fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
+fn verify_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     const GONE: &str = "it is missing, and there is data beside it";
     let version = engine.join("version");
     let found = read(&version, GONE)?;
@@ -137,7 +137,7 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     for tree in list(&all)? {
         let number = number(&tree).ok_or_else(|| damaged(tree.clone(), "it is none of the engine's trees"))?;
         of_store += usize::from(number > 0);
-        manifests.extend(judge_tree(&tree)?);
+        manifests.extend(verify_tree(&tree)?);
     }
     if !all.join("0").is_dir() {
         return Err(damaged(all.join("0"), GONE));
@@ -150,7 +150,7 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
 }
 
 /// Checks one tree: its manifest is intact, and every table that it names is present.
-fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
+fn verify_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     let manifest = read_manifest(tree)?;
     let folder = tree.join("tables");
     for table in &manifest.tables {
