@@ -259,13 +259,14 @@ impl Database {
 
     async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let mut charges = self.engine.charges(&scope.request);
-        let mut outcome = self.carry_out(scope, planned, &mut charges).await;
+        let mut outcome = if self.writes_roles(scope.session, &planned.planned.tables) {
+            Box::pin(self.write_roles(scope, planned, &mut charges)).await
+        } else {
+            self.carry_out(scope, planned, &mut charges).await
+        };
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // It begins again, so it is neither counted nor charged yet.
             return outcome;
-        }
-        if self.writes_roles(scope.session, &planned.planned.tables) {
-            Box::pin(self.reload_roles_after(&mut outcome)).await;
         }
         let subject = planned.subject(|| self.watch.subject(planned));
         let request = &scope.request;
@@ -275,9 +276,22 @@ impl Database {
         outcome
     }
 
+    /// Executes a statement that may change the rows from which roles are read.
+    async fn write_roles(
+        &self,
+        scope: &mut RequestScope<'_>,
+        planned: &Arc<PlannedAt>,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let mut outcome = self.carry_out(scope, planned, charges).await;
+        if !matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
+            self.reload_roles_after(&mut outcome).await;
+        }
+        outcome
+    }
+
     /// Reads the roles again after a write to their tables. The write's outcome becomes the failure of that: until they are read, permissions are
     /// the old ones.
-    #[cold]
     async fn reload_roles_after(&self, outcome: &mut Result<Answer, Error>) {
         if let Err(error) = self.reload_roles().await
             && outcome.is_ok()
@@ -439,7 +453,7 @@ impl Database {
             Some(state) => {
                 let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
                 let position = key.open(paging_state::table_digest(&read.table), of_statement, state)?;
-                may_resume(read, params.page_size_rows).then_some(position)
+                may_resume(read, params.page_size_rows).then(|| Box::new(position))
             }
         };
         let paging = Paging {
