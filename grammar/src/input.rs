@@ -164,7 +164,7 @@ impl<'a> Input<'a> {
         self.context.text
     }
 
-    /// Drops errors reported since `before`, when an alternative that was only tried does not match.
+    /// Restores the reported errors to `before`, after an alternative that did not match.
     pub(crate) fn take_back(self, before: Option<String>) {
         *self.context.reported.borrow_mut() = before;
     }
@@ -224,7 +224,7 @@ pub(crate) fn enter(production: &'static str) {
     tests::ENTERED.with(|entered| entered.borrow_mut().insert(production));
 }
 
-/// No effect outside of tests.
+/// Does nothing outside of tests.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn enter(_: &'static str) {}
@@ -358,7 +358,7 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     thread_local! {
-        /// The productions that were at work on this thread.
+        /// The productions that ran on this thread.
         pub(crate) static ENTERED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
     }
 }

@@ -139,7 +139,7 @@ fn term_operator(input: Input<'_>) -> Parsed<'_, Operator> {
             if !input.is(Kind::Key) {
                 return Ok((input, Operator::Contains));
             }
-            // KEY is a keyspace's name too: `CONTAINS key.f()`.
+            // KEY may also name a keyspace: `CONTAINS key.f()`.
             match input.ahead(1) {
                 Kind::Dot => Ok((input, Operator::Contains)),
                 next if begins_term(next) => Ok((input.skip(1), Operator::ContainsKey)),
@@ -301,7 +301,7 @@ pub(crate) fn if_clause(input: Input<'_>) -> Parsed<'_, If> {
     if !conditional {
         return Ok((input, If::Always));
     }
-    // EXISTS is a column's name too; the next tokens decide.
+    // EXISTS may also name a column; the next tokens decide.
     if input.is(Kind::Exists) {
         match input.ahead(1) {
             Kind::Apply | Kind::Delete | Kind::Insert | Kind::Update | Kind::Semicolon | Kind::End => {

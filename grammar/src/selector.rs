@@ -100,7 +100,7 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     if !matches!(input.kind(), Kind::Dot | Kind::BracketOpen) {
         return Ok((input, base));
     }
-    // Where the modifiers make no sense, Cassandra parses the value without them and fails at the first.
+    // If the modifiers are invalid, Cassandra parses the value without them and fails at the first one.
     match selector_modifiers(input, base.clone()) {
         Err(failure) if is_bound(&failure) => Err(failure),
         Ok((input, modified)) if may_follow_modifiers(input.kind()) => Ok((input, modified)),
@@ -108,7 +108,7 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// Whether an alternative fails at a limit of this crate, so that trying another one is pointless.
+/// Whether an alternative failed at a limit of this crate, so that no other one can succeed.
 fn is_bound(failure: &Err<Failure>) -> bool {
     matches!(
         failure,
@@ -341,7 +341,7 @@ fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// A name is a function's if a parenthesis follows it, or follows the name after its point.
+/// A column, or a function call if a parenthesis follows the name or the qualified name.
 fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
     if input.is(Kind::Token) {
         input.decided(2);

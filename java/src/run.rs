@@ -602,7 +602,7 @@ impl<'a> Machine<'a> {
         )
     }
 
-    /// What an exception says of itself: its class, and its message.
+    /// The class and the message of an exception.
     pub(crate) fn exception(&self, handle: Handle) -> Run<(Class, Option<String>)> {
         match self.object(handle)? {
             Object::Exception { class, message } => Ok((
