@@ -272,7 +272,7 @@ impl State {
             Self::Floats { average, floats } => {
                 let value = if average { floats.average() } else { floats.sum() };
                 if native == Native::Float {
-                    types::encode_f32(types::narrow(value)).to_vec()
+                    types::encode_f32(types::double_to_float(value)).to_vec()
                 } else {
                     types::encode_f64(value).to_vec()
                 }

@@ -1,6 +1,6 @@
 //! Months in the calendar of Java's `GregorianCalendar`: Julian up to 4 October 1582, Gregorian from the 15th.
 //!
-//! Arithmetic and `floor` count months in it; dates are parsed and printed in the Gregorian calendar alone.
+//! Arithmetic and `floor` count months in this calendar; dates are parsed and printed in the Gregorian calendar.
 
 use crate::types::{Civil, DAY_MILLIS};
 

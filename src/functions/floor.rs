@@ -25,7 +25,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
         (Native::Timeuuid, Native::Timestamp),
         (Native::Date, Native::Date),
     ] {
-        let body = move |call: &Call<'_>| moment(of, as_, call);
+        let body = move |call: &Call<'_>| floor_value(of, as_, call);
         functions.push(Function::scalar(
             name,
             [native(of), native(Native::Duration)],
@@ -52,7 +52,7 @@ fn is_negative(duration: &Duration) -> bool {
     duration.months < 0 || duration.days < 0 || duration.nanoseconds < 0
 }
 
-fn moment(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
+fn floor_value(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
     let Some(at) = unix_millis(of, call.bytes(0)) else {
         return Ok(None);
     };

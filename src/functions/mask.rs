@@ -130,7 +130,7 @@ fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
 }
 
 /// Masks a text except for its ends, or only its ends. Counts UTF-16 code units, as Cassandra's runtime does: a
-/// character beyond the first plane counts as two. Half of a split character becomes a question mark.
+/// character outside the basic plane counts as two. Half of a split character becomes a question mark.
 fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
     if call.is_null(0) {
         return Ok(None);
@@ -177,8 +177,8 @@ fn hash(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<F
     Ok(Function::scalar(name, types, CqlType::Native(Native::Blob), digest).taking_null())
 }
 
-/// The digests of Cassandra's runtime, by the names that it knows (Java Security Standard Algorithm Names): their object
-/// identifiers too, with or without `OID.`.
+/// Hashes a value with a digest of Cassandra's runtime. The digest is given by its name (Java Security Standard Algorithm
+/// Names) or by its object identifier, with or without `OID.`.
 fn digest(call: &Call<'_>) -> Outcome {
     if call.is_null(0) {
         return Ok(None);

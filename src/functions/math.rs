@@ -67,7 +67,7 @@ fn compute(operation: Operation, number: Number) -> Result<Number, Problem> {
                 let rounded = saturated((f64::from(value) + 0.5).floor());
                 Number::Float(rounded.clamp(i32::MIN.into(), i32::MAX.into()) as f32)
             }
-            _ => Number::Float(types::narrow(doubles(operation, value.into()))),
+            _ => Number::Float(types::double_to_float(doubles(operation, value.into()))),
         },
         Number::Double(value) => Number::Double(doubles(operation, value)),
         Number::Varint(value) => match operation {

@@ -118,7 +118,7 @@ fn cosine(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
     if xx == 0.0 || yy == 0.0 {
         return Err(Unfit::ZeroVector.into());
     }
-    let cosine = types::narrow(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
+    let cosine = types::double_to_float(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
     Ok((1.0 + cosine) / 2.0)
 }
 

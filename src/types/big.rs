@@ -320,7 +320,7 @@ pub(super) fn order_decimal(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(mask);
 }
 
-/// Numbers whose canonical form is plain although they end in zeros before the point; beyond, the scale is negative.
+/// Maximum trailing zeros before the decimal point in a canonical decimal of scale 0; with more, the scale is negative.
 const PLAIN_ZEROS_MAX: i64 = 40;
 
 pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {

@@ -62,7 +62,7 @@ pub struct NativeType {
     pub name: &'static str,
     /// Its class in `org.apache.cassandra.db.marshal`.
     pub class: &'static str,
-    /// Its option id in the protocol; 0 stands for a custom type, by class.
+    /// Its option id in the protocol; 0 means a custom type, which is named by its class.
     pub option_id: u16,
     /// The fixed width of a vector element in bytes; `None` means that each element has its own length.
     pub vector_width: Option<usize>,

@@ -32,7 +32,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Of these columns.
+    /// The metadata of these columns.
     #[must_use]
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         let global = match columns.split_first() {
@@ -93,7 +93,7 @@ impl Metadata {
             .map_or(&[], |encoded| encoded.get_or_init(encode))
     }
 
-    /// About how many bytes the specifications take in memory.
+    /// Approximate memory of the specifications, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let column = |column: &ColumnSpec| size_of::<ColumnSpec>() + 2 * column.name.len() + 64;
