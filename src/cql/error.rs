@@ -96,7 +96,7 @@ impl Error {
                 | Planner::NonCounter { .. }
                 | Planner::Restriction(_)
                 | Planner::Bound(_)
-                | Planner::Nearest(_)
+                | Planner::Ann(_)
                 | Planner::Condition(_)
                 | Planner::Batch(_)
                 | Planner::Modify(_)

@@ -3,7 +3,7 @@
 //! ```text
 //! charge    one for each stage that costs something, and the sum       cheaper   another way to the same rows
 //! ```
-//! The engine provides the path and the price ([`Engine::estimate_read`]); this module puts them into words.
+//! The engine provides the path and the price ([`Engine::estimate_read`]); this module describes them as text.
 
 use super::error::Error;
 use std::collections::BTreeSet;

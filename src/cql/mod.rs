@@ -33,4 +33,4 @@ pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};
 pub use error::{Error, RequestRefusal};
 pub use plans::Statement;
-pub use roles::{FirstRole, HashTurn, Hashing, NoLogin, RoleOptions, RoleService};
+pub use roles::{FirstRole, HashPermit, Hashing, NoLogin, RoleOptions, RoleService};

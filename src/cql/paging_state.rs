@@ -1,4 +1,4 @@
-//! Paging states: a [`Position`] in a form that is valid after restarts and that no client can forge.
+//! Paging states: the encoding of a [`Position`]. It stays valid after restarts, and no client can forge it.
 //!
 //! ```text
 //! version u8 = 2 · digest of the table [8] · flags u8 · rows left u32 · rows left in the partition u32
@@ -6,7 +6,7 @@
 //! flags: 01 limit · 02 per-partition limit · 04 inside the partition, after this clustering key (otherwise: after the partition)
 //!        08 a part of a hundredth of a request unit is not charged yet
 //! ```
-//! Version 1, read but no longer written, has a digest of the statement's text and values in place of the table's.
+//! Version 1, read but no longer written, has a digest of the statement's text and values instead of the table's.
 //!
 //! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement
 //! with another text, columns or limits resumes at the position. It holds no snapshot: the next page sees the rows
@@ -127,7 +127,7 @@ impl PagingKey {
 
     fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {
         let (sealed, checksum) = state.split_last_chunk::<8>()?;
-        // Nothing in the state is used before this check: it comes from the client.
+        // Nothing in the state is used before this check, since the client sent it.
         if self.checksum(sealed) != *checksum {
             return None;
         }

@@ -18,7 +18,7 @@ use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 use crate::schema::Table;
 
-/// Most plans of unprepared texts that are cached; texts with literals rarely come again.
+/// Maximum cached plans of unprepared texts; texts with literals rarely repeat.
 const TEXTS_MAX: usize = 512;
 
 /// Longer texts are not cached.
@@ -45,7 +45,7 @@ pub(crate) struct PlannedAt {
     content_bytes: AtomicUsize,
 }
 
-/// Most bytes of rows for which a buffer is allocated in advance; a larger answer pays for growing.
+/// Maximum bytes of rows for which a buffer is allocated in advance; the buffer of a larger answer grows.
 const CONTENT_BYTES_AHEAD_MAX: usize = 64 * 1024;
 
 impl PlannedAt {

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::operation::field_of;
 use super::refusal::ConditionRefusal;
 use super::restriction::column;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::value;
 use crate::command::{Comparison, Condition, FilterTarget, Predicate, Value};
 use crate::schema::{Column, ColumnKind, Table};
@@ -44,14 +44,14 @@ pub(crate) struct ColumnCondition {
 #[derive(Clone, Debug)]
 enum Part {
     Whole,
-    Element(Typed),
+    Element(TypedTerm),
     Field(usize),
 }
 
 #[derive(Clone, Debug)]
 enum Operands {
-    Each(Vec<Typed>),
-    List(Typed),
+    Each(Vec<TypedTerm>),
+    List(TypedTerm),
 }
 
 impl ConditionPlan {

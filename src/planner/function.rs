@@ -13,7 +13,7 @@ use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
 use super::error::Error;
 use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm, type_fit};
 use super::text::{TermText, qualified};
 use crate::command::Value;
 use crate::functions::{self, Argument, Function, UserFold};
@@ -27,7 +27,7 @@ pub(crate) struct Call {
     /// Which; `None` is `token`.
     function: Option<Function>,
     /// Its arguments.
-    pub(crate) arguments: Vec<Typed>,
+    pub(crate) arguments: Vec<TypedTerm>,
 }
 
 impl Call {
@@ -306,7 +306,7 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
                     .flatten()
                     .map(|found| found.returns))
             };
-            typer.known.natural(*at, find).unwrap_or(None)
+            typer.calls.natural(*at, find).unwrap_or(None)
         }
         _ => None,
     }
@@ -316,12 +316,12 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
 /// arguments again, and so do their overloads. Without this memo the cost of nested calls is exponential in their
 /// depth.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CallMemo {
     fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
     natural: RefCell<HashMap<u32, Option<CqlType>>>,
 }
 
-impl Known {
+impl CallMemo {
     /// How well a call fits a type; computed once.
     pub(crate) fn fit(&self, at: Site, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
         let key = (at.token(), ty.clone());
@@ -372,7 +372,7 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
 }
 
 /// Types a call for a receiver.
-pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
+pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
@@ -409,7 +409,7 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
         arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
-    Ok(Typed::Call(Box::new(Call {
+    Ok(TypedTerm::Call(Box::new(Call {
         function: resolved.function,
         arguments,
     })))
@@ -417,10 +417,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
 
 /// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
-    typer.known.fit(at, ty, || {
+    typer.calls.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
-            // A call that cannot be resolved is refused when it is typed.
+            // A call that cannot be resolved is refused when its type is checked.
             Ok(None) | Err(_) => Assignment::Weak,
         }
     })

@@ -35,9 +35,9 @@ pub(crate) struct BoundPart {
     pub(crate) descending: bool,
 }
 
-/// Gives the leading columns that are equal in both bounds the same bytes (1.000 and 1.0 are equal). The keys beyond a
-/// bound lie under its own bytes, so bounds of different bytes would not intersect.
-pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
+/// Gives the leading columns that are equal in both bounds the same bytes (1.000 and 1.0 are equal). The range of a bound
+/// starts with the bound's own bytes, so ranges of bounds with different bytes would not intersect.
+pub(crate) fn share_encodings(lower: &[BoundPart], upper: &mut [BoundPart]) {
     for (lower, upper) in lower.iter().zip(upper) {
         if lower.encoded.is_none() || lower.encoded != upper.encoded {
             return;
@@ -46,7 +46,7 @@ pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
     }
 }
 
-/// The keys under `prefix` whose next columns are beyond the bound: above a lower bound, below an upper one.
+/// The keys with this prefix whose next columns satisfy the bound: above a lower bound, below an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
     // `whole` is the key prefix with full encodings; `equal` ends with the part of the last column that equal values

@@ -1,5 +1,5 @@
-//! The rules of the profile `cosmos`: what Azure Cosmos DB for Apache Cassandra refuses, ignores or names differently,
-//! in one place.
+//! The rules of the profile `cosmos`: all statements and options that Azure Cosmos DB for Apache Cassandra refuses, ignores
+//! or names differently.
 //!
 //! ```text
 //! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
@@ -10,7 +10,7 @@
 //!
 //! If Cosmos's own message is known, it is used here as its users have reported it. If only the fact is known, the
 //! message is ours and the code is 0x2200. Where the sources contradict each other or are silent, the statement is
-//! accepted unless [`Strict`] says otherwise.
+//! accepted unless [`Strict`] forbids it.
 //!
 //! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the engine).
 //!
@@ -132,9 +132,9 @@ impl Rules {
         let strict = &self.account.strict;
         match statement {
             Statement::Explain(explained) => self.judge(explained, planned),
-            Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::judge(select, table)),
+            Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::check(select, table)),
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Batch(_) => {
-                write::judge(statement, &planned.tables, strict)
+                write::check(statement, &planned.tables, strict)
             }
             _ => Ok(()),
         }

@@ -121,7 +121,7 @@ impl<'a> Permitted<'a> {
         base.map_or(table, |base| base)
     }
 
-    /// Checks the base table of a named view. A missing view is refused at its look-up.
+    /// Checks the base table of a named view. The lookup of the view refuses a missing one.
     fn on_view(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let keyspace = self.keyspace_of(name);
         let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
@@ -206,7 +206,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Checks the table of an index. A missing index is refused at its look-up.
+    /// Checks the table of an index. The lookup of the index refuses a missing one.
     fn on_index(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let Some(keyspace) = self
             .keyspace_of(name)

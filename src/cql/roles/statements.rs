@@ -13,7 +13,7 @@ use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, pas
 use crate::schema::Schema;
 
 /// The context in which a statement is checked.
-pub(super) struct Judge<'a> {
+pub(super) struct StatementChecker<'a> {
     pub(super) roles: &'a Roles,
     /// The session's role.
     pub(super) role: &'a str,
@@ -153,7 +153,7 @@ impl<'s> Options<'s> {
     }
 }
 
-impl Judge<'_> {
+impl StatementChecker<'_> {
     /// The outcome of a statement.
     pub(super) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
         match statement {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// An ANN search that the server cannot execute.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NearestRefusal {
+pub enum AnnRefusal {
     /// Two ANN orderings.
     #[error("Cannot specify more than one ANN ordering")]
     Several,

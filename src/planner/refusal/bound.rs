@@ -35,7 +35,7 @@ pub enum BoundRefusal {
     /// Null as a field of a tuple that is one of several: the columns.
     #[error("Invalid null value in condition for columns: [{0}]")]
     NullInTuple(String),
-    /// No value for a field of a tuple: its place, from 0.
+    /// No value for a field of a tuple: its position, from 0.
     #[error("Invalid unset value for tuple field number {0}")]
     UnsetField(usize),
     /// A key that is too long.

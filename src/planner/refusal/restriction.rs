@@ -16,7 +16,7 @@ pub enum RestrictionRefusal {
         /// CONTAINS or CONTAINS KEY.
         operator: Operator,
     },
-    /// A relation of an unsupported form: as written.
+    /// An unsupported kind of relation: as written.
     #[error("Unsupported restriction: {0}")]
     Form(String),
     /// An operator that the restricted column does not support.

@@ -47,7 +47,7 @@ pub enum SelectionRefusal {
     /// A term whose type cannot be determined.
     #[error("Cannot infer type for term {0} in selection clause (try using a cast to force a type)")]
     NoType(String),
-    /// A tuple where another type is wanted.
+    /// A tuple where another type is required.
     #[error("Invalid tuple type literal for {text} of type {ty}")]
     NoTuple {
         /// The tuple.
@@ -67,7 +67,7 @@ pub enum SelectionRefusal {
         /// The tuple's number of components.
         given: usize,
     },
-    /// A collection where another type is wanted.
+    /// A collection where another type is required.
     #[error("Invalid literal {text} of type {ty}")]
     NoCollection {
         /// The collection.

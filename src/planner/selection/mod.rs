@@ -1,8 +1,8 @@
 //! The SELECT clause: the expressions for each row, their names, and the columns that they need.
 //!
-//! As in Cassandra's `Selectable`, a selector may have a type of its own (a column, a call) or take the type that its
-//! receiver expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from
-//! columns, calls and parts of values, `construct` from tuples, collections and user-defined types.
+//! As in Cassandra's `Selectable`, a selector has a type of its own (a column, a call) or the type that its receiver
+//! expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from columns, calls
+//! and parts of values, `construct` from tuples, collections and user-defined types.
 //!
 //! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the late terms, its markers, or shares
 //! the template if there are none. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's
@@ -25,7 +25,7 @@ use super::function;
 use super::rank::{Faults, Rank, Stage};
 use super::refusal::SelectionRefusal;
 use super::restriction::column;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::text::{TermText, owned};
 use crate::command::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use crate::schema::{ColumnKind, Table};
@@ -47,13 +47,13 @@ pub(crate) struct SelectionPlan {
 /// A term whose value is only known at binding.
 #[derive(Clone, Debug)]
 struct Late {
-    term: Typed,
-    place: Place,
+    term: TypedTerm,
+    place: TermPosition,
 }
 
 /// The position of a term in a selector; it determines the meaning of null and unset.
 #[derive(Clone, Debug)]
-enum Place {
+enum TermPosition {
     /// A value by itself, or in a tuple or collection.
     Value,
     /// An argument of the function of this name.
@@ -69,11 +69,11 @@ impl Late {
     fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match (self.term.bind(binding)?, &self.place) {
             // Cassandra's unset is an empty value, and is treated as one wherever it is not checked.
-            (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
-            (Value::Unset, Place::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
-            (Value::Unset, Place::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
-            (Value::Null, Place::Element(name)) => Err(SelectionRefusal::NullElement(name.clone()).into()),
-            (Value::Null, Place::Slice(name)) => Err(SelectionRefusal::NullSlice(name.clone()).into()),
+            (Value::Unset, TermPosition::Value) => Ok(Value::Bytes(Bytes::new())),
+            (Value::Unset, TermPosition::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
+            (Value::Unset, TermPosition::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
+            (Value::Null, TermPosition::Element(name)) => Err(SelectionRefusal::NullElement(name.clone()).into()),
+            (Value::Null, TermPosition::Slice(name)) => Err(SelectionRefusal::NullSlice(name.clone()).into()),
             (value, _) => Ok(value),
         }
     }
@@ -211,7 +211,7 @@ struct Selecting<'a, 'b> {
     aggregates: Vec<Aggregate>,
     late: Vec<Late>,
     /// The position of the next term.
-    place: Place,
+    place: TermPosition,
     selected: Vec<usize>,
     needs_metadata: bool,
 }
@@ -353,7 +353,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
             table: Arc::clone(table),
             aggregates: Vec::new(),
             late: Vec::new(),
-            place: Place::Value,
+            place: TermPosition::Value,
             selected: Vec::new(),
             needs_metadata: false,
         }
@@ -364,7 +364,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
         Ok((index, column.ty.clone()))
     }
 
-    /// Plans a selector as an expression; `expected` is the type that its receiver wants.
+    /// Plans a selector as an expression; `expected` is the type that its receiver requires.
     fn select(&mut self, selector: &Selector, expected: Option<&CqlType>) -> Result<Selected, Error> {
         match selector {
             Selector::Column(name) => {
@@ -445,11 +445,11 @@ impl<'a, 'b> Selecting<'a, 'b> {
     }
 
     /// A term in a selector: a constant, or an index into `late`.
-    fn late(&mut self, typed: Typed) -> Expression {
-        let names_part = matches!(self.place, Place::Element(_) | Place::Slice(_));
+    fn late(&mut self, typed: TypedTerm) -> Expression {
+        let names_part = matches!(self.place, TermPosition::Element(_) | TermPosition::Slice(_));
         match typed {
             // Null names no part. Like Cassandra we refuse it at execution, after all errors of the restrictions.
-            Typed::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
+            TypedTerm::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
             term => {
                 let place = self.place.clone();
                 self.late.push(Late { term, place });
