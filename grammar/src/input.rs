@@ -1,16 +1,15 @@
 //! The parser's position among the tokens, and the basic steps of every production.
 //!
-//! A production is a function `fn(Input) -> Parsed<T>` of the same name, a nom parser. It fails with `nom::Err::Error`
-//! if its first token does not match (another alternative may be tried). After that it fails with `nom::Err::Failure`,
-//! and the error is final. Alternatives are chosen by lookahead, never by backtracking over a long one, so time is
-//! proportional to the text.
+//! A production is a nom parser: a function `fn(Input) -> Parsed<T>` of the same name. If its first token does not match,
+//! it fails with `nom::Err::Error`, and another alternative may be tried. Later it fails with `nom::Err::Failure`, which is
+//! final. Alternatives are chosen by lookahead, not by backtracking, so time is proportional to the length of the text.
 
 use std::cell::{Cell, RefCell};
 
 use nom::{Err, IResult, Parser};
 
 use crate::ast::{Name, Site};
-use crate::error::{Bound, Cause, Failure};
+use crate::error::{Cause, Failure, Limit};
 use crate::keyword::{Class, Kind};
 use crate::lexical::{LexicalError, Token, Tokens, token_text};
 
@@ -130,8 +129,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Records that a choice read `count` tokens ahead. Cassandra's larger choices are tables, which read one token
-    /// more than they need; its excerpts show that.
+    /// Records that a choice read `count` tokens ahead. Cassandra makes larger choices by tables, which read one token more
+    /// than necessary, and its excerpts include that token.
     pub(crate) fn decided(self, count: usize) {
         self.ahead(count);
     }
@@ -151,7 +150,7 @@ impl<'a> Input<'a> {
         }))
     }
 
-    /// Records an error other than of syntax; the first wins. The statement is rejected at its end.
+    /// Records an error that is not a syntax error. The statement is rejected at its end, with the first such error.
     pub(crate) fn report(self, message: impl FnOnce() -> String) {
         let mut reported = self.context.reported.borrow_mut();
         if reported.is_none() && self.context.lexical_error().is_none() {
@@ -179,7 +178,7 @@ impl<'a> Input<'a> {
         let count = self.context.markers.get() + 1;
         self.context.markers.set(count);
         if count > crate::MARKERS_MAX {
-            self.fail(0, Cause::Exceeded(Bound::Markers))
+            self.fail(0, Cause::Exceeded(Limit::Markers))
         } else {
             Ok((self, ()))
         }
@@ -190,7 +189,7 @@ impl<'a> Input<'a> {
         let count = self.context.operators.get() + 1;
         self.context.operators.set(count);
         if count > crate::OPERATORS_MAX {
-            self.fail(0, Cause::Exceeded(Bound::Operators))
+            self.fail(0, Cause::Exceeded(Limit::Operators))
         } else {
             Ok((self, ()))
         }
@@ -202,7 +201,7 @@ impl<'a> Input<'a> {
             self.context.operators.set(0);
         }
         if self.depth >= crate::NESTING_LEVELS_MAX {
-            return self.fail(0, Cause::Exceeded(Bound::Nesting));
+            return self.fail(0, Cause::Exceeded(Limit::Nesting));
         }
         let (rest, value) = inner(Self {
             depth: self.depth + 1,
@@ -304,7 +303,7 @@ pub(crate) fn continued<'a, T>(
 ) -> Parsed<'a, ()> {
     while input.is(separator) {
         if elements.len() >= crate::LIST_ELEMENTS_MAX {
-            return input.fail(0, Cause::Exceeded(Bound::Elements));
+            return input.fail(0, Cause::Exceeded(Limit::Elements));
         }
         let (rest, next) = element(input.skip(1))?;
         elements.push(next);

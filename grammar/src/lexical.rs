@@ -102,7 +102,7 @@ fn place(at: usize) -> u32 {
 
 type Lexed = Result<Option<(Kind, usize)>, LexicalError>;
 
-fn wrong(at: usize, cause: LexicalCause) -> Lexed {
+fn error_at(at: usize, cause: LexicalCause) -> Lexed {
     Err(LexicalError { at, cause })
 }
 
@@ -138,7 +138,7 @@ fn next(bytes: &[u8], at: usize) -> Lexed {
             _ => found(Kind::Slash, at + 1),
         },
         b'!' if second == Some(b'=') => found(Kind::NotEquals, at + 2),
-        b'!' => wrong(at + 1, LexicalCause::Expecting("'='")),
+        b'!' => error_at(at + 1, LexicalCause::Expecting("'='")),
         b'<' => pair(b'=', Kind::LessEquals, Kind::Less),
         b'>' => pair(b'=', Kind::GreaterEquals, Kind::Greater),
         b'+' => pair(b'=', Kind::PlusEquals, Kind::Plus),
@@ -156,7 +156,7 @@ fn next(bytes: &[u8], at: usize) -> Lexed {
         b']' => found(Kind::BracketClose, at + 1),
         b'{' => found(Kind::BraceOpen, at + 1),
         b'}' => found(Kind::BraceClose, at + 1),
-        _ => wrong(at, LexicalCause::NoViableAlternative),
+        _ => error_at(at, LexicalCause::NoViableAlternative),
     }
 }
 
@@ -206,7 +206,7 @@ fn minus(bytes: &[u8], at: usize) -> Lexed {
         Some(b'-') => line_comment(bytes, at),
         Some(b'0'..=b'9') => number(bytes, at, at + 1),
         Some(b'P') => period(bytes, at + 1)
-            .unwrap_or_else(|| wrong(period_prefix(bytes, at + 1), LexicalCause::NoViableAlternative)),
+            .unwrap_or_else(|| error_at(period_prefix(bytes, at + 1), LexicalCause::NoViableAlternative)),
         Some(b'n' | b'N') => expect_word(bytes, at, b"nan", Kind::NegativeNan),
         Some(b'i' | b'I') => expect_word(bytes, at, b"infinity", Kind::NegativeInfinity),
         _ => found(Kind::Minus, at + 1),
@@ -220,7 +220,7 @@ fn expect_word(bytes: &[u8], at: usize, word: &[u8], kind: Kind) -> Lexed {
             .get(at + 1 + offset)
             .is_none_or(|byte| !byte.eq_ignore_ascii_case(letter))
         {
-            return wrong(at + 1 + offset, LexicalCause::Expecting("set null"));
+            return error_at(at + 1 + offset, LexicalCause::Expecting("set null"));
         }
     }
     found(kind, at + 1 + word.len())
@@ -267,7 +267,7 @@ fn exponent(bytes: &[u8], letter: usize) -> Lexed {
     let first = letter + 1 + sign;
     let end = digits(bytes, first);
     if end == first {
-        wrong(end, LexicalCause::MissingDigits)
+        error_at(end, LexicalCause::MissingDigits)
     } else {
         found(Kind::FloatLiteral, end)
     }
@@ -292,7 +292,7 @@ fn exponent_or_uuid(bytes: &[u8], at: usize, letter: usize) -> Lexed {
             }
             _ if is_exponent && !after_letter => return exponent(bytes, letter),
             _ if !is_exponent && after_letter => return units(bytes, letter),
-            _ => return wrong(end, LexicalCause::NoViableAlternative),
+            _ => return error_at(end, LexicalCause::NoViableAlternative),
         }
         end += 1;
     }
@@ -307,15 +307,15 @@ fn units(bytes: &[u8], first: usize) -> Lexed {
             Some(b'm') if matches!(second, Some(b'o' | b's')) => 2,
             Some(b'y' | b'm' | b'w' | b'd' | b'h' | b's') => 1,
             Some(b'u' | b'n') if second == Some(b's') => 2,
-            Some(b'u' | b'n') => return wrong(at + 1, LexicalCause::Expecting("set null")),
+            Some(b'u' | b'n') => return error_at(at + 1, LexicalCause::Expecting("set null")),
             // The micro sign is two bytes.
             Some(0xC2)
                 if second == Some(0xB5) && bytes.get(at + 2).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's')) =>
             {
                 3
             }
-            Some(0xC2) if second == Some(0xB5) => return wrong(at + 2, LexicalCause::Expecting("set null")),
-            _ => return wrong(at, LexicalCause::NoViableAlternative),
+            Some(0xC2) if second == Some(0xB5) => return error_at(at + 2, LexicalCause::Expecting("set null")),
+            _ => return error_at(at, LexicalCause::NoViableAlternative),
         };
         let end = digits(bytes, at);
         if end == at {
@@ -331,13 +331,13 @@ fn uuid(bytes: &[u8], at: usize) -> Lexed {
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
         if index > 0 {
             if bytes.get(end) != Some(&b'-') {
-                return wrong(end, LexicalCause::Expecting("'-'"));
+                return error_at(end, LexicalCause::Expecting("'-'"));
             }
             end += 1;
         }
         for _ in 0..length {
             if !bytes.get(end).is_some_and(u8::is_ascii_hexdigit) {
-                return wrong(end, LexicalCause::Expecting("set null"));
+                return error_at(end, LexicalCause::Expecting("set null"));
             }
             end += 1;
         }
@@ -393,7 +393,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
         let byte = bytes.get(at + offset).copied();
         if expected == b'0' {
             if !byte.is_some_and(|byte| byte.is_ascii_digit()) {
-                return wrong(at + offset, LexicalCause::Expecting("set null"));
+                return error_at(at + offset, LexicalCause::Expecting("set null"));
             }
         } else if byte != Some(expected) {
             let shown = match expected {
@@ -401,7 +401,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
                 b'T' => "'T'",
                 _ => "':'",
             };
-            return wrong(at + offset, LexicalCause::Expecting(shown));
+            return error_at(at + offset, LexicalCause::Expecting(shown));
         }
     }
     found(Kind::DurationLiteral, at + 19)
@@ -411,7 +411,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
 fn string(bytes: &[u8], at: usize) -> Lexed {
     match closing(bytes, at + 1, b'\'') {
         Some(end) => found(Kind::String, end),
-        None => wrong(bytes.len(), LexicalCause::Expecting("'''")),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'''")),
     }
 }
 
@@ -420,8 +420,8 @@ fn quoted_name(bytes: &[u8], at: usize) -> Lexed {
     match closing(bytes, at + 1, b'"') {
         Some(end) if end == at + 2 => found(Kind::EmptyQuotedName, end),
         Some(end) => found(Kind::QuotedName, end),
-        None if bytes.len() == at + 1 => wrong(bytes.len(), LexicalCause::NoViableAlternative),
-        None => wrong(bytes.len(), LexicalCause::Expecting("'\"'")),
+        None if bytes.len() == at + 1 => error_at(bytes.len(), LexicalCause::NoViableAlternative),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'\"'")),
     }
 }
 
@@ -442,7 +442,7 @@ fn closing(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
 /// `$$text$$`
 fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
     if bytes.get(at + 1) != Some(&b'$') {
-        return wrong(at + 1, LexicalCause::Expecting("'$'"));
+        return error_at(at + 1, LexicalCause::Expecting("'$'"));
     }
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"$$") {
@@ -456,7 +456,7 @@ fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
             if body.last() == Some(&b'$') {
                 last = bytes.len();
             }
-            wrong(last, LexicalCause::Expecting("'$'"))
+            error_at(last, LexicalCause::Expecting("'$'"))
         }
     }
 }
@@ -465,7 +465,7 @@ fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
 fn line_comment(bytes: &[u8], at: usize) -> Lexed {
     let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r');
     if end == bytes.len() {
-        wrong(end, LexicalCause::Expecting("set null"))
+        error_at(end, LexicalCause::Expecting("set null"))
     } else {
         found(Kind::Invalid, end + 1)
     }
@@ -476,8 +476,8 @@ fn block_comment(bytes: &[u8], at: usize) -> Lexed {
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"*/") {
         Some(length) => found(Kind::Invalid, at + 2 + length + 2),
-        None if body.last() == Some(&b'*') => wrong(bytes.len(), LexicalCause::Expecting("'/'")),
-        None => wrong(bytes.len(), LexicalCause::Expecting("'*'")),
+        None if body.last() == Some(&b'*') => error_at(bytes.len(), LexicalCause::Expecting("'/'")),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'*'")),
     }
 }
 

@@ -35,7 +35,7 @@ pub use error::SyntaxError;
 pub use keyword::{is_reserved, quote_if_needed};
 pub use markers::{Marker, markers};
 
-use error::Bound;
+use error::Limit;
 use input::{Context, Input, Parsed};
 use keyword::Kind;
 
@@ -96,11 +96,11 @@ fn followed_by_end<T>(parsed: Parsed<'_, T>) -> Parsed<'_, T> {
 /// Runs a production over the whole text.
 fn whole<T>(text: &str, production: impl FnOnce(Input<'_>) -> Parsed<'_, T>) -> Result<T, SyntaxError> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(SyntaxError::plain(Bound::Text.to_string()));
+        return Err(SyntaxError::plain(Limit::Text.to_string()));
     }
     let tokens = lexical::lex(text, false);
     if tokens.all.len() > TOKENS_MAX {
-        return Err(SyntaxError::plain(Bound::Tokens.to_string()));
+        return Err(SyntaxError::plain(Limit::Tokens.to_string()));
     }
     let context = Context::new(text, tokens);
     let (value, failure) = match production(Input::start(&context)) {

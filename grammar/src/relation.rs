@@ -1,7 +1,7 @@
 //! WHERE and IF: restrictions on rows, and conditions of a conditional statement.
 
 use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
-use crate::error::{Bound, Cause};
+use crate::error::{Cause, Limit};
 use crate::input::{Input, Parsed, collected, enter, expect, expect_all, given, separated};
 use crate::keyword::Kind;
 use crate::name::{column_name, ident, index_name, is_column_name};
@@ -288,7 +288,7 @@ fn counted<'a>(element: fn(Input<'a>) -> Parsed<'a, Term>) -> impl FnMut(Input<'
     move |input| {
         count += 1;
         if count > crate::IN_VALUES_MAX {
-            return input.fail(0, Cause::Exceeded(Bound::InValues));
+            return input.fail(0, Cause::Exceeded(Limit::InValues));
         }
         element(input)
     }

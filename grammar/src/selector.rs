@@ -102,14 +102,14 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     }
     // If the modifiers are invalid, Cassandra parses the value without them and fails at the first one.
     match selector_modifiers(input, base.clone()) {
-        Err(failure) if is_bound(&failure) => Err(failure),
+        Err(failure) if exceeds_limit(&failure) => Err(failure),
         Ok((input, modified)) if may_follow_modifiers(input.kind()) => Ok((input, modified)),
         _ => Ok((input, base)),
     }
 }
 
 /// Whether an alternative failed at a limit of this crate, so that no other one can succeed.
-fn is_bound(failure: &Err<Failure>) -> bool {
+fn exceeds_limit(failure: &Err<Failure>) -> bool {
     matches!(
         failure,
         Err::Error(Failure {
@@ -198,7 +198,7 @@ fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
         Kind::ParenOpen => {
             let reported = input.reported();
             match selection_type_hint(input) {
-                Err(failure) if !is_bound(&failure) => {
+                Err(failure) if !exceeds_limit(&failure) => {
                     input.take_back(reported);
                     selection_tuple(input)
                 }

@@ -14,7 +14,6 @@
 //! Deliberately absent: everything outside the call (files, threads, the clock, randomness, reflection), declared
 //! classes and methods, lambdas. Sources: Java Language Specification 17; measured on Cassandra 5.0.9.
 
-mod border;
 mod check;
 mod class;
 mod datum;
@@ -22,6 +21,7 @@ mod error;
 mod lexer;
 mod library;
 mod limits;
+mod marshal;
 mod parser;
 mod run;
 mod syntax;
@@ -113,7 +113,7 @@ impl Program {
         let declared = self.signature.arguments.iter().zip(&self.checked.parameters);
         for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
             let datum = arguments.get(index).and_then(Option::as_ref);
-            let value = border::value_of(machine, datum, ty)?;
+            let value = marshal::value_of(machine, datum, ty)?;
             let value = match (value.prim(), kind) {
                 (Some(prim), Some(_)) => value::Value::Prim(prim),
                 _ => value,
@@ -123,7 +123,7 @@ impl Program {
             }
         }
         match machine.body(&self.checked.body)? {
-            Some(value) => border::datum_of(machine, &value, &self.signature.returns),
+            Some(value) => marshal::datum_of(machine, &value, &self.signature.returns),
             None => Machine::fault("the body ended without a result"),
         }
     }

@@ -292,7 +292,7 @@ impl State {
 pub struct Accumulator {
     function: Function,
     state: State,
-    /// The state of a user-defined aggregate, in place of `state`.
+    /// The state of a user-defined aggregate; replaces `state`.
     folded: Option<Folded>,
 }
 

@@ -25,7 +25,7 @@ const ELEMENT_MAX: f32 = 1e17;
 /// The vector to search for, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnPlan {
-    /// The place of the column in `table.columns`.
+    /// The column: its position in `table.columns`.
     pub(crate) column: usize,
     index: String,
     similarity: Similarity,
@@ -35,7 +35,7 @@ pub(crate) struct AnnPlan {
 /// ORDER BY … ANN OF as written.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnOrdering {
-    /// The place of the column in `table.columns`.
+    /// The column: its position in `table.columns`.
     pub(crate) column: usize,
     vector: TypedTerm,
     is_descending: bool,

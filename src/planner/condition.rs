@@ -158,7 +158,7 @@ impl ColumnCondition {
         if (orders || contains) && operands.contains(&Value::Null) {
             return Err(ConditionRefusal::CompareNull(self.operator).into());
         }
-        if let (Part::Whole, false, Some(kind)) = (&self.part, contains, many_celled(&self.ty)) {
+        if let (Part::Whole, false, Some(kind)) = (&self.part, contains, multi_cell_name(&self.ty)) {
             // An empty multi-cell collection is null, so an empty operand is compared as null.
             for operand in &mut operands {
                 if matches!(operand, Value::Bytes(bytes) if value::int(bytes.get(..4).unwrap_or_default()) == Some(0)) {
@@ -183,7 +183,7 @@ impl ColumnCondition {
 }
 
 /// Cassandra's name of a multi-cell collection type; `None` means that the type is none.
-const fn many_celled(ty: &CqlType) -> Option<&'static str> {
+const fn multi_cell_name(ty: &CqlType) -> Option<&'static str> {
     match ty {
         CqlType::List(_) => Some("list"),
         CqlType::Set(_) => Some("set"),

@@ -136,7 +136,7 @@ pub(crate) fn resolve(
             if is_system && name.name.as_str() == "token" {
                 return token(typer, &arguments).map(Some);
             }
-            let candidates = users_functions(typer, name);
+            let candidates = user_functions(typer, name);
             let chosen = if candidates.is_empty() {
                 None
             } else {
@@ -202,7 +202,7 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
 }
 
 /// The user-defined functions and aggregates that a name may mean.
-fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
+fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
         .as_ref()

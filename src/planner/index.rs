@@ -236,7 +236,7 @@ fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {
 }
 
 /// Whether an equality with an empty value finds nothing: SASI does not index empty texts.
-pub(crate) fn loses_empty(table: &Table, place: usize) -> bool {
+pub(crate) fn skips_empty_texts(table: &Table, place: usize) -> bool {
     let is_text = table.columns.get(place).is_some_and(|column| is_text(&column.ty));
     let mut indexes = table.indexes.values();
     is_text
@@ -413,7 +413,7 @@ impl ProbePlan {
         Ok(Some(IndexProbe {
             index: self.index.clone(),
             storage_id: target.storage_id,
-            ranges: range::tidy(ranges),
+            ranges: range::sort_and_merge(ranges),
             is_equality,
         }))
     }

@@ -56,7 +56,7 @@ impl Rules {
     }
 
     fn translate_in_place(&self, statement: &mut Statement) -> Result<(), Refusal> {
-        if let Some(what) = never(statement) {
+        if let Some(what) = unsupported_feature(statement) {
             return Err(Refusal::Unsupported(what));
         }
         let strict = &self.account.strict;
@@ -153,7 +153,7 @@ impl Rules {
 }
 
 /// Features that Cosmos does not have at all: user-defined code, roles and permissions, changes of types.
-fn never(statement: &Statement) -> Option<&'static str> {
+fn unsupported_feature(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::CreateFunction(_) => "CREATE FUNCTION",
         Statement::CreateAggregate(_) => "CREATE AGGREGATE",

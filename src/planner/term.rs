@@ -1,4 +1,4 @@
-//! TypedTerm terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
+//! Typed terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
 //!
 //! Typing happens once, when a statement is planned. [`TypedTerm::bind`] runs for each execution; for a constant or a
 //! marker it clones a reference-counted slice.

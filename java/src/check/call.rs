@@ -26,7 +26,7 @@ impl Checker {
         };
         if let Some(class) = self.class_named(of) {
             let arguments = self.arguments(arguments);
-            return self.chosen(line, &Ty::class(class), class, name, None, arguments);
+            return self.best_overload(line, &Ty::class(class), class, name, None, arguments);
         }
         if self.is_unknown_name(of) {
             self.arguments(arguments);
@@ -46,7 +46,7 @@ impl Checker {
                     },
                 )
             }
-            ty @ Ty::Ref(class, _) => self.chosen(line, &ty, class, name, Some(receiver), arguments),
+            ty @ Ty::Ref(class, _) => self.best_overload(line, &ty, class, name, Some(receiver), arguments),
             ty => {
                 let what = Mistake::Method {
                     name: name.to_owned(),
@@ -63,7 +63,7 @@ impl Checker {
     }
 
     /// A call of the best matching method of this name. `receiver` is `None` for a static call.
-    fn chosen(
+    fn best_overload(
         &mut self,
         line: u32,
         on: &Ty,
@@ -118,7 +118,7 @@ impl Checker {
             nodes.push(receiver.node);
             on_null = Some((method.shown_of(class).into(), receiver.reason));
         }
-        self.pass(line, &signature.parameters, arguments, &mut nodes);
+        self.append_arguments(line, &signature.parameters, arguments, &mut nodes);
         let reason = Some(format!("the return value of \"{}\" is null", method.shown_of(class)).into());
         let call = Call {
             body: method.body,
@@ -132,7 +132,13 @@ impl Checker {
     }
 
     /// Appends the arguments, converted to the types of the parameters.
-    fn pass(&mut self, line: u32, parameters: &Parameters, arguments: Vec<TypedExpr>, nodes: &mut Vec<Node>) {
+    fn append_arguments(
+        &mut self,
+        line: u32,
+        parameters: &Parameters,
+        arguments: Vec<TypedExpr>,
+        nodes: &mut Vec<Node>,
+    ) {
         let fixed = parameters.fixed.len();
         let mut variable = Vec::new();
         for (index, argument) in arguments.into_iter().enumerate() {
@@ -183,7 +189,7 @@ impl Checker {
         };
         let (body, parameters) = (method.body, signature.parameters.clone());
         let mut nodes = Vec::with_capacity(arguments.len());
-        self.pass(line, &parameters, arguments, &mut nodes);
+        self.append_arguments(line, &parameters, arguments, &mut nodes);
         let call = Call {
             body,
             arguments: nodes,

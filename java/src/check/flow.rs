@@ -69,7 +69,7 @@ impl Assigned {
     }
 
     /// After a mistake, treats all locals as assigned, so that no further mistake follows from it.
-    pub(super) fn revive(&mut self, locals: usize) {
+    pub(super) fn assume_all_assigned(&mut self, locals: usize) {
         self.0 = Some(vec![true; locals]);
     }
 }

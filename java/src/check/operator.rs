@@ -79,7 +79,7 @@ impl Checker {
             _ => return self.mistake(line, undefined),
         };
         let promoted = kind.max(Kind::Int);
-        let node = raised(kind, promoted, node);
+        let node = widened(kind, promoted, node);
         let node = match node {
             node if written == "+" => node,
             Node::Const(Value::Prim(value)) => Node::Const(Value::Prim(operate::unary(unary, value))),
@@ -129,11 +129,11 @@ impl Checker {
         let both_numeric = a.is_numeric() && b.is_numeric();
         let both_integral = a.is_integral() && b.is_integral();
         if both_boolean && (is_logic(operator) || is_equality(operator)) {
-            return applied(operator, Ty::BOOLEAN, left, right);
+            return fold_or_apply(operator, Ty::BOOLEAN, left, right);
         }
         if is_shift(operator) && both_integral {
             let (x, y, a, b) = (a, b, a.max(Kind::Int), b.max(Kind::Int));
-            return applied(operator, Ty::Prim(a), raised(x, a, left), raised(y, b, right));
+            return fold_or_apply(operator, Ty::Prim(a), widened(x, a, left), widened(y, b, right));
         }
         let is_taken = if is_logic(operator) {
             both_integral
@@ -149,7 +149,7 @@ impl Checker {
         } else {
             Ty::Prim(kind)
         };
-        applied(operator, gives, raised(a, kind, left), raised(b, kind, right))
+        fold_or_apply(operator, gives, widened(a, kind, left), widened(b, kind, right))
     }
 
     fn concatenated(&mut self, left: TypedExpr, right: TypedExpr) -> TypedExpr {
@@ -179,11 +179,11 @@ fn constant_text(value: &Value) -> Option<Vec<u16>> {
     }
 }
 
-fn raised(from: Kind, to: Kind, node: Node) -> Node {
+fn widened(from: Kind, to: Kind, node: Node) -> Node {
     if from == to { node } else { converted_to(to, node) }
 }
 
-fn applied(operator: Operator, ty: Ty, left: Node, right: Node) -> TypedExpr {
+fn fold_or_apply(operator: Operator, ty: Ty, left: Node, right: Node) -> TypedExpr {
     if let (Node::Const(Value::Prim(a)), Node::Const(Value::Prim(b))) = (&left, &right)
         && let Some(value) = operate::binary(operator, *a, *b)
     {

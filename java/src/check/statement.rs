@@ -17,7 +17,7 @@ impl Checker {
         for statement in statements {
             if !self.assigned.is_reachable() {
                 self.flow_mistake(statement.line, Mistake::Unreachable);
-                self.assigned.revive(self.locals.len());
+                self.assigned.assume_all_assigned(self.locals.len());
             }
             checked.extend(self.statement(statement, None));
         }

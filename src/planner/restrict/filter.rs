@@ -207,7 +207,7 @@ impl FilterPlan {
         let mut comparison = self.comparison;
         let target = match (target, operands.as_slice()) {
             (FilterTarget::Column(column), [Value::Bytes(operand)]) if !table.indexes.is_empty() => {
-                if comparison == Comparison::Eq && operand.is_empty() && index::loses_empty(table, column) {
+                if comparison == Comparison::Eq && operand.is_empty() && index::skips_empty_texts(table, column) {
                     comparison = Comparison::In;
                     operands.clear();
                     FilterTarget::Column(column)

@@ -2,14 +2,14 @@
 
 use grammar::ast::Selector;
 
-use super::{Selected, Selecting, TermPosition, cannot_infer};
+use super::{Selected, SelectorPlanner, TermPosition, cannot_infer};
 use crate::command::Expression;
 use crate::planner::error::Error;
 use crate::planner::refusal::SelectionRefusal;
 use crate::planner::text::Joined;
 use crate::types::CqlType;
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     pub(super) fn tuple(
         &mut self,
         selector: &Selector,

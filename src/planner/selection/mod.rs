@@ -4,7 +4,7 @@
 //! expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from columns, calls
 //! and parts of values, `construct` from tuples, collections and user-defined types.
 //!
-//! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the late terms, its markers, or shares
+//! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the deferred terms, its markers, or shares
 //! the template if there are none. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's
 //! `cql3.selection`.
 
@@ -36,17 +36,17 @@ const BIGINT: CqlType = CqlType::Native(Native::Bigint);
 /// A planned SELECT clause.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectionPlan {
-    /// The clause. Its markers are indexes into `late`.
+    /// The clause. Its markers are indexes into `deferred`.
     pub(crate) template: Arc<Selection>,
     /// Columns that the clause itself names.
     pub(crate) selected: Vec<usize>,
     /// Terms whose values are only known at binding.
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
 }
 
 /// A term whose value is only known at binding.
 #[derive(Clone, Debug)]
-struct Late {
+struct DeferredTerm {
     term: TypedTerm,
     place: TermPosition,
 }
@@ -64,7 +64,7 @@ enum TermPosition {
     Slice(String),
 }
 
-impl Late {
+impl DeferredTerm {
     /// The bound value. It is unset only for the end of a slice, which then has no bound.
     fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match (self.term.bind(binding)?, &self.place) {
@@ -79,15 +79,15 @@ impl Late {
     }
 }
 
-fn bind_all(late: &[Late], binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
-    late.iter().map(|term| term.bind(binding)).collect()
+fn bind_all(deferred: &[DeferredTerm], binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
+    deferred.iter().map(|term| term.bind(binding)).collect()
 }
 
 /// A planned GROUP BY.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupPlan {
     expressions: Vec<Expression>,
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
 }
 
 impl GroupPlan {
@@ -113,8 +113,8 @@ impl GroupPlan {
     /// The expressions with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Vec<Expression>, Error> {
         let mut bound = self.expressions.clone();
-        if !self.late.is_empty() {
-            let values = bind_all(&self.late, binding)?;
+        if !self.deferred.is_empty() {
+            let values = bind_all(&self.deferred, binding)?;
             bound.iter_mut().for_each(|expression| fill(expression, &values));
         }
         Ok(bound)
@@ -124,10 +124,10 @@ impl GroupPlan {
 impl SelectionPlan {
     /// The clause with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Arc<Selection>, Error> {
-        if self.late.is_empty() {
+        if self.deferred.is_empty() {
             return Ok(Arc::clone(&self.template));
         }
-        let values = bind_all(&self.late, binding)?;
+        let values = bind_all(&self.deferred, binding)?;
         let mut bound = Selection::clone(&self.template);
         bound
             .expressions
@@ -205,11 +205,11 @@ struct Selected {
 }
 
 /// Plans selectors.
-struct Selecting<'a, 'b> {
+struct SelectorPlanner<'a, 'b> {
     typer: &'a mut TypeChecker<'b>,
     table: Arc<Table>,
     aggregates: Vec<Aggregate>,
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
     /// The position of the next term.
     place: TermPosition,
     selected: Vec<usize>,
@@ -225,7 +225,7 @@ pub(crate) fn plan(
     table: &Arc<Table>,
     select: &ast::Select,
 ) -> Result<SelectionPlan, Box<Faults>> {
-    let mut reading = Selecting::new(typer, table);
+    let mut reading = SelectorPlanner::new(typer, table);
     let mut columns = Vec::new();
     let mut expressions = Vec::new();
     match &select.selection {
@@ -292,7 +292,7 @@ pub(crate) fn plan(
     Ok(SelectionPlan {
         template: Arc::new(template),
         selected: reading.selected,
-        late: reading.late,
+        deferred: reading.deferred,
     })
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn group_function(
     selector: &Selector,
     plan: &mut GroupPlan,
 ) -> Result<usize, Error> {
-    let mut reading = Selecting::new(typer, table);
+    let mut reading = SelectorPlanner::new(typer, table);
     if let Selector::Function { .. } = selector
         && let resolved = reading.resolve(selector, None)?
         && resolved.is_aggregate()
@@ -338,21 +338,21 @@ pub(crate) fn group_function(
         let constant = |index: usize| matches!(arguments.get(index), Some(Expression::Constant(_)));
         return Err(SelectionRefusal::GroupByUnordered(function.partial_text(constant)).into());
     }
-    if !plan.late.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
+    if !plan.deferred.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
         plan.forget_function();
     }
     plan.expressions.push(selected.expression);
-    plan.late = reading.late;
+    plan.deferred = reading.deferred;
     Ok(columns.first().copied().unwrap_or(usize::MAX))
 }
 
-impl<'a, 'b> Selecting<'a, 'b> {
+impl<'a, 'b> SelectorPlanner<'a, 'b> {
     fn new(typer: &'a mut TypeChecker<'b>, table: &Arc<Table>) -> Self {
         Self {
             typer,
             table: Arc::clone(table),
             aggregates: Vec::new(),
-            late: Vec::new(),
+            deferred: Vec::new(),
             place: TermPosition::Value,
             selected: Vec::new(),
             needs_metadata: false,
@@ -377,7 +377,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                     return cannot_infer(&term_text(term));
                 };
                 let typed = self.typer.term(term, &ColumnSpec::new("[selection]", ty.clone()))?;
-                let expression = self.late(typed);
+                let expression = self.deferred(typed);
                 Ok(Selected::new(expression, ty.clone(), &term_text(term)))
             }
             Selector::CountRows(_) => {
@@ -444,16 +444,16 @@ impl<'a, 'b> Selecting<'a, 'b> {
         }
     }
 
-    /// A term in a selector: a constant, or an index into `late`.
-    fn late(&mut self, typed: TypedTerm) -> Expression {
+    /// A term in a selector: a constant, or an index into `deferred`.
+    fn deferred(&mut self, typed: TypedTerm) -> Expression {
         let names_part = matches!(self.place, TermPosition::Element(_) | TermPosition::Slice(_));
         match typed {
             // Null names no part. Like Cassandra we refuse it at execution, after all errors of the restrictions.
             TypedTerm::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
             term => {
                 let place = self.place.clone();
-                self.late.push(Late { term, place });
-                Expression::Marker(self.late.len() - 1)
+                self.deferred.push(DeferredTerm { term, place });
+                Expression::Marker(self.deferred.len() - 1)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
-use super::{Selected, Selecting, TermPosition, term_text};
+use super::{Selected, SelectorPlanner, TermPosition, term_text};
 use crate::command::{Expression, Part};
 use crate::functions::Argument;
 use crate::planner::error::Error;
@@ -13,7 +13,7 @@ use crate::planner::term::ColumnSpec;
 use crate::schema::ColumnKind;
 use crate::types::CqlType;
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     pub(super) fn call(&mut self, resolved: Resolved, of: Vec<&Selector>) -> Result<Selected, Error> {
         let mut arguments = Vec::with_capacity(of.len());
         let mut names = Vec::with_capacity(of.len());
@@ -112,7 +112,7 @@ impl Selecting<'_, '_> {
         let (receiver, ty) = element_receiver(&selected, "Element")?;
         let typed = self.typer.term(key, &receiver)?;
         let outside = std::mem::replace(&mut self.place, TermPosition::Element(selected.name.clone()));
-        let key_expression = self.late(typed);
+        let key_expression = self.deferred(typed);
         self.place = outside;
         let name = format!("{}[{}]", selected.name, term_text(key));
         Ok(selected.part(Part::Element(key_expression), ty, name))
@@ -125,7 +125,7 @@ impl Selecting<'_, '_> {
         let mut end = |term: Option<&Term>| -> Result<Option<Expression>, Error> {
             let Some(term) = term else { return Ok(None) };
             let typed = self.typer.term(term, &receiver)?;
-            Ok(Some(self.late(typed)))
+            Ok(Some(self.deferred(typed)))
         };
         let (first, last) = (end(from)?, end(to)?);
         self.place = outside;

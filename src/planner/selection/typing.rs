@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
-use super::{Selecting, parts::metadata_name, term_text};
+use super::{SelectorPlanner, parts::metadata_name, term_text};
 use crate::functions::{Argument, KEYSPACE};
 use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Resolved};
@@ -15,7 +15,7 @@ use crate::planner::term::type_fit;
 use crate::planner::text::{Joined, operator_sign, type_text_full};
 use crate::types::{Assignment, CqlType, Native};
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     /// The selector's own type, if it has one (`Selectable.getExactTypeIfKnown`).
     pub(super) fn exact(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
         Ok(match selector {
