@@ -130,7 +130,8 @@ impl Database {
     /// Any refusal or failure of the statement.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut scope = self.request(session, params)?;
+        let mut scope = self.scope(session, params);
+        gates::names(scope.request.schema(), params)?;
         let planned = self.plans.plan(scope.keyspace.as_ref(), text, &scope.request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
@@ -150,7 +151,8 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut scope = self.request(session, params)?;
+        let mut scope = self.scope(session, params);
+        gates::names(scope.request.schema(), params)?;
         let planned = statement.at(&scope.request.snapshot)?;
         if let Values::Positional(values) = &params.values {
             gates::prepared_values(&planned.planned, values.len())?;
@@ -171,7 +173,8 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let scope = self.request(session, params)?;
+        let scope = self.scope(session, params);
+        gates::names(scope.request.schema(), params)?;
         let batch = self.bind_batch(&scope, kind, members);
         if batch.is_err() {
             self.watch.count_unplanned(scope.request.began, &batch);
@@ -189,7 +192,7 @@ impl Database {
                 .map(|member| Arc::clone(&member.table))
                 .collect();
             if self.writes_roles(scope.session, &tables) {
-                Box::pin(self.reload_roles()).await?;
+                Box::pin(self.reload_roles_after(&mut outcome)).await;
             }
         }
         self.watch.record(&subject, request.began, &outcome);
@@ -233,7 +236,7 @@ impl Database {
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
-    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<RequestScope<'a>, Error> {
+    fn scope<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> RequestScope<'a> {
         let request = self.engine.begin(Terms {
             consistency: params.consistency,
             serial_consistency: params.serial_consistency,
@@ -246,13 +249,12 @@ impl Database {
             node: session.node,
             share: session.share.as_ref(),
         });
-        gates::names(request.schema(), params)?;
-        Ok(RequestScope {
+        RequestScope {
             keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
             session,
             params,
             request,
-        })
+        }
     }
 
     async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
@@ -263,7 +265,7 @@ impl Database {
             return outcome;
         }
         if self.writes_roles(scope.session, &planned.planned.tables) {
-            Box::pin(self.reload_roles()).await?;
+            Box::pin(self.reload_roles_after(&mut outcome)).await;
         }
         let subject = planned.subject(|| self.watch.subject(planned));
         let request = &scope.request;
@@ -271,6 +273,17 @@ impl Database {
         let executed = Executed::Statement(&planned.origin);
         self.end(request, executed, &mut charges, &mut outcome);
         outcome
+    }
+
+    /// Reads the roles again after a write to their tables. The write's outcome becomes the failure of that: until they are read, permissions are
+    /// the old ones.
+    #[cold]
+    async fn reload_roles_after(&self, outcome: &mut Result<Answer, Error>) {
+        if let Err(error) = self.reload_roles().await
+            && outcome.is_ok()
+        {
+            *outcome = Err(error);
+        }
     }
 
     /// Settles a request's charge, and puts it into its answer.
@@ -360,14 +373,11 @@ impl Database {
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
-                let (read, shape) = if is_masked {
-                    let read = plan.bind_masked(values, request.context())?;
-                    let shape = planned.masked_shape(&read);
-                    (read, shape)
+                let read = plan.bind(values, request.context(), is_masked)?;
+                let shape = if is_masked {
+                    planned.masked_shape(&read)
                 } else {
-                    let read = plan.bind(values, request.context())?;
-                    let shape = planned.shape(&read);
-                    (read, shape)
+                    planned.shape(&read)
                 };
                 gates::sorted_whole(params, plan, &read)?;
                 let mut answer = self.select(scope, planned, (&read, shape), values, charges).await?;

@@ -54,7 +54,7 @@ pub(super) async fn explain(
     let context = request.context();
     let stages = match explained {
         Plan::Select(plan) => {
-            let read = plan.bind(values, context)?;
+            let read = plan.bind(values, context, false)?;
             let estimate = engine.estimate_read(request, &read, page_rows).await?;
             read_stages(&read, &estimate)
         }

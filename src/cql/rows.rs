@@ -12,7 +12,12 @@ pub(super) struct FrameRows {
 
 impl RowSink for FrameRows {
     fn reserve(&mut self, bytes: usize) {
-        self.content.reserve_exact(bytes);
+        if self.content.capacity() == 0 {
+            // Cheaper than to grow.
+            self.content = Vec::with_capacity(bytes);
+        } else {
+            self.content.reserve_exact(bytes);
+        }
     }
 
     #[inline]

@@ -111,26 +111,14 @@ impl SelectPlan {
         }
     }
 
-    /// Binds the statement's values.
+    /// Binds the statement's values. With `is_masked` for a client that sees masks in place of the values of masked columns.
     ///
     /// # Errors
     ///
     /// Values that do not fit their types, null or unset where neither is allowed, keys too long, limits that are not
     /// positive.
-    pub fn bind(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
-        self.bind_selection(&self.selection, values, context)
-    }
-
-    /// Binds for a client that sees masks in place of the values of masked columns.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`SelectPlan::bind`].
-    pub fn bind_masked(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
-        self.bind_selection(self.masked.as_ref().unwrap_or(&self.selection), values, context)
-    }
-
-    fn bind_selection(&self, selection: &SelectionPlan, values: &[Value], context: &Context) -> Result<Read, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context, is_masked: bool) -> Result<Read, Error> {
+        let selection = self.masked.as_ref().filter(|_| is_masked).unwrap_or(&self.selection);
         let table = &self.table;
         let binding = &Binding {
             values,

@@ -85,7 +85,7 @@ fn bind(planned: &Planned, values: &[Value]) -> Result<(), Error> {
     planned.check_values(values.len())?;
     let context = Context::new(1_600_000_000_000_000, Arc::new(Timeuuids::new(1)), 1);
     match &planned.plan {
-        Plan::Select(select) => select.bind(values, &context).map(|_| ()),
+        Plan::Select(select) => select.bind(values, &context, false).map(|_| ()),
         Plan::Modify(modify) => modify.bind(values, &context).map(|_| ()),
         Plan::Batch(batch) => batch.bind(values, &context).map(|_| ()),
         _ => Ok(()),

@@ -9,9 +9,9 @@
 //! round stays for one more, any other is removed.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use foldhash::quality::RandomState;
@@ -32,7 +32,8 @@ const LARGEST_PART: usize = 4;
 
 #[derive(Debug)]
 struct Entry {
-    key: Arc<[u8]>,
+    hash: u64,
+    key: Box<[u8]>,
     /// `None` means there is no such row.
     value: Option<Bytes>,
     /// The last commit that may have changed it.
@@ -50,9 +51,30 @@ fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
     key.len() + value.map_or(0, Bytes::len) + ENTRY_BYTES
 }
 
+/// Passes a hash on as its own hash, so that a request hashes its key once.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shard {
-    positions: HashMap<Arc<[u8]>, usize, RandomState>,
+    /// Positions in `entries` by the hash of the key. Of two keys with one hash the later one replaces the earlier one.
+    positions: HashMap<u64, usize, BuildHasherDefault<Hashed>>,
     entries: Vec<Entry>,
     bytes: usize,
     hand: usize,
@@ -81,12 +103,13 @@ impl RowCache {
         }
     }
 
-    fn shard(&self, key: &[u8]) -> Option<MutexGuard<'_, Shard>> {
-        // The high bits, because the shard's own map uses the low ones.
-        let shard = usize::try_from(self.hasher.hash_one(key) >> 58).unwrap_or(0);
-        self.shards
-            .get(shard)
-            .map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The shard of a key, and the hash under which it has the key.
+    fn shard(&self, key: &[u8]) -> Option<(MutexGuard<'_, Shard>, u64)> {
+        let hash = self.hasher.hash_one(key);
+        // Bits from the middle: the shard's own map uses the low and the high ones.
+        let shard = usize::try_from(hash >> 40).unwrap_or(0) % SHARDS;
+        let shard = self.shards.get(shard)?;
+        Some((shard.lock().unwrap_or_else(PoisonError::into_inner), hash))
     }
 
     /// The row at a snapshot, if it is cached: `Some(None)` means the row does not exist. `None` means not cached.
@@ -94,7 +117,7 @@ impl RowCache {
         if self.shard_bytes_max == 0 {
             return None;
         }
-        let found = self.shard(key).and_then(|mut shard| shard.read(key, at));
+        let found = self.shard(key).and_then(|(mut shard, hash)| shard.read(hash, key, at));
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
@@ -105,9 +128,8 @@ impl RowCache {
         if self.shard_bytes_max == 0 {
             return None;
         }
-        let shard = self.shard(key)?;
-        let position = *shard.positions.get(key)?;
-        shard.entries.get(position).map(|entry| entry.value.clone())
+        let (mut shard, hash) = self.shard(key)?;
+        shard.entry(hash, key).map(|entry| entry.value.clone())
     }
 
     /// Caches a row read from the engine at a snapshot, unless a commit came between.
@@ -115,25 +137,27 @@ impl RowCache {
         if self.is_too_large(key, value.as_ref()) {
             return;
         }
-        if let Some(mut shard) = self.shard(key)
+        if let Some((mut shard, hash)) = self.shard(key)
             && shard.touched <= at
         {
             // No commit touched the shard between `touched` and `at`, so the value is valid from `touched` on.
             let seq = shard.touched;
-            shard.put(key, value, seq);
+            shard.put(hash, key, value, seq);
             shard.evict(self.shard_bytes_max);
         }
     }
 
     /// Applies a commit's change of a row. Only rows that are cached already stay so: a written row is not always read.
     pub(super) fn apply(&self, key: &[u8], value: Option<&Bytes>, seq: CommitSeq) {
-        let Some(mut shard) = self.shard(key) else { return };
+        let Some((mut shard, hash)) = self.shard(key) else {
+            return;
+        };
         shard.touched = seq;
-        if shard.positions.contains_key(key) {
+        if shard.entry(hash, key).is_some() {
             if self.is_too_large(key, value) {
-                shard.remove(key);
+                shard.remove(hash);
             } else {
-                shard.put(key, value.cloned(), seq);
+                shard.put(hash, key, value.cloned(), seq);
                 shard.evict(self.shard_bytes_max);
             }
         }
@@ -156,9 +180,11 @@ impl RowCache {
     /// Removes a row that a commit changed to a value not known here.
     #[cfg(feature = "slate")]
     fn forget(&self, key: &[u8], seq: CommitSeq) {
-        if let Some(mut shard) = self.shard(key) {
+        if let Some((mut shard, hash)) = self.shard(key) {
             shard.touched = seq;
-            shard.remove(key);
+            if shard.entry(hash, key).is_some() {
+                shard.remove(hash);
+            }
         }
     }
 
@@ -192,8 +218,15 @@ impl RowCache {
 }
 
 impl Shard {
-    fn read(&mut self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
-        let entry = self.entries.get_mut(*self.positions.get(key)?)?;
+    #[inline]
+    fn entry(&mut self, hash: u64, key: &[u8]) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(*self.positions.get(&hash)?)?;
+        (*entry.key == *key).then_some(entry)
+    }
+
+    #[inline]
+    fn read(&mut self, hash: u64, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
+        let entry = self.entry(hash, key)?;
         if entry.seq > at {
             return None;
         }
@@ -201,36 +234,35 @@ impl Shard {
         Some(entry.value.clone())
     }
 
-    fn put(&mut self, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
-        if let Some(entry) = self
-            .positions
-            .get(key)
-            .and_then(|position| self.entries.get_mut(*position))
-        {
-            self.bytes -= entry.bytes();
+    fn put(&mut self, hash: u64, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
+        if let Some(entry) = self.entry(hash, key) {
+            let before = entry.bytes();
             entry.value = value;
             entry.seq = seq;
-            self.bytes += entry.bytes();
+            let after = entry.bytes();
+            self.bytes = self.bytes - before + after;
             return;
         }
-        let key: Arc<[u8]> = Arc::from(key);
+        self.remove(hash);
         let entry = Entry {
-            key: Arc::clone(&key),
+            hash,
+            key: Box::from(key),
             value,
             seq,
             was_read: false,
         };
         self.bytes += entry.bytes();
-        self.positions.insert(key, self.entries.len());
+        self.positions.insert(hash, self.entries.len());
         self.entries.push(entry);
     }
 
-    fn remove(&mut self, key: &[u8]) {
-        if let Some(position) = self.positions.remove(key) {
+    /// Removes the entry of a hash, if there is one.
+    fn remove(&mut self, hash: u64) {
+        if let Some(position) = self.positions.remove(&hash) {
             let removed = self.entries.swap_remove(position);
             self.bytes -= removed.bytes();
             if let Some(moved) = self.entries.get(position) {
-                self.positions.insert(Arc::clone(&moved.key), position);
+                self.positions.insert(moved.hash, position);
             }
         }
     }
@@ -245,8 +277,8 @@ impl Shard {
                 entry.was_read = false;
                 self.hand += 1;
             } else {
-                let key = Arc::clone(&entry.key);
-                self.remove(&key);
+                let hash = entry.hash;
+                self.remove(hash);
             }
         }
     }
@@ -258,6 +290,19 @@ mod tests {
 
     fn value(text: &'static str) -> Option<Bytes> {
         Some(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn two_keys_with_one_hash_are_not_taken_for_each_other() {
+        let mut shard = Shard::default();
+        shard.put(7, b"a", value("of a"), CommitSeq(1));
+        assert_eq!(shard.read(7, b"b", CommitSeq(1)), None);
+        shard.put(7, b"b", value("of b"), CommitSeq(1));
+        assert_eq!(shard.read(7, b"a", CommitSeq(1)), None);
+        assert_eq!(shard.read(7, b"b", CommitSeq(1)), Some(value("of b")));
+        assert_eq!((shard.entries.len(), shard.positions.len()), (1, 1));
+        shard.remove(7);
+        assert_eq!((shard.bytes, shard.entries.len()), (0, 0));
     }
 
     #[test]

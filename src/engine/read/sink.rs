@@ -28,6 +28,45 @@ use self::groups::Group;
 pub(crate) use self::shape::Limits;
 pub use self::shape::Shape;
 
+/// The logical partition begun last.
+enum Current {
+    /// One that the read names: its position among the keys, so that a point read copies no key.
+    Named(usize),
+    /// One that a scan met: its key.
+    Met(Vec<u8>),
+}
+
+impl Current {
+    fn begin(&mut self, partitions: &Partitions, partition_key: &[u8]) {
+        if let Partitions::Keys(keys) = partitions {
+            // Keys are visited in their order, so the search begins at the last one.
+            let from = match self {
+                Self::Named(position) => *position,
+                Self::Met(_) => 0,
+            };
+            if let Some(steps) = keys.iter().skip(from).position(|key| *key == partition_key) {
+                *self = Self::Named(from + steps);
+                return;
+            }
+        }
+        match self {
+            Self::Met(key) => {
+                key.clear();
+                key.extend_from_slice(partition_key);
+            }
+            Self::Named(_) => *self = Self::Met(partition_key.to_vec()),
+        }
+    }
+
+    fn key<'k>(&'k self, partitions: &'k Partitions) -> &'k [u8] {
+        match (self, partitions) {
+            (Self::Met(key), _) => key,
+            (Self::Named(position), Partitions::Keys(keys)) => keys.get(*position).map_or(&[], |key| key),
+            (Self::Named(_), Partitions::Ring { .. }) => &[],
+        }
+    }
+}
+
 /// Takes rows in, and makes a page of them.
 pub(crate) struct Sink<'a, R> {
     table: &'a Table,
@@ -40,7 +79,7 @@ pub(crate) struct Sink<'a, R> {
     unseen_rows: u32,
     limits: Limits,
     partition_left: Option<u32>,
-    partition_key: Vec<u8>,
+    partition: Current,
     group: Option<Group>,
     last_partition_key: Vec<u8>,
     last_clustering: Option<Vec<u8>>,
@@ -89,7 +128,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
             unseen_rows: 0,
             limits,
             partition_left: None,
-            partition_key: Vec::new(),
+            partition: Current::Met(Vec::new()),
             group: None,
             last_partition_key: Vec::new(),
             last_clustering: None,
@@ -124,7 +163,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
     fn report_tombstones(&mut self) {
         let walked = std::mem::take(&mut self.walked);
         if let Level::Warn(_) | Level::Refuse(_) = self.limits.tombstones.judge(walked.tombstones) {
-            let warning = tombstones::warning(self.select, self.limits.page_rows, &self.partition_key, walked);
+            let warning = tombstones::warning(self.select, self.limits.page_rows, self.partition_key(), walked);
             self.warnings.push(warning);
         }
     }
@@ -199,7 +238,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
     /// Whether the partition is the last of those that the statement names.
     fn is_last_key(&self) -> bool {
         matches!(&self.select.partitions, Partitions::Keys(keys)
-            if keys.last().is_some_and(|key| *key == self.partition_key))
+            if keys.last().is_some_and(|key| *key == self.partition_key()))
     }
 
     fn is_full(&self) -> bool {
@@ -210,8 +249,13 @@ impl<'a, R: RowSink> Sink<'a, R> {
             && (self.given.count + self.unseen_rows >= page_rows || self.given.bytes >= self.limits.page_bytes)
     }
 
+    /// The key of the logical partition begun last; empty before the first.
+    fn partition_key(&self) -> &[u8] {
+        self.partition.key(&self.select.partitions)
+    }
+
     fn note_position(&mut self, clustering: Option<Vec<u8>>) {
-        let partition_key = Bytes::copy_from_slice(&self.partition_key);
+        let partition_key = Bytes::copy_from_slice(self.partition_key());
         self.end_page_at(partition_key, clustering, self.partition_left);
     }
 
@@ -240,8 +284,7 @@ impl<R: RowSink> PartSink for Sink<'_, R> {
         if matches!(self.select.partitions, Partitions::Keys(_)) {
             self.report_tombstones();
         }
-        self.partition_key.clear();
-        self.partition_key.extend_from_slice(partition_key);
+        self.partition.begin(&self.select.partitions, partition_key);
         self.partition_left = left;
     }
 

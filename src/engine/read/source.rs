@@ -2,6 +2,7 @@
 //! their rows.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -14,8 +15,6 @@ use crate::engine::index::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
-use crate::token::Token;
-
 /// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys
 /// repeats.
 pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
@@ -104,56 +103,33 @@ impl<'a> Spread<'a> {
             now_seconds: self.request.now_seconds,
             tombstones_max: self.tombstones_max,
         };
-        match &self.read.partitions {
-            Partitions::Keys(keys) => {
-                let (left, mut inside) = keys_left(keys, self.resume);
-                let mut visits = Visits::new(self.partitions, keys, left, inside.is_some());
-                for (number, partition_key) in left.iter().enumerate() {
-                    let (token, partition, is_first) = visits.of(partition_key);
-                    way.visited += usize::from(is_first || number == 0);
-                    let part = ReadPart {
-                        partition,
-                        cut: Cut::Key(token, partition_key),
-                        resume: inside.take(),
-                        is_first,
-                        at: view.lend(partition),
-                        probes,
-                        rows_wanted: sink.rows_wanted(),
-                        // Tombstones count by logical partition if the statement names partitions.
-                        tombstones_before: 0,
-                    };
-                    let receipt = run_part(&bound, &part, scratch, sink).await;
-                    if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
-                        break;
-                    }
-                    probes = probes.filter(|_| way.index.is_some());
-                }
+        let span = match &self.read.partitions {
+            Partitions::Keys(_) => None,
+            Partitions::Ring { lower, upper } => match span_left(self.partitions, (*lower, *upper), self.resume) {
+                Some(span) => Some(span),
+                None => return Ok(way),
+            },
+        };
+        let mut visits = Visits::new(self, span.as_ref());
+        while let Some(visit) = visits.next() {
+            way.visited += usize::from(visit.counts);
+            let part = ReadPart {
+                partition: visit.partition,
+                cut: visit.cut,
+                resume: visit.resume,
+                is_first: visit.is_first,
+                at: view.lend(visit.partition),
+                probes,
+                rows_wanted: sink.rows_wanted(),
+                // Tombstones count by logical partition if the statement names partitions.
+                tombstones_before: if span.is_some() { sink.tombstones() } else { 0 },
+            };
+            let receipt = run_part(&bound, &part, scratch, sink).await;
+            if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
+                break;
             }
-            Partitions::Ring { lower, upper } => {
-                let Some(span) = span_left(self.partitions, (*lower, *upper), self.resume) else {
-                    return Ok(way);
-                };
-                for partition in self.partitions.touched(&span) {
-                    way.visited += 1;
-                    let part = ReadPart {
-                        partition,
-                        cut: Cut::Span(&span),
-                        resume: self.resume,
-                        is_first: is_first_visit(partition, self.resume),
-                        at: view.lend(partition),
-                        probes,
-                        rows_wanted: sink.rows_wanted(),
-                        tombstones_before: sink.tombstones(),
-                    };
-                    // Boxed: a scan is rare, and would make every read's future larger.
-                    let receipt = Box::pin(run_part(&bound, &part, scratch, sink)).await;
-                    if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
-                        break;
-                    }
-                    // If the first part uses no index, the others use none either.
-                    probes = probes.filter(|_| way.index.is_some());
-                }
-            }
+            // If the first part uses no index, the others use none either.
+            probes = probes.filter(|_| way.index.is_some());
         }
         Ok(way)
     }
@@ -187,41 +163,119 @@ fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
     })
 }
 
-/// The physical partitions that a read of several keys visits.
-struct Visits<'a> {
-    partitions: &'a TablePartitions,
-    /// The first one visited. Most reads visit no other, which costs no allocation.
+/// A visit of a physical partition.
+struct Visit<'p, 'a> {
+    partition: &'a Hosted,
+    cut: Cut<'p>,
+    /// Where the page before ended, for the part in which it did.
+    resume: Option<&'a Position>,
+    /// No page of the read has visited the physical partition yet.
+    is_first: bool,
+    /// This page has not visited it yet.
+    counts: bool,
+}
+
+/// The visits of a page that are left, in order.
+enum Visits<'p, 'a> {
+    /// The partition keys that are left, and where the page before ended in the first of them.
+    Keys {
+        partitions: &'a TablePartitions,
+        left: std::slice::Iter<'a, Bytes>,
+        inside: Option<&'a Position>,
+        visited: Visited,
+        is_begun: bool,
+    },
+    /// The physical partitions that are left of a span of the ring.
+    Ring {
+        left: std::slice::Iter<'a, Arc<Hosted>>,
+        span: &'p KeySpan,
+        resume: Option<&'a Position>,
+    },
+}
+
+impl<'p, 'a: 'p> Visits<'p, 'a> {
+    /// `span` is what is left of a read of the ring.
+    fn new(spread: &Spread<'a>, span: Option<&'p KeySpan>) -> Self {
+        let (partitions, resume) = (spread.partitions, spread.resume);
+        let keys: &'a [Bytes] = match (&spread.read.partitions, span) {
+            (_, Some(span)) => {
+                return Self::Ring {
+                    left: partitions.touched(span).iter(),
+                    span,
+                    resume,
+                };
+            }
+            (Partitions::Keys(keys), None) => keys,
+            (Partitions::Ring { .. }, None) => &[],
+        };
+        let (left, inside) = keys_left(keys, resume);
+        let passed = keys.len() - left.len() + usize::from(inside.is_some());
+        let mut visited = Visited::default();
+        for key in keys.iter().take(passed) {
+            visited.add(partitions.place(key).1.id);
+        }
+        Self::Keys {
+            partitions,
+            left: left.iter(),
+            inside,
+            visited,
+            is_begun: false,
+        }
+    }
+
+    fn next(&mut self) -> Option<Visit<'p, 'a>> {
+        match self {
+            Self::Keys {
+                partitions,
+                left,
+                inside,
+                visited,
+                is_begun,
+            } => {
+                let key = left.next()?;
+                let (token, partition) = partitions.place(key);
+                let is_first = visited.add(partition.id);
+                let begins = !std::mem::replace(is_begun, true);
+                Some(Visit {
+                    partition,
+                    cut: Cut::Key(token, key),
+                    resume: inside.take(),
+                    is_first,
+                    counts: is_first || begins,
+                })
+            }
+            Self::Ring { left, span, resume } => {
+                let partition = left.next()?;
+                Some(Visit {
+                    partition,
+                    cut: Cut::Span(span),
+                    resume: *resume,
+                    is_first: is_first_visit(partition, *resume),
+                    counts: true,
+                })
+            }
+        }
+    }
+}
+
+/// The physical partitions that a read of several keys has visited.
+#[derive(Default)]
+struct Visited {
+    /// The first one. Most reads visit no other, which costs no allocation.
     first: Option<PhysicalPartitionId>,
     more: BTreeSet<PhysicalPartitionId>,
 }
 
-impl<'a> Visits<'a> {
-    /// Before the first of the keys that are `left` of all; earlier pages have visited the partitions of the others.
-    /// `inside`: the last page ended inside the first.
-    fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
-        let passed = keys.len() - left.len() + usize::from(inside);
-        let mut visits = Self {
-            partitions,
-            first: None,
-            more: BTreeSet::new(),
-        };
-        for key in keys.iter().take(passed) {
-            visits.of(key);
-        }
-        visits
-    }
-
-    /// The token and the physical partition of a key, and whether this is the read's first visit to that partition.
-    fn of(&mut self, partition_key: &[u8]) -> (Token, &'a Hosted, bool) {
-        let (token, partition) = self.partitions.place(partition_key);
-        let is_first = match self.first {
+impl Visited {
+    /// Adds one. Returns whether it is new.
+    fn add(&mut self, id: PhysicalPartitionId) -> bool {
+        match self.first {
             None => {
-                self.first = Some(partition.id);
+                self.first = Some(id);
                 true
             }
-            Some(first) => first != partition.id && self.more.insert(partition.id),
-        };
-        (token, partition, is_first)
+            Some(first) => first != id && self.more.insert(id),
+        }
     }
 }
 

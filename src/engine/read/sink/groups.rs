@@ -37,15 +37,15 @@ impl<R: RowSink> Sink<'_, R> {
             ));
         };
         let key = self.scope(row).evaluate_all(expressions)?;
-        let is_same =
-            self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
+        let is_same = self.group.as_ref().is_some_and(|group| group.key == key)
+            && self.last_partition_key == self.partition_key();
         if !is_same {
             if self.group.is_some() {
                 self.flush_group()?;
                 if self.is_full() {
                     // The page ends after the rows of the finished group. If that is the last possible group of the
                     // last partition, no page follows.
-                    let same_partition = self.last_partition_key == self.partition_key;
+                    let same_partition = self.last_partition_key == self.partition_key();
                     if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
                         self.note_position_of_group(same_partition);
                     }
@@ -63,7 +63,9 @@ impl<R: RowSink> Sink<'_, R> {
             }
             self.open_group(row, key);
         }
-        self.last_partition_key.clone_from(&self.partition_key);
+        let partition_key = self.partition.key(&self.select.partitions);
+        self.last_partition_key.clear();
+        self.last_partition_key.extend_from_slice(partition_key);
         self.last_clustering = clustering.map(<[u8]>::to_vec);
         self.feed_group(row)?;
         Ok(Reply::Grouped(if self.select.distinct {
