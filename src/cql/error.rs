@@ -27,7 +27,7 @@ pub enum Error {
     /// A statement about roles, or a missing permission.
     #[error(transparent)]
     Role(Box<RoleRefusal>),
-    /// The request itself, apart from the statement.
+    /// An error of the request itself, not of the statement.
     #[error(transparent)]
     Request(RequestRefusal),
     /// The command failed.

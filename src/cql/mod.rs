@@ -17,6 +17,7 @@
 
 mod answer;
 mod audited;
+mod counters;
 mod database;
 pub mod error;
 mod explain;
@@ -26,7 +27,6 @@ mod plans;
 mod roles;
 mod rows;
 mod shape;
-mod watch;
 
 pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub use audited::{AuditCategory, Audited};

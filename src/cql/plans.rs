@@ -107,7 +107,7 @@ impl PlannedAt {
         self.shape.get_or_init(|| Shape::of(select))
     }
 
-    /// The same of a SELECT for a client who sees masks.
+    /// Like [`PlannedAt::shape`], for a client that receives masks.
     pub(crate) fn masked_shape(&self, select: &Read) -> &Shape {
         self.masked_shape.get_or_init(|| Shape::of(select))
     }

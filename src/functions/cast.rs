@@ -200,7 +200,7 @@ pub(super) fn whole(unscaled: BigInt) -> Decimal {
 }
 
 /// Java's `(long) double`: towards zero, saturating, NaN is 0.
-#[expect(clippy::cast_possible_truncation, reason = "saturation is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "saturation is intended")]
 pub(super) fn saturated(value: f64) -> i64 {
     value as i64
 }

@@ -67,11 +67,11 @@ pub(crate) fn ann_orderings(
 }
 
 /// The only ANN ordering, if any. Refuses several, one beside other orderings, and DESC.
-pub(crate) fn single(mut asked: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
-    if asked.len() > 1 {
+pub(crate) fn single(mut found: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
+    if found.len() > 1 {
         return Err(AnnRefusal::Several.into());
     }
-    let Some(only) = asked.pop() else { return Ok(None) };
+    let Some(only) = found.pop() else { return Ok(None) };
     if orderings > 1 {
         return Err(AnnRefusal::OtherOrdering.into());
     }

@@ -25,7 +25,7 @@ pub(crate) enum ConditionPlan {
     Exists,
     /// IF NOT EXISTS.
     NotExists,
-    /// All of these.
+    /// Conditions that must all hold.
     Columns(Vec<ColumnCondition>),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct ColumnCondition {
     operator: Operator,
     operands: Operands,
     ty: CqlType,
-    /// The part is a list element, by position.
+    /// Whether the part is a list element, given by its position.
     list_element: bool,
 }
 
@@ -182,7 +182,7 @@ impl ColumnCondition {
     }
 }
 
-/// Cassandra's name of a multi-cell collection type; `None` means that the type is none.
+/// Cassandra's name of a multi-cell collection type; `None` for any other type.
 const fn multi_cell_name(ty: &CqlType) -> Option<&'static str> {
     match ty {
         CqlType::List(_) => Some("list"),

@@ -24,14 +24,14 @@ use crate::types::{Assignment, CqlType, Native};
 /// A call whose function is resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     function: Option<Function>,
     /// Its arguments.
     pub(crate) arguments: Vec<TypedTerm>,
 }
 
 impl Call {
-    /// The result.
+    /// Evaluates the call.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         let mut arguments = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
@@ -81,9 +81,9 @@ pub(crate) enum Callee<'a> {
 /// A resolved function, with the types for its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     pub(crate) function: Option<Function>,
-    /// The types its arguments must have.
+    /// The required types of its arguments.
     pub(crate) arguments: Vec<CqlType>,
     /// The type of its result.
     pub(crate) returns: CqlType,
@@ -120,7 +120,7 @@ impl Resolved {
     }
 }
 
-/// Resolves the function; `None` means a cast that changes nothing.
+/// Resolves the function; `None` means a cast to the same type.
 pub(crate) fn resolve(
     typer: &TypeChecker<'_>,
     callee: Callee<'_>,
@@ -201,7 +201,7 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     })
 }
 
-/// The user-defined functions and aggregates that a name may mean.
+/// The user-defined functions and aggregates of this name.
 fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
@@ -371,7 +371,7 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
     resolve(typer, callee, arguments, receiver)
 }
 
-/// Types a call for a receiver.
+/// Resolves a call for a receiver and types its arguments.
 pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {

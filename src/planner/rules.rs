@@ -317,7 +317,7 @@ pub(super) fn index_target(
 ///
 /// Source: DESCRIBE TABLE in a published session of cqlsh with Azure Cosmos DB.
 pub(super) fn table_defaults(options: &mut TableOptions) {
-    let asked = std::mem::take(options);
+    let written = std::mem::take(options);
     *options = TableOptions {
         compression: BTreeMap::from([
             ("chunk_length_in_kb".to_owned(), "64".to_owned()),
@@ -329,11 +329,11 @@ pub(super) fn table_defaults(options: &mut TableOptions) {
         gc_grace_seconds: 0,
         memtable_flush_period_in_ms: 3_600_000,
         speculative_retry: "99PERCENTILE".to_owned(),
-        default_time_to_live: asked.default_time_to_live,
-        partitions: asked.partitions,
-        throughput: asked.throughput,
-        throughput_highest: asked.throughput_highest,
-        cell_level: asked.cell_level,
+        default_time_to_live: written.default_time_to_live,
+        partitions: written.partitions,
+        throughput: written.throughput,
+        throughput_highest: written.throughput_highest,
+        cell_level: written.cell_level,
         ..TableOptions::default()
     };
 }

@@ -111,7 +111,7 @@ impl SelectPlan {
         }
     }
 
-    /// Binds the statement's values. With `is_masked` for a client that sees masks in place of the values of masked columns.
+    /// Binds the statement's values. `is_masked`: the client receives masks instead of the values of masked columns.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> 
         FilterTarget::Tuple(_) | FilterTarget::Token => None,
     });
     let of = |kind| {
-        let asked = selection.needed.iter().copied().chain(filtered.clone());
-        let columns = asked.filter_map(|place| table.columns.get(place));
+        let read = selection.needed.iter().copied().chain(filtered.clone());
+        let columns = read.filter_map(|place| table.columns.get(place));
         columns.filter(|column| column.kind == kind).count()
     };
     table.has_static() && (of(ColumnKind::Static) > 0 || of(ColumnKind::Regular) == 0)
@@ -242,36 +242,36 @@ pub(crate) fn select(
         },
         planned => planned.map_err(|faults| faults.first()),
     };
-    let asked = ann::ann_orderings(typer, table, &select.order_by)?;
+    let ordering = ann::ann_orderings(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
-    let asked = ann::single(asked, select.order_by.len())?;
+    let ordering = ann::single(ordering, select.order_by.len())?;
     let validator = RestrictionValidator {
         typer,
         table: Arc::clone(table),
         kind: Kind::Select,
         allow_filtering: select.allow_filtering,
-        ann: asked.as_ref(),
+        ann: ordering.as_ref(),
     };
     let restrictions = validator.validate(&select.relations, only_static)?;
     let mut selection = selection?;
     let partitions = PartitionPlan::new(table, &restrictions);
     if select.distinct {
         let sorts = partitions.has_in();
-        distinct(table, select, &selection, &restrictions, sorts, asked.as_ref())?;
+        distinct(table, select, &selection, &restrictions, sorts, ordering.as_ref())?;
     }
     let group_by = group_by(typer, table, select, &restrictions)?;
     if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
         return Err(SelectRefusal::PartitionLimitOfAggregate.into());
     }
-    let (reversed, sort) = match asked {
+    let (reversed, sort) = match ordering {
         Some(_) => (false, Vec::new()),
         None => order_by(table, select, &restrictions, &partitions)?,
     };
-    if !select.allow_filtering && needs_filtering(table, &restrictions, asked.is_some()) {
+    if !select.allow_filtering && needs_filtering(table, &restrictions, ordering.is_some()) {
         return Err(Error::NeedsFiltering);
     }
     check_filters(table, &restrictions)?;
-    let ann = asked.map(|asked| asked.plan(table)).transpose()?;
+    let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
     // Cassandra ignores an IN if a token range is read and keys only filter.
     let names_keys = restrictions.token.is_none() || partitions.names_keys();
@@ -504,7 +504,7 @@ fn order_by(
         return Ok((false, Vec::new()));
     }
     // If a column is named twice, its last direction counts, at its first position.
-    let mut wanted: Vec<(usize, bool)> = Vec::new();
+    let mut orderings: Vec<(usize, bool)> = Vec::new();
     let mut unknown = None;
     for order in &select.order_by {
         let OrderBy::Column(name, direction) = order else {
@@ -513,9 +513,9 @@ fn order_by(
         match column(table, name.as_str()) {
             Ok((index, _)) => {
                 let descending = *direction == Direction::Descending;
-                match wanted.iter_mut().find(|(earlier, _)| *earlier == index) {
+                match orderings.iter_mut().find(|(earlier, _)| *earlier == index) {
                     Some(earlier) => earlier.1 = descending,
-                    None => wanted.push((index, descending)),
+                    None => orderings.push((index, descending)),
                 }
             }
             Err(error) => unknown = unknown.or(Some(error)),
@@ -532,7 +532,7 @@ fn order_by(
     }
     let mut expected = table.partition_key_count;
     let mut reversed: Option<bool> = None;
-    for (index, descending) in &wanted {
+    for (index, descending) in &orderings {
         let column = table.columns.get(*index).expect("a place in the table");
         if column.kind != ColumnKind::Clustering {
             return Err(SelectRefusal::OrderColumn(column.name.clone()).into());
@@ -556,7 +556,7 @@ fn order_by(
         reversed = Some(backwards);
     }
     let sort = if partitions.has_in() && !select.distinct {
-        wanted
+        orderings
     } else {
         Vec::new()
     };

@@ -57,7 +57,7 @@ impl ColumnSpec {
 pub(crate) enum TypedTerm {
     /// A value; `None` is null.
     Constant(Option<Bytes>),
-    /// A marker, and the type its values must have.
+    /// A marker, and the required type of its values.
     Marker(usize, CqlType),
     /// The value that an INSERT JSON's document has for the column at this position.
     Json(usize),
@@ -78,7 +78,7 @@ pub(crate) struct Binding<'a> {
     pub(crate) context: &'a crate::functions::Context,
 }
 
-/// Gives terms their types.
+/// Determines the types of terms.
 pub(crate) struct TypeChecker<'a> {
     /// The schema, for user-defined types and functions.
     pub(crate) schema: &'a Schema,
@@ -519,7 +519,7 @@ pub(crate) fn type_name(ty: &CqlType) -> String {
 }
 
 impl TypedTerm {
-    /// Whether its value depends on a marker.
+    /// Whether the term's value depends on a marker.
     pub(crate) fn has_marker(&self) -> bool {
         match self {
             Self::Constant(_) | Self::Json(_) => false,

@@ -456,8 +456,8 @@ fn names_that_no_message_can_carry_are_refused() {
         format!("ALTER TABLE ks.t RENAME k TO {long}"),
         format!("CREATE INDEX {long} ON ks.t (v)"),
     ] {
-        let told = world.run(&text).unwrap_err().to_string();
-        assert!(told.contains(" name must not be more than "), "{told}");
+        let message = world.run(&text).unwrap_err().to_string();
+        assert!(message.contains(" name must not be more than "), "{message}");
     }
 }
 

@@ -17,11 +17,11 @@ use crate::schema::Table;
 
 /// Reads, validates and classifies the relations of a statement.
 pub(crate) struct RestrictionValidator<'a, 'b> {
-    /// Gives terms their types.
+    /// Determines the types of terms.
     pub(crate) typer: &'a mut TypeChecker<'b>,
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// The statement's kind.
+    /// The kind of statement.
     pub(crate) kind: Kind,
     /// ALLOW FILTERING.
     pub(crate) allow_filtering: bool,

@@ -283,7 +283,7 @@ fn java_parse_f32(text: &str) -> Option<f32> {
 /// The nearest float, as Java's `(float) double`.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "rounding to the nearest float is what is asked for"
+    reason = "rounding to the nearest float is intended"
 )]
 #[must_use]
 pub fn double_to_float(value: f64) -> f32 {

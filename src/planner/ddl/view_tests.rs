@@ -22,11 +22,11 @@ use crate::schema::{Table, ViewTest};
 /// The tests of these relations. IS NOT NULL is no test: it always holds for a key column, and Cassandra does not check
 /// it for others.
 pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Result<Vec<ViewTest>, DdlError> {
-    let asked = relations
+    let relations_to_test = relations
         .iter()
         .filter(|relation| relation.operator != Operator::IsNotNull);
-    let asked: Vec<Relation> = asked.cloned().collect();
-    if asked.is_empty() {
+    let relations_to_test: Vec<Relation> = relations_to_test.cloned().collect();
+    if relations_to_test.is_empty() {
         return Ok(Vec::new());
     }
     let refused = |error: planner::Error| DdlError::from(ViewRefusal::Where(error.to_string()));
@@ -39,7 +39,7 @@ pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Re
         allow_filtering: true,
         ann: None,
     };
-    let restrictions = validator.validate(&asked, false).map_err(refused)?;
+    let restrictions = validator.validate(&relations_to_test, false).map_err(refused)?;
     let context = Context::new(ddl.context.now_micros, Arc::new(Timeuuids::new(0)), 0);
     let binding = Binding {
         values: &[],

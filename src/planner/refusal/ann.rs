@@ -23,10 +23,10 @@ pub enum AnnRefusal {
     /// A restriction of another column that no index answers.
     #[error("ANN ordering by vector requires all restricted column(s) to be indexed")]
     Filtered,
-    /// Null as the vector: its column.
+    /// Null as the vector: the column.
     #[error("Unsupported null value for column {0}")]
     Null(String),
-    /// No vector: its column.
+    /// An unset vector: the column.
     #[error("Unsupported unset value for column {0}")]
     Unset(String),
     /// Infinity or NaN in a vector.

@@ -193,7 +193,7 @@ pub enum RestrictionRefusal {
     /// Clustering columns restricted where only static ones are selected.
     #[error("Cannot restrict clustering columns when selecting only static columns")]
     StaticSelected,
-    /// A vector column restricted otherwise than by ANN.
+    /// A restriction of a vector column other than ANN.
     #[error("Vector indexes only support ANN queries")]
     Vector,
     /// These columns in the WHERE clause of a modification.

@@ -6,16 +6,16 @@ use thiserror::Error;
 /// `name` is the selector's name in the result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SelectionRefusal {
-    /// No value for an argument of this function.
+    /// An unset argument of this function.
     #[error("Invalid unset value for argument in call to function {0}")]
     UnsetArgument(String),
-    /// No value for the key of an element of this.
+    /// An unset key of an element of this selector.
     #[error("Invalid unset value for element selection on {0}")]
     UnsetElement(String),
-    /// Null for the key of an element of this.
+    /// Null as the key of an element of this selector.
     #[error("Invalid null value for element selection on {0}")]
     NullElement(String),
-    /// Null for an end of a slice of this.
+    /// Null as an end of a slice of this selector.
     #[error("Invalid null value for slice selection on {0}")]
     NullSlice(String),
     /// GROUP BY this call of an aggregate.

@@ -101,7 +101,7 @@ pub enum TermRefusal {
         /// The receiver.
         receiver: String,
     },
-    /// No value for an argument of this function.
+    /// An unset argument of this function.
     #[error("Invalid unset value for argument in call to function {0}")]
     UnsetArgument(String),
     /// An operator with other than two operands, which the grammar cannot produce.
