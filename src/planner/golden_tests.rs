@@ -71,7 +71,7 @@ fn bound(planned: &Planned) -> Result<String, super::Error> {
     let lines = |text: &mut String, line: String| writeln!(text, "{line}").unwrap();
     match &planned.plan {
         Plan::Select(plan) => {
-            let select = plan.bind(&[], &context())?;
+            let select = plan.bind(&[], &context(), false)?;
             lines(
                 &mut text,
                 match &select.partitions {
@@ -297,7 +297,7 @@ proptest! {
         let statement = format!("SELECT v FROM t WHERE k = 1 AND {}", texts.join(" AND "));
         let Ok(Some(planned)) = world.run(&statement) else { return Ok(()) };
         let Plan::Select(plan) = &planned.plan else { unreachable!() };
-        let bound = plan.bind(&[], &context()).unwrap();
+        let bound = plan.bind(&[], &context(), false).unwrap();
         prop_assert!(bound.filter.is_none());
         for index in 0..64 {
             let row = [index / 16, index / 4 % 4, index % 4];
@@ -333,7 +333,7 @@ proptest! {
             values.into_iter().map(|value| value.map_or(Value::Null, |bytes| Value::Bytes(bytes.into()))).collect();
         values.resize(planned.markers.len(), Value::Unset);
         match &planned.plan {
-            Plan::Select(plan) => drop(plan.bind(&values, &context())),
+            Plan::Select(plan) => drop(plan.bind(&values, &context(), false)),
             Plan::Modify(plan) => drop(plan.bind(&values, &context())),
             _ => {}
         }
