@@ -139,8 +139,8 @@ impl Number {
             Self::Integer(value) => *value,
             Self::Float(_) | Self::Double(_) => saturated(self.to_f64()),
             Self::Varint(value) => low_bits(value),
-            // A longer integer part ends in so many decimal zeros that its low 64 bits are zeros.
-            Self::Decimal(value) => value.to_integer(WHOLE_DIGITS_MAX).map_or(0, |whole| low_bits(&whole)),
+            // With more zeros the low 64 bits are zeros.
+            Self::Decimal(value) => value.to_integer(ADDED_ZEROS_MAX).map_or(0, |whole| low_bits(&whole)),
         }
     }
 
@@ -191,9 +191,9 @@ impl Number {
     }
 }
 
-/// Maximum digits of a decimal's integer part that is computed. The unscaled value is at most 16 KiB, so a longer part ends
-/// in many decimal zeros, and its low 64 bits are zeros.
-const WHOLE_DIGITS_MAX: u32 = 100_000;
+/// Maximum zeros that a negative scale adds to a decimal's integer part, if the part is computed. A number that ends in 64
+/// decimal zeros is a multiple of 2⁶⁴, so with more zeros the low 64 bits are known to be zeros.
+const ADDED_ZEROS_MAX: u32 = 100_000;
 
 pub(super) fn whole(unscaled: BigInt) -> Decimal {
     Decimal { unscaled, scale: 0 }

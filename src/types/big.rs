@@ -99,18 +99,18 @@ impl Decimal {
             .unwrap_or(f64::NAN)
     }
 
-    /// The integer part, rounded towards zero; `None` if it has more than `digits_max` digits.
+    /// The integer part, rounded towards zero; `None` if a negative scale adds more than `zeros_max` zeros to it.
     #[must_use]
-    pub fn to_integer(&self, digits_max: u32) -> Option<BigInt> {
+    pub fn to_integer(&self, zeros_max: u32) -> Option<BigInt> {
         if self.scale <= 0 {
             let zeros = self.scale.unsigned_abs();
             if self.unscaled.is_zero() {
                 return Some(BigInt::zero());
             }
-            return (zeros <= digits_max).then(|| &self.unscaled * BigInt::from(10).pow(zeros));
+            return (zeros <= zeros_max).then(|| &self.unscaled * BigInt::from(10).pow(zeros));
         }
         let scale = self.scale.unsigned_abs();
-        // A number of n bits has less than n digits.
+        // A number of n bits has at most n digits.
         if u64::from(scale) > self.unscaled.bits() {
             return Some(BigInt::zero());
         }

@@ -12,7 +12,7 @@ use super::option::write_option;
 /// The specification of a column or marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
-    /// Of the table.
+    /// The keyspace of the table.
     pub keyspace: Arc<str>,
     /// The table.
     pub table: Arc<str>,
@@ -49,7 +49,7 @@ impl Metadata {
         }
     }
 
-    /// The columns.
+    /// The column specifications, in order.
     #[must_use]
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
