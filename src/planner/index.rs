@@ -315,7 +315,7 @@ impl ProbePlan {
         plans
     }
 
-    /// The lookup with bound values; `None` means that it would miss matching rows.
+    /// The lookup with bound values; `None` means that this lookup cannot be used.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
         let target = &self.target;
         let mut is_equality = !target.ty().has_equal_forms();

@@ -207,7 +207,9 @@ mod tests {
             others in proptest::collection::vec((any::<u8>(), any::<u8>()), 0..5),
             key in any::<u8>(),
         ) {
-            let set = |cuts: &[(u8, u8)]| sort_and_merge(cuts.iter().map(|(a, b)| ClusteringRange { start: vec![*a], end: Some(vec![*b]) }).collect());
+            let set = |cuts: &[(u8, u8)]| {
+                sort_and_merge(cuts.iter().map(|(a, b)| ClusteringRange { start: vec![*a], end: Some(vec![*b]) }).collect())
+            };
             let (a, b) = (set(&cuts), set(&others));
             prop_assert_eq!(holds(&intersect(&a, &b), &[key]), holds(&a, &[key]) && holds(&b, &[key]));
         }
