@@ -47,7 +47,7 @@ pub enum Unfit {
     /// A floor with a start after its argument.
     #[error("The floor function starting time is greater than the provided time")]
     LateStart,
-    /// A floor of a time by a day or more.
+    /// A floor of a time by months, by days, or by more than 24 hours.
     #[error("For time values, the floor can only be computed for durations smaller that a day")]
     AboveDay,
     /// A padding of no or several characters.
