@@ -1,4 +1,4 @@
-//! `+ - * / %` between numbers, strings, and times and durations; unary minus.
+//! `+ - * / %` between numbers, `+` between strings, `+` and `-` between a timestamp or date and a duration; unary minus.
 
 use super::candidates::Candidates;
 use super::cast::{Number, truncated};
@@ -253,7 +253,7 @@ fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<De
     .ok_or_else(overflow)
 }
 
-/// A timestamp or date and a duration: months by the calendar, then days and time.
+/// Adds a duration to a timestamp or date, or subtracts it: first months by the calendar, then days, then nanoseconds.
 fn add_duration(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     let is_date = native(call.argument_type(0)) == Native::Date;
     let millis = if is_date {
