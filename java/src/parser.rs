@@ -1,4 +1,4 @@
-//! Tokens to statements. Java outside the subset is rejected here by its name.
+//! Parses tokens into statements. Java outside the subset is rejected here, by the name of the construct.
 
 mod expression;
 
