@@ -252,7 +252,11 @@ fn programs(options: &Options) -> Outcome<(PathBuf, PathBuf)> {
     let base = options.base.as_deref().unwrap_or("HEAD");
     let root = crate::cli::here("..");
     let cache = cache()?.join("cpu");
-    let profile = profile(&std::fs::read_to_string(root.join("Cargo.toml"))?)?;
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml"));
+    let manifest = manifest.map_err(Error::io(
+        "read Cargo.toml of the checkout that this program was built from",
+    ))?;
+    let profile = profile(&manifest)?;
     let other = build_base(
         &root,
         base,

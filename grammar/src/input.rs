@@ -106,11 +106,6 @@ impl<'a> Input<'a> {
         self.context.token(index).kind
     }
 
-    /// The token after this one, read without an effect on error excerpts.
-    pub(crate) fn next_unseen(self) -> Kind {
-        self.context.token(self.position + 1).kind
-    }
-
     /// Whether this token has that kind.
     pub(crate) fn is(self, kind: Kind) -> bool {
         self.kind() == kind

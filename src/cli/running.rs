@@ -20,7 +20,7 @@ use clap::{Arg, ArgMatches, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::record::ServerRecord;
-use super::{Failure, serving};
+use super::{Failure, serving, terminal};
 use crate::config::{Config, Origin, Values, variable};
 use crate::permissions;
 
@@ -44,7 +44,7 @@ pub(super) fn arguments(command: Command) -> Command {
         )
         .after_help(
             "COMMAND has CASSANDRA_HOST, CASSANDRA_PORT, CQLSH_HOST, CQLSH_PORT, HELENUS_READY_JSON (a file) and HELENUS_BIN in its \
-             environment. Exit code: that of COMMAND.",
+             environment. Exit code: that of COMMAND; 126 if it cannot be started, 127 if there is none.",
         )
 }
 
@@ -116,7 +116,8 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
             Ok(child) => child,
             Err(error) => {
                 running.stop().await?;
-                return Err(format!("cannot run {program}: {error}").into());
+                terminal::say(format_args!("helenus: cannot run {program}: {error}"));
+                return Ok(ExitCode::from(not_run(error.kind())));
             }
         };
         let status = loop {
@@ -133,6 +134,15 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
         drop(written);
         Ok(code(status))
     })
+}
+
+/// The exit code for a command that could not be started, as of `env` and of shells.
+const fn not_run(kind: std::io::ErrorKind) -> u8 {
+    if matches!(kind, std::io::ErrorKind::NotFound) {
+        127
+    } else {
+        126
+    }
 }
 
 /// The environment of the command.

@@ -15,7 +15,7 @@ use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
 use crate::permissions;
-use crate::server::log::HumanFields;
+use crate::server::log::{HumanFields, JsonEvents};
 use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
@@ -43,7 +43,7 @@ pub(super) fn log(config: &Config) -> Result<(), Failure> {
     if human {
         builder.fmt_fields(HumanFields).init();
     } else {
-        builder.json().init();
+        builder.json().map_event_format(JsonEvents).init();
     }
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::capture();

@@ -350,7 +350,6 @@ pub(super) fn command() -> Command {
         .after_long_help(
             "Exit codes: 0 stopped as asked, 1 could not start or a verb failed, 2 unknown argument, 74 data can no longer be read",
         )
-        .disable_help_subcommand(true)
         .subcommand_value_name("VERB")
         .subcommand_help_heading("Verbs");
     let command = with_settings(command, &Uses::All);

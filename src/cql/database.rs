@@ -259,13 +259,14 @@ impl Database {
 
     async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let mut charges = self.engine.charges(&scope.request);
-        let mut outcome = self.execute_plan(scope, planned, &mut charges).await;
+        let mut outcome = if self.writes_roles(scope.session, &planned.planned.tables) {
+            Box::pin(self.write_roles(scope, planned, &mut charges)).await
+        } else {
+            self.execute_plan(scope, planned, &mut charges).await
+        };
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // The request starts again, so it is neither counted nor charged yet.
             return outcome;
-        }
-        if self.writes_roles(scope.session, &planned.planned.tables) {
-            Box::pin(self.reload_roles_after(&mut outcome)).await;
         }
         let subject = planned.subject(|| self.counters.subject(planned));
         let request = &scope.request;
@@ -275,9 +276,22 @@ impl Database {
         outcome
     }
 
+    /// Executes a statement that may change the stored roles, and reads them again.
+    async fn write_roles(
+        &self,
+        scope: &mut RequestScope<'_>,
+        planned: &Arc<PlannedAt>,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let mut outcome = self.execute_plan(scope, planned, charges).await;
+        if !matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
+            self.reload_roles_after(&mut outcome).await;
+        }
+        outcome
+    }
+
     /// Reads the roles again after a write to their tables. If that fails, the write fails too, because permissions are
     /// outdated until the roles are read.
-    #[cold]
     async fn reload_roles_after(&self, outcome: &mut Result<Answer, Error>) {
         if let Err(error) = self.reload_roles().await
             && outcome.is_ok()
@@ -439,7 +453,7 @@ impl Database {
             Some(state) => {
                 let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
                 let position = key.open(paging_state::table_digest(&read.table), of_statement, state)?;
-                may_resume(read, params.page_size_rows).then_some(position)
+                may_resume(read, params.page_size_rows).then(|| Box::new(position))
             }
         };
         let paging = Paging {

@@ -3,14 +3,18 @@
 //! Every field and every message passes [`HumanFields`], so that no call site can omit the escaping. Control characters
 //! are escaped as in Rust (`\n`, `\u{1b}`): a client with the name `x⏎2026-01-01 INFO login accepted` cannot forge a
 //! line, and no terminal executes an escape sequence. Long fields are cut. The JSON format needs neither: it escapes,
-//! and programs read it.
+//! and programs read it. [`JsonEvents`] leaves out what names the machine that built the program.
 
 use std::fmt::{self, Write};
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::FormatFields;
-use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::format::{Format, Json, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 /// Most characters of a field that are printed; then «… cut». Longer than any text of ours, short enough for a terminal.
 const FIELD_CHARACTERS_MAX: usize = 4096;
@@ -35,6 +39,45 @@ impl<'writer> FormatFields<'writer> for HumanFields {
         fields.record(&mut line);
         line.result
     }
+}
+
+/// Prints events as JSON, without the fields that events of the crate `log` carry for a formatter (`log.file` and
+/// others): the file is a path of the machine that built the program, the rest repeats the target.
+#[derive(Clone, Debug)]
+pub struct JsonEvents(pub Format<Json>);
+
+/// A line of the JSON format.
+#[derive(Serialize, Deserialize)]
+struct JsonLine {
+    timestamp: String,
+    level: String,
+    fields: Map<String, Value>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl<S, N> FormatEvent<S, N> for JsonEvents
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+    Format<Json>: FormatEvent<S, N>,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if event.fields().all(|field| !is_of_log(field.name())) {
+            return self.0.format_event(context, writer, event);
+        }
+        let mut text = String::new();
+        self.0.format_event(context, Writer::new(&mut text), event)?;
+        let mut line: JsonLine = serde_json::from_str(&text).map_err(|_| fmt::Error)?;
+        line.fields.retain(|name, _| !is_of_log(name));
+        let text = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
+        writeln!(writer, "{text}")
+    }
+}
+
+/// Whether a field is one that events of the crate `log` carry for a formatter.
+fn is_of_log(field: &str) -> bool {
+    field.starts_with("log.")
 }
 
 struct Line<'writer> {
@@ -83,8 +126,7 @@ impl Visit for Line<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Fields that events of the crate `log` carry for the formatter.
-        if self.result.is_ok() && !field.name().starts_with("log.") {
+        if self.result.is_ok() && !is_of_log(field.name()) {
             self.result = self.print(field, format_args!("{value:?}"));
         }
     }
@@ -157,6 +199,37 @@ mod tests {
         tracing::subscriber::with_default(subscriber, events);
         let bytes = sink.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn json_names_no_file_of_the_build() {
+        let sink = Sink::default();
+        let its_sink = sink.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .map_event_format(JsonEvents)
+            .with_writer(move || its_sink.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(log.file = "/build/db.rs", log.line = 3, "of a library");
+            tracing::info!(rows = 3, "ours");
+        });
+        let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let fields: Vec<&Value> = lines.iter().map(|line| &line["fields"]).collect();
+        assert_eq!(
+            fields,
+            [
+                &serde_json::json!({"message": "of a library"}),
+                &serde_json::json!({"message": "ours", "rows": 3})
+            ]
+        );
+        assert!(
+            lines
+                .iter()
+                .all(|line| line["target"] == lines[0]["target"] && line["level"] == "INFO"),
+            "{text}"
+        );
     }
 
     /// Every control character, those that change the text's direction, and a forged log line.

@@ -81,7 +81,7 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A backup is restored into a new or empty directory only.
-    #[error("{} is not empty: a backup is restored into a directory that is new or empty", directory.display())]
+    #[error("{} is not empty: name a directory that is new or empty, or restore into its data by --add, --keyspace or --table", directory.display())]
     NotEmpty {
         /// The directory.
         directory: PathBuf,

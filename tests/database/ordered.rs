@@ -262,8 +262,8 @@ impl Front {
         &self,
         partitions: Partitions,
         page_rows: Option<u32>,
-        resume: Option<Position>,
-    ) -> (Vec<Row>, Option<Position>) {
+        resume: Option<Box<Position>>,
+    ) -> (Vec<Row>, Option<Box<Position>>) {
         let table = self.table();
         let selection = Arc::new(Selection::of_columns(&table, &[0, 1, 2]));
         let read = Read::new(table, selection, partitions);

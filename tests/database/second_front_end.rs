@@ -217,8 +217,8 @@ impl Items {
         &self,
         read: &Read,
         page_rows: Option<u32>,
-        resume: Option<Position>,
-    ) -> (Vec<Row>, Option<Position>, RequestUnits) {
+        resume: Option<Box<Position>>,
+    ) -> (Vec<Row>, Option<Box<Position>>, RequestUnits) {
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
         let (shape, mut found) = (Shape::of(read), TypedRows::default());

@@ -136,6 +136,45 @@ fn a_server_is_ready_within_fifty_milliseconds() {
 }
 
 #[test]
+fn a_reader_that_closes_the_pipe_is_no_failure() {
+    for words in [&["settings"][..], &["man"]] {
+        let mut child = helenus(words).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && error.is_empty(), "{words:?} {error}");
+    }
+}
+
+#[test]
+fn json_logs_name_no_file_of_the_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let arguments = [
+        "run",
+        "--data",
+        &data,
+        "--log",
+        "debug",
+        "--log-format",
+        "json",
+        "--",
+        "true",
+    ];
+    let (success, _, log) = output(&arguments);
+    assert!(success, "{log}");
+    let lines = log.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["target"].as_str().unwrap().starts_with("fjall")),
+        "{log}"
+    );
+    assert!(!log.contains("log.file") && !log.contains(".cargo"), "{log}");
+}
+
+#[test]
 fn cert_prints_what_clients_should_trust() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("certificate.pem");

@@ -83,7 +83,8 @@ pub(crate) struct Sink<'a, R> {
     group: Option<Group>,
     last_partition_key: Vec<u8>,
     last_clustering: Option<Vec<u8>>,
-    position: Option<Position>,
+    /// Boxed, like a page's, since most reads end without one and would move it several times.
+    position: Option<Box<Position>>,
     walked: Walked,
     warnings: Vec<String>,
     /// The memory that it may hold.
@@ -101,7 +102,7 @@ pub(crate) struct Page {
     /// The memory reserved for them.
     pub(crate) memory: AnswerMemory,
     /// Where to continue. `None` means that there are no more rows.
-    pub(crate) position: Option<Position>,
+    pub(crate) position: Option<Box<Position>>,
     /// Warnings to the client.
     pub(crate) warnings: Vec<String>,
     /// Charges since the last row that joined a group belong to the next page.
@@ -269,13 +270,13 @@ impl<'a, R: RowSink> Sink<'a, R> {
     }
 
     fn end_page_at(&mut self, partition_key: Bytes, clustering: Option<Vec<u8>>, partition_limit_rows: Option<u32>) {
-        self.position = Some(Position {
+        self.position = Some(Box::new(Position {
             partition_key,
             clustering: clustering.map(Bytes::from),
             limit_rows: self.limits.rows,
             partition_limit_rows,
             charge_left_micros: 0,
-        });
+        }));
     }
 }
 

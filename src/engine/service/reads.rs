@@ -25,7 +25,7 @@ use crate::views::{self, live::Live};
 #[derive(Clone, Debug, Default)]
 pub struct Paging {
     /// The end of the page before; `None` means that this is the first.
-    pub resume: Option<Position>,
+    pub resume: Option<Box<Position>>,
     /// Bytes of rows to reserve at once, by the size of earlier pages.
     pub content_bytes_ahead: usize,
 }
@@ -51,7 +51,7 @@ pub struct ReadPage {
     /// The memory reserved for the rows, for as long as they are kept.
     pub memory: AnswerMemory,
     /// The start of the next page; `None` means that this is the last.
-    pub position: Option<Position>,
+    pub position: Option<Box<Position>>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
     /// Trace entries about the chosen access path.
@@ -167,7 +167,7 @@ impl Engine {
         // Before the first await, since the connection withdraws a grant that the first poll has not taken.
         let mut room = Room::of(request.terms.share, page_bytes);
         let is_system = system::is_local(&read.table.keyspace);
-        let resume = paging.resume.as_ref();
+        let resume = paging.resume.as_deref();
         let limit = resume.map_or(read.limit_rows, |position| position.limit_rows);
         let limits = self.limits(limit, page_rows, paging.content_bytes_ahead);
         let mut notes = Vec::new();

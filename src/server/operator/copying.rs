@@ -40,7 +40,7 @@ const NAMED_MAX: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// There is no such table.
-    #[error("there is no table {keyspace}.{table} that holds rows")]
+    #[error("table {keyspace}.{table} does not exist: name a table of clients, not a view or a table of the server")]
     NoTable {
         /// Its keyspace.
         keyspace: String,
