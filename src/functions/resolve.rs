@@ -68,8 +68,8 @@ pub fn resolve(
     }
 }
 
-/// Resolves a call among a user's functions of one name, including built-in ones of that name if the call has no
-/// keyspace. `None` means that none fits, and a built-in one that is made for its arguments may.
+/// Resolves a call among the user-defined functions of one name. If the call has no keyspace, built-in functions of that
+/// name are candidates too. `None` means that no candidate fits, but a generic built-in function may.
 ///
 /// # Errors
 /// In Cassandra's words.
