@@ -68,8 +68,8 @@ pub fn resolve(
     }
 }
 
-/// Resolves a call among a user's functions of one name, including built-in ones of that name if the call has no
-/// keyspace.
+/// Resolves a call among the user-defined functions of one name. If the call has no keyspace, built-in functions of that
+/// name are candidates too.
 ///
 /// # Errors
 /// In Cassandra's words.

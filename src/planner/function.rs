@@ -13,7 +13,7 @@ use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
 use super::error::Error;
 use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm, type_fit};
 use super::text::{TermText, qualified};
 use super::value;
 use crate::command::Value;
@@ -25,10 +25,10 @@ use crate::types::{Assignment, CqlType, Native};
 /// A call whose function is resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     function: Option<Function>,
     /// Its arguments.
-    pub(crate) arguments: Vec<Typed>,
+    pub(crate) arguments: Vec<TypedTerm>,
 }
 
 impl Call {
@@ -47,7 +47,7 @@ impl Call {
     fn result(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         let mut arguments = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
-            if let Typed::Call(call) = argument {
+            if let TypedTerm::Call(call) = argument {
                 arguments.push(call.result(binding)?);
                 continue;
             }
@@ -97,9 +97,9 @@ pub(crate) enum Callee<'a> {
 /// A resolved function, with the types for its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     pub(crate) function: Option<Function>,
-    /// The types its arguments must have.
+    /// The required types of its arguments.
     pub(crate) arguments: Vec<CqlType>,
     /// The type of its result.
     pub(crate) returns: CqlType,
@@ -136,7 +136,7 @@ impl Resolved {
     }
 }
 
-/// Resolves the function; `None` means a cast that changes nothing.
+/// Resolves the function; `None` means a cast to the same type.
 pub(crate) fn resolve(
     typer: &TypeChecker<'_>,
     callee: Callee<'_>,
@@ -152,7 +152,7 @@ pub(crate) fn resolve(
             if is_system && name.name.as_str() == "token" {
                 return token(typer, &arguments).map(Some);
             }
-            let candidates = users_functions(typer, name);
+            let candidates = user_functions(typer, name);
             if candidates.is_empty() {
                 functions::resolve(name, &arguments, receiver)
             } else {
@@ -213,8 +213,8 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     })
 }
 
-/// The user-defined functions and aggregates that a name may mean.
-fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
+/// The user-defined functions and aggregates of this name.
+fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
         .as_ref()
@@ -327,7 +327,7 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
                     .flatten()
                     .map(|found| found.returns))
             };
-            typer.known.natural(*at, find).unwrap_or(None)
+            typer.calls.natural(*at, find).unwrap_or(None)
         }
         _ => None,
     }
@@ -337,7 +337,7 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
 /// arguments again, and so do their overloads. Without this memo the cost of nested calls is exponential in their
 /// depth.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CallMemo {
     fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
     natural: RefCell<HashMap<u32, Option<CqlType>>>,
     /// The user-defined functions that are called, each with its clause.
@@ -359,7 +359,7 @@ pub(crate) enum Clause {
     If,
 }
 
-impl Known {
+impl CallMemo {
     /// Names the clause of the calls that follow.
     pub(crate) fn enter(&self, clause: Clause) {
         self.clause.set(clause);
@@ -434,8 +434,8 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
     resolve(typer, callee, arguments, receiver)
 }
 
-/// Types a call for a receiver.
-pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
+/// Resolves a call for a receiver and types its arguments.
+pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
@@ -474,8 +474,8 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
         arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
-    typer.known.note(resolved.function.as_ref());
-    Ok(Typed::Call(Box::new(Call {
+    typer.calls.note(resolved.function.as_ref());
+    Ok(TypedTerm::Call(Box::new(Call {
         function: resolved.function,
         arguments,
     })))
@@ -483,10 +483,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
 
 /// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
-    typer.known.fit(at, ty, || {
+    typer.calls.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
-            // A call that cannot be resolved is refused when it is typed.
+            // A call that cannot be resolved is refused when its type is checked.
             Ok(None) | Err(_) => Assignment::Weak,
         }
     })

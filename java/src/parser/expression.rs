@@ -299,7 +299,7 @@ impl Parser<'_> {
                     return self.unsupported("Type arguments of methods are");
                 }
                 if self.is_word("class") || self.is_word("this") || self.is_word("new") {
-                    return self.surprise();
+                    return self.unexpected();
                 }
                 let line = self.line();
                 let name = self.name()?;
@@ -359,7 +359,7 @@ impl Parser<'_> {
                 return Ok(inner);
             }
             Kind::Word(word) => return self.word(line, &word.clone()),
-            Kind::Sign(_) | Kind::End => return self.surprise(),
+            Kind::Sign(_) | Kind::End => return self.unexpected(),
         };
         self.at += 1;
         Ok(Expr { line, kind: literal })

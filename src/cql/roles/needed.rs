@@ -63,8 +63,8 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Whether the role sees masks where a SELECT selects columns that have some. A view has permissions of its own for that, unlike
-    /// for SELECT.
+    /// Whether the role receives masks instead of the values of masked columns in a SELECT. UNMASK on a view is checked on the
+    /// view itself, while SELECT is checked on its base table.
     pub(in crate::cql) fn masks(self, plan: &Plan) -> bool {
         match plan {
             Plan::Select(plan) if self.masks_columns && plan.selects_masked() => {
@@ -74,7 +74,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Columns with masks may be restricted: otherwise their values could be found by guessing.
+    /// Checks that the role may restrict masked columns. Otherwise a client could guess their values.
     fn restricts_masked(self, plan: &SelectPlan) -> Result<(), RoleRefusal> {
         let columns = plan.masked_restricted();
         let table = &plan.table;
@@ -140,7 +140,7 @@ impl<'a> Permitted<'a> {
         base.map_or(table, |base| base)
     }
 
-    /// Checks the base table of a named view. A missing view is refused at its look-up.
+    /// Checks the base table of a named view. The lookup of the view refuses a missing one.
     fn on_view(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let keyspace = self.keyspace_of(name);
         let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
@@ -296,7 +296,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Checks the table of an index. A missing index is refused at its look-up.
+    /// Checks the table of an index. The lookup of the index refuses a missing one.
     fn on_index(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let Some(keyspace) = self
             .keyspace_of(name)

@@ -48,7 +48,7 @@ pub enum RoleRefusal {
     Exists(String),
     /// A role that does not exist.
     Missing(String),
-    /// The same, with the text of ALTER, GRANT and REVOKE.
+    /// A role that does not exist, with the text of ALTER, GRANT and REVOKE.
     MissingRole(String),
     /// A resource that does not exist, with the text of LIST.
     MissingListed(Resource),

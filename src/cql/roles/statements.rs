@@ -16,7 +16,7 @@ use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, pas
 use crate::schema::Schema;
 
 /// The context in which a statement is checked.
-pub(super) struct Judge<'a> {
+pub(super) struct StatementChecker<'a> {
     pub(super) roles: &'a Roles,
     /// The session's role.
     pub(super) role: &'a str,
@@ -156,7 +156,7 @@ impl<'s> Options<'s> {
     }
 }
 
-impl Judge<'_> {
+impl StatementChecker<'_> {
     /// The outcome of a statement.
     pub(super) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
         match statement {
@@ -213,7 +213,7 @@ impl Judge<'_> {
         Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource.clone()))
     }
 
-    /// The same for a role, with another text.
+    /// Checks a permission on a role; the message differs from that for other resources.
     fn needs_on_role(&self, permission: Permission, role: &Resource) -> Result<(), RoleRefusal> {
         let needed = self.needs(permission, role);
         needed.map_err(|_| RoleRefusal::NotPrivileged(self.role.to_owned()))
@@ -333,8 +333,8 @@ impl Judge<'_> {
 
     fn grant(&self, grant: &ast::Grant) -> Result<Outcome, RoleRefusal> {
         let resource = self.resource(&grant.resource)?;
-        let asked = requested(grant.permissions.as_deref());
-        let permissions = asked.intersection(resource.of.applicable());
+        let permissions_named = requested(grant.permissions.as_deref());
+        let permissions = permissions_named.intersection(resource.of.applicable());
         if permissions.is_empty() {
             return Err(RoleRefusal::NotApplicable(resource.of));
         }
@@ -434,8 +434,8 @@ impl Judge<'_> {
             true => vec![resource],
             false => resource.chain().collect(),
         });
-        let asked = requested(of.permissions.as_deref());
-        let listed = list::permissions(self.roles, role, asked, on.as_deref());
+        let permissions_named = requested(of.permissions.as_deref());
+        let listed = list::permissions(self.roles, role, permissions_named, on.as_deref());
         Ok(Outcome::Rows(listed))
     }
 

@@ -75,7 +75,7 @@ fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), ColumnTypeRefusal>
 }
 
 /// Whether the type is written as the class of a descending order: `'ReversedType(Int32Type)'`. A clustering column is
-/// then descending even if CLUSTERING ORDER BY says ASC; for other columns it has no effect.
+/// then descending even with CLUSTERING ORDER BY … ASC; for other columns it has no effect.
 pub(super) fn is_reversed(written: &Type) -> bool {
     let Type::Custom(class) = written else { return false };
     let class = class.trim_start();

@@ -1,7 +1,7 @@
 //! DDL: statement + schema → the next schema.
 //!
-//! [`apply`] is pure: time, UUIDs and storage ids come in; a new [`Schema`] and its effects outside the schema come
-//! out. The caller persists the difference (`schema::record::changes`), swaps the snapshot, notifies clients, and drops
+//! [`apply`] is pure: it receives time, UUIDs and storage ids, and returns a new [`Schema`] and the effects outside the
+//! schema. The caller persists the difference (`schema::record::changes`), swaps the snapshot, notifies clients, and drops
 //! the rows of dropped tables.
 //!
 //! A statement is validated in Cassandra's order, since it may break several rules and the first is reported: the rules
