@@ -109,6 +109,15 @@ impl Method {
     pub(crate) fn signature(&self, on: &Ty, arguments: &[Ty]) -> Signature {
         let on: &[Ty] = if let Ty::Ref(_, given) = on { given } else { &[] };
         let written: Vec<&str> = split(self.parameters);
+        // An array may stand for all variable arguments (JLS §15.12.2.2: no method with a variable number of them is then looked for).
+        let array = match (arguments.last(), written.last()) {
+            (Some(Ty::Array(element)), Some(text))
+                if text.ends_with("...") && arguments.len() == written.len() && element.is_reference() =>
+            {
+                Some(element.as_ref())
+            }
+            _ => None,
+        };
         let mut own = None;
         for (index, text) in written.iter().enumerate() {
             let rest = arguments.get(index..).unwrap_or_default();
@@ -118,6 +127,7 @@ impl Method {
                 rest.get(..1).unwrap_or_default()
             };
             for argument in given {
+                let argument = array.filter(|_| text.ends_with("...")).unwrap_or(argument);
                 bind(text.trim_end_matches("..."), argument, &mut own);
             }
         }
@@ -128,6 +138,7 @@ impl Method {
         };
         for text in written {
             match text.strip_suffix("...") {
+                Some(element) if array.is_some() => parameters.fixed.push(Ty::Array(ty(element, on, &own).into())),
                 Some(element) => parameters.variable = Some(ty(element, on, &own)),
                 None => parameters.fixed.push(ty(text, on, &own)),
             }
@@ -259,7 +270,7 @@ pub(crate) fn constructors(class: Class) -> impl Iterator<Item = &'static Method
 
 /// Common Java methods that this library lacks, so that the error can say so.
 pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
-    const NAMES: [&str; 30] = [
+    const NAMES: &[&str] = &[
         "format",
         "matches",
         "replaceAll",
@@ -290,6 +301,9 @@ pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
         "parallelStream",
         "setLength",
         "subMap",
+        "toInstant",
+        "toGMTString",
+        "toLocaleString",
     ];
     let _ = class;
     NAMES.contains(&name)

@@ -137,7 +137,8 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::int(-1))
     }),
     fixed(List, "of", "T...", "List<T>", |m, a| {
-        let items = m.elements(a.handle(0)?)?;
+        let given = collection(m, a, 0)?;
+        let items = m.elements(given)?;
         if items.iter().any(|item| matches!(item, Value::Null)) {
             return m.throw_with(Class::NullPointer, None);
         }
@@ -150,7 +151,8 @@ pub(super) const METHODS: &[Method] = &[
         })
     }),
     fixed(Arrays, "asList", "T...", "List<T>", |m, a| {
-        let items = m.elements(a.handle(0)?)?;
+        let given = collection(m, a, 0)?;
+        let items = m.elements(given)?;
         m.make(Object::List {
             class: List,
             items,

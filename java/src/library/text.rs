@@ -36,6 +36,9 @@ pub(super) const METHODS: &[Method] = &[
         value => Ok(value),
     }),
     fixed(Objects, "hash", "Object...", "int", |m, a| {
+        if matches!(a.value(0), Value::Null) {
+            return Ok(Value::int(0));
+        }
         let mut hash = 1_i32;
         for value in m.elements(a.handle(0)?)? {
             hash = hash.wrapping_mul(31).wrapping_add(m.hash(&value)?);
@@ -211,7 +214,7 @@ pub(super) const METHODS: &[Method] = &[
         join(m, a, handle)
     }),
     fixed(Text, "join", "CharSequence,CharSequence...", "String", |m, a| {
-        let handle = a.handle(1)?;
+        let handle = collection(m, a, 1)?;
         join(m, a, handle)
     }),
     super::constructor(Text, "", |m, _| m.text(&[])),
