@@ -81,6 +81,12 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A backup is restored into a new or empty directory only.
+    #[error("{} is not empty, and a server has it open: name another directory, or stop that server and restore into its data by --add, --keyspace or --table", directory.display())]
+    NotEmptyAndOpen {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A backup is restored into a new or empty directory only.
     #[error("{} is not empty: name a directory that is new or empty, or restore into its data by --add, --keyspace or --table", directory.display())]
     NotEmpty {
         /// The directory.
