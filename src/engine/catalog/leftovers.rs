@@ -378,9 +378,14 @@ impl Leftovers {
                 Ok(()) => stores.remove(id).await,
                 failed => failed,
             };
-            if let Err(error) = removed {
-                tracing::warn!(store = id.0, %error, "a store that is not used stays until the next start");
-                return;
+            match removed {
+                Ok(()) => {}
+                // The server stops, and the next start removes it.
+                Err(store::Error::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(store = id.0, %error, "a store that is not used stays until the next start");
+                    return;
+                }
             }
             let mut batch = Batch::new();
             batch.delete(Space::Catalog, store_key(id));
@@ -399,7 +404,10 @@ impl Leftovers {
             if !all_left(&tasks, old).await {
                 return;
             }
-            if let Err(error) = remove_garbage(&stores, id).await {
+            if let Err(error) = remove_garbage(&stores, id).await
+                // When the server stops, the next start resumes.
+                && !matches!(&error, Error::Storage(failure) if matches!(failure.error, store::Error::Closed))
+            {
                 tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
             }
         });
