@@ -27,7 +27,7 @@ pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::guardrails::Guardrails;
 use crate::metrics::BucketPrices;
-use crate::partition::HeatLimits;
+use crate::partition::LoadLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES_MAX;
 use crate::partition::store::bucket::Reach;
@@ -121,7 +121,7 @@ pub struct Config {
     /// Interval of the check of physical partitions' sizes; zero means never.
     pub partition_check_interval: Duration,
     /// When the load of a physical partition is too high; scaled already.
-    pub heat: HeatLimits,
+    pub heat: LoadLimits,
     /// Interval of the check of their load; zero means never.
     pub heat_check_interval: Duration,
     /// The fault plan at the start. `None` means no faults.
@@ -224,10 +224,10 @@ impl Config {
             },
             throughput: throughput(values)?,
             partition_check_interval: values.seconds("partition-check-seconds")?,
-            heat: HeatLimits {
+            heat: LoadLimits {
                 units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
                 hot_percent: values.parsed("partition-hot-percent")?,
-                looks: values.parsed("partition-hot-checks")?,
+                checks: values.parsed("partition-hot-checks")?,
             },
             heat_check_interval: if is_metered {
                 values.seconds("heat-check-seconds")?
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(config.server.limits, Limits::default());
         assert_eq!(config.guardrails, Guardrails::default());
         assert_eq!(config.limits, SizeLimits::default());
-        assert_eq!(config.heat, HeatLimits::default());
+        assert_eq!(config.heat, LoadLimits::default());
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub enum Mutant {
     /// A conditional write does not take its stripe lock.
     SkipStripe,
     /// A condition that was checked before the store was reopened counts as checked after it.
-    JudgeByOldOpening,
+    CheckByOldOpening,
     /// A start does not read the timestamps issued before it.
     ForgetLastTimestamp,
     /// A write's timestamp comes from the clock alone: timestamps repeat, and go back with the clock.
@@ -54,7 +54,7 @@ pub enum Mutant {
     /// The parts of one scan are read at different snapshots.
     ScanAtManyMoments,
     /// Writes to a physical partition during its copy are not copied again.
-    NoteNothing,
+    RecordNothing,
     /// The batch log is not read at start.
     ForgetBatchLog,
     /// A purge that did not take place, because the row had changed, counts as done: the deletion record is removed.
@@ -75,7 +75,7 @@ pub enum Mutant {
     OverwriteKeepsElements,
     /// A backup takes its snapshots while writes go on. The simulation makes no backups: a separate test does
     /// (tests/database/backup.rs).
-    SnapshotWithoutGates,
+    SnapshotWithoutLatches,
 }
 
 impl Mutant {
@@ -85,7 +85,7 @@ impl Mutant {
         Self::BatchInParts,
         Self::UnlockAtCancel,
         Self::SkipStripe,
-        Self::JudgeByOldOpening,
+        Self::CheckByOldOpening,
         Self::ForgetLastTimestamp,
         Self::TimestampsRepeat,
         Self::ConditionBelowRead,
@@ -102,7 +102,7 @@ impl Mutant {
         Self::StaleRouteIsFree,
         Self::KeepHeldAtCancel,
         Self::ScanAtManyMoments,
-        Self::NoteNothing,
+        Self::RecordNothing,
         Self::ForgetBatchLog,
         Self::VoidedPurgeCounts,
         Self::TombstoneDroppedEarly,

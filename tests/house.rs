@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
-    ("roles", &["schema"]),
+    ("roles", &["schema", "types"]),
     ("command", &["types", "schema", "functions", "profile"]),
     ("guardrails", &["command", "types", "schema"]),
     (
@@ -257,7 +257,7 @@ const HASHES_KEYS: &[(&str, &str)] = &[
     ("src/partition/ring.rs", "the placement of hashed tables"),
     ("src/planner/function.rs", "CQL's token() of constants"),
     (
-        "src/planner/narrow.rs",
+        "src/planner/restrict.rs",
         "CQL's token() compared with a key's, in tables of CQL",
     ),
     ("src/engine/read/evaluate.rs", "CQL's token() of a row's columns"),
@@ -323,7 +323,7 @@ const STATEMENT_LEVEL: &[&str] = &[
     "engine/write/apply",
     "engine/write/condition",
     "engine/write/request",
-    "engine/write/room",
+    "engine/write/services",
 ];
 
 /// What only a part sees: stored rows, deletions, index entries, and the scans over them.

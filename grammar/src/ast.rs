@@ -1,15 +1,15 @@
-//! The syntax tree of CQL: plain data, made by the parser, printed by `print`, given a meaning by others.
+//! The syntax tree of CQL: plain data. The parser makes it, `print` prints it, other modules interpret it.
 //!
-//! Literals stay text, since their type depends on the column they meet. Names are already folded: lower case unless they were
-//! quoted. Nothing here knows a schema.
+//! Literals stay text, since their type depends on the column that receives them. Names are folded to lower case unless
+//! they were quoted. This module has no knowledge of a schema.
 //!
-//! Long because the language is: data only, no functions but conversions of names.
+//! The file is long because the language is large: data only, and conversions of names.
 
 mod expression;
 
 pub use expression::{ArithmeticOperator, Literal, MetadataKind, Selector, Site, Term};
 
-/// A name as CQL means it: folded to lower case unless it was quoted. Printing quotes it again where it must be.
+/// A name, folded to lower case unless it was quoted. Printing quotes it where necessary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(pub String);
 
@@ -27,10 +27,10 @@ impl From<&str> for Name {
     }
 }
 
-/// A table, type, index, function or view, perhaps with its keyspace.
+/// The name of a table, type, index, function or view, with or without its keyspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QualifiedName {
-    /// `None`: the session's keyspace.
+    /// `None` means the session's keyspace.
     pub keyspace: Option<Name>,
     /// The object's own name.
     pub name: Name,
@@ -51,13 +51,13 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
     /// `tuple<T, …>`
     Tuple(Vec<Type>),
-    /// `vector<T, n>`; `n` elements, by the text alone also less than one.
+    /// `vector<T, n>` with `n` elements. The parser accepts any `n`, including 0 and below.
     Vector(Box<Type>, i32),
     /// `frozen<T>`
     Frozen(Box<Type>),
 }
 
-/// A selector and what the client wants it called.
+/// A selector and its alias.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectorAs {
     /// The expression.
@@ -75,7 +75,7 @@ pub enum Selection {
     Selectors(Vec<SelectorAs>),
 }
 
-/// How a relation or a condition compares.
+/// The operator of a relation or a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `=`
@@ -102,7 +102,7 @@ pub enum Operator {
     IsNotNull,
 }
 
-/// What a relation of a WHERE clause restricts.
+/// The left side of a relation in a WHERE clause.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RelationTarget {
     /// `column`
@@ -113,18 +113,18 @@ pub enum RelationTarget {
     Tuple(Vec<Name>),
     /// `token(a, b)`
     Token(Vec<Name>),
-    /// `expr(index, term)`: an expression only that index understands; its operator is [`Operator::Eq`].
+    /// `expr(index, term)`: an expression for this index; its operator is [`Operator::Eq`].
     Index(Name),
 }
 
-/// What a relation or condition compares with.
+/// The right side of a relation or condition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RelationValue {
-    /// One term; for `IN ?` the marker.
+    /// One term; for `IN ?`, the marker.
     Term(Term),
     /// `IN (a, b)`; may be empty.
     Terms(Vec<Term>),
-    /// `IS NOT NULL` has none.
+    /// No value: `IS NOT NULL`.
     None,
 }
 
@@ -169,11 +169,11 @@ pub struct Select {
     pub json: bool,
     /// `SELECT DISTINCT`
     pub distinct: bool,
-    /// What is asked for.
+    /// The SELECT clause.
     pub selection: Selection,
-    /// From which table.
+    /// The table to read.
     pub table: QualifiedName,
-    /// WHERE, in order of writing.
+    /// The relations of the WHERE clause, in order of writing.
     pub relations: Vec<Relation>,
     /// GROUP BY.
     pub group_by: Vec<GroupBy>,
@@ -194,11 +194,11 @@ pub struct Using {
     pub timestamp: Option<Term>,
     /// Seconds.
     pub ttl: Option<Term>,
-    /// TTL was written before TIMESTAMP: bind markers are numbered in order of writing, and printing keeps it.
+    /// TTL was written before TIMESTAMP. Bind markers are numbered in order of writing, so printing keeps that order.
     pub ttl_first: bool,
 }
 
-/// What a condition looks at.
+/// The left side of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionTarget {
     /// `column`
@@ -234,10 +234,10 @@ pub enum If {
     Conditions(Vec<Condition>),
 }
 
-/// What an INSERT gives.
+/// The values of an INSERT.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum InsertSource {
-    /// `(a, b) VALUES (1, 2)`; the two may differ in length, which the planner refuses.
+    /// `(a, b) VALUES (1, 2)`. The planner refuses lists of different lengths.
     Values {
         /// Columns.
         columns: Vec<Name>,
@@ -248,7 +248,7 @@ pub enum InsertSource {
     Json {
         /// A string or a marker.
         document: Term,
-        /// `DEFAULT UNSET`: columns not named are left alone; otherwise they become null.
+        /// `DEFAULT UNSET`: columns that the document does not name stay unchanged. Otherwise they become null.
         default_unset: bool,
     },
 }
@@ -256,9 +256,9 @@ pub enum InsertSource {
 /// `INSERT`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Insert {
-    /// Into which table.
+    /// The table to write.
     pub table: QualifiedName,
-    /// What.
+    /// The columns and values, or the document.
     pub source: InsertSource,
     /// `IF NOT EXISTS`
     pub if_not_exists: bool,
@@ -286,7 +286,7 @@ pub enum Assignment {
 /// `UPDATE`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Update {
-    /// Which table.
+    /// The table to write.
     pub table: QualifiedName,
     /// USING.
     pub using: Using,
@@ -298,7 +298,7 @@ pub struct Update {
     pub condition: If,
 }
 
-/// What a DELETE takes away; no target is the whole row, slice or partition.
+/// A target of a DELETE. A DELETE without targets deletes whole rows, slices or partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DeleteTarget {
     /// `c`
@@ -312,9 +312,9 @@ pub enum DeleteTarget {
 /// `DELETE`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Delete {
-    /// What; empty for rows.
+    /// The columns, or parts of them, to delete; empty means whole rows.
     pub targets: Vec<DeleteTarget>,
-    /// From which table.
+    /// The table to write.
     pub table: QualifiedName,
     /// USING TIMESTAMP.
     pub using: Using,
@@ -327,11 +327,11 @@ pub struct Delete {
 /// `BEGIN … BATCH`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchKind {
-    /// Atomic in the end.
+    /// Atomic: through the batch log all of it is applied in the end.
     Logged,
     /// Without the batch log.
     Unlogged,
-    /// Counters.
+    /// Counter updates only.
     Counter,
 }
 
@@ -349,7 +349,7 @@ pub enum Modification {
 /// `BATCH`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Batch {
-    /// Which kind.
+    /// The kind of batch.
     pub kind: BatchKind,
     /// USING of the batch.
     pub using: Using,
@@ -369,9 +369,9 @@ pub enum PropertyValue {
 /// `name = value`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Property {
-    /// Folded name.
+    /// The name, folded.
     pub name: Name,
-    /// Value.
+    /// The value.
     pub value: PropertyValue,
 }
 
@@ -397,7 +397,7 @@ pub struct AlterKeyspace {
     pub properties: Vec<Property>,
 }
 
-/// `MASKED WITH f(a)`; `DEFAULT` is `mask_default()` without arguments and `by_default` set.
+/// `MASKED WITH f(a)`; `DEFAULT` is parsed as `mask_default()` with `by_default` set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
     /// `MASKED WITH DEFAULT`
@@ -417,7 +417,7 @@ pub struct ColumnDefinition {
     pub column_type: Type,
     /// STATIC.
     pub is_static: bool,
-    /// `PRIMARY KEY` behind the type.
+    /// `PRIMARY KEY` after the type.
     pub is_primary_key: bool,
     /// MASKED WITH.
     pub mask: Option<Mask>,
@@ -428,18 +428,18 @@ pub struct ColumnDefinition {
 pub struct PrimaryKey {
     /// Partition key columns, one or more.
     pub partition_key: Vec<Name>,
-    /// Clustering columns, perhaps none.
+    /// Clustering columns; may be empty.
     pub clustering: Vec<Name>,
 }
 
 /// WITH of a table or view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TableOptions {
-    /// CLUSTERING ORDER BY, as written.
+    /// CLUSTERING ORDER BY, in order of writing.
     pub clustering_order: Vec<(Name, Direction)>,
     /// COMPACT STORAGE.
     pub compact_storage: bool,
-    /// All others, `id` included.
+    /// All other properties, `id` included.
     pub properties: Vec<Property>,
 }
 
@@ -452,13 +452,13 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// Columns, in order of writing.
     pub columns: Vec<ColumnDefinition>,
-    /// PRIMARY KEY clauses in order of writing: valid is exactly one, or none and a column's own.
+    /// PRIMARY KEY clauses in order of writing. Valid is exactly one, or none and a column with `is_primary_key`.
     pub primary_keys: Vec<PrimaryKey>,
     /// WITH.
     pub options: TableOptions,
 }
 
-/// What ALTER TABLE does.
+/// The action of an ALTER TABLE.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AlterTableAction {
     /// ADD.
@@ -472,7 +472,7 @@ pub enum AlterTableAction {
     Drop {
         /// IF EXISTS.
         if_exists: bool,
-        /// Which.
+        /// The columns to drop.
         columns: Vec<Name>,
         /// `USING TIMESTAMP`, µs.
         timestamp: Option<String>,
@@ -481,14 +481,14 @@ pub enum AlterTableAction {
     Rename {
         /// IF EXISTS.
         if_exists: bool,
-        /// Pairs from, to.
+        /// Pairs of the old and the new name.
         renames: Vec<(Name, Name)>,
     },
     /// ALTER c TYPE t (refused by Cassandra since 3.10, but it parses).
     AlterType {
         /// IF EXISTS.
         if_exists: bool,
-        /// Which.
+        /// The column.
         column: Name,
         /// New type.
         column_type: Type,
@@ -497,9 +497,9 @@ pub enum AlterTableAction {
     AlterMask {
         /// IF EXISTS.
         if_exists: bool,
-        /// Which.
+        /// The column.
         column: Name,
-        /// `None`: DROP MASKED.
+        /// The new mask; `None` means DROP MASKED.
         mask: Option<Mask>,
     },
     /// DROP COMPACT STORAGE.
@@ -511,11 +511,11 @@ pub enum AlterTableAction {
 /// `ALTER TABLE`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AlterTable {
-    /// Which table.
+    /// The table to alter.
     pub table: QualifiedName,
     /// IF EXISTS.
     pub if_exists: bool,
-    /// What.
+    /// The action.
     pub action: AlterTableAction,
 }
 
@@ -530,7 +530,7 @@ pub struct CreateType {
     pub fields: Vec<(Name, Type)>,
 }
 
-/// What ALTER TYPE does.
+/// The action of an ALTER TYPE.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AlterTypeAction {
     /// `ADD [IF NOT EXISTS] field type`
@@ -546,14 +546,14 @@ pub enum AlterTypeAction {
     Rename {
         /// IF EXISTS.
         if_exists: bool,
-        /// Pairs from, to.
+        /// Pairs of the old and the new name.
         renames: Vec<(Name, Name)>,
     },
     /// ALTER field TYPE t (refused by Cassandra, but it parses).
     AlterField {
         /// IF EXISTS.
         if_exists: bool,
-        /// Which.
+        /// The field.
         field: Name,
         /// New type.
         field_type: Type,
@@ -563,15 +563,15 @@ pub enum AlterTypeAction {
 /// `ALTER TYPE`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AlterType {
-    /// Which type.
+    /// The type to alter.
     pub name: QualifiedName,
     /// IF EXISTS.
     pub if_exists: bool,
-    /// What.
+    /// The action.
     pub action: AlterTypeAction,
 }
 
-/// What part of a column an index holds.
+/// The part of a column that an index stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexTargetKind {
     /// `c`
@@ -593,11 +593,11 @@ pub struct CreateIndex {
     pub custom: bool,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
-    /// The index' own name; its keyspace is the table's.
+    /// The index's name; `None` means a generated one. Its keyspace is the table's.
     pub name: Option<QualifiedName>,
-    /// On which table.
+    /// The indexed table.
     pub table: QualifiedName,
-    /// What it holds; may be empty.
+    /// The indexed columns or parts of columns; may be empty.
     pub targets: Vec<(IndexTargetKind, Name)>,
     /// USING 'class'.
     pub using: Option<String>,
@@ -627,7 +627,7 @@ pub struct CreateView {
 /// `ALTER MATERIALIZED VIEW`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AlterView {
-    /// Which view.
+    /// The view to alter.
     pub name: QualifiedName,
     /// IF EXISTS.
     pub if_exists: bool,
@@ -652,7 +652,7 @@ pub struct CreateFunction {
     pub returns: Type,
     /// LANGUAGE.
     pub language: Name,
-    /// AS.
+    /// AS: the source text.
     pub body: String,
 }
 
@@ -686,11 +686,11 @@ pub struct DropFunction {
     pub if_exists: bool,
     /// Its name.
     pub name: QualifiedName,
-    /// `None`: whichever there is of that name.
+    /// Types of the arguments; `None` means that the name alone identifies the function.
     pub arguments: Option<Vec<Type>>,
 }
 
-/// What a plain DROP drops.
+/// The kind of object that a DROP removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropKind {
     /// TABLE.
@@ -706,7 +706,7 @@ pub enum DropKind {
 /// `DROP TABLE|TYPE|INDEX|MATERIALIZED VIEW`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Drop {
-    /// What kind of thing.
+    /// The kind of object.
     pub kind: DropKind,
     /// IF EXISTS.
     pub if_exists: bool,
@@ -730,7 +730,7 @@ pub struct CreateTrigger {
     pub name: Name,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
-    /// On which table.
+    /// The table of the trigger.
     pub table: QualifiedName,
     /// USING 'class'.
     pub class: String,
@@ -743,18 +743,18 @@ pub struct DropTrigger {
     pub name: Name,
     /// IF EXISTS.
     pub if_exists: bool,
-    /// On which table.
+    /// The table of the trigger.
     pub table: QualifiedName,
 }
 
-/// What DESCRIBE describes.
+/// The subject of a DESCRIBE.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DescribeTarget {
     /// CLUSTER.
     Cluster,
     /// `[FULL] SCHEMA`
     Schema {
-        /// FULL: system keyspaces too.
+        /// FULL: includes system keyspaces.
         full: bool,
     },
     /// KEYSPACES.
@@ -769,9 +769,9 @@ pub enum DescribeTarget {
     Aggregates,
     /// `[ONLY] KEYSPACE [k]`
     Keyspace {
-        /// `None`: the session's keyspace.
+        /// `None` means the session's keyspace.
         name: Option<Name>,
-        /// ONLY: without what it holds.
+        /// ONLY: the keyspace without its objects.
         only: bool,
     },
     /// TABLE.
@@ -786,20 +786,20 @@ pub enum DescribeTarget {
     Function(QualifiedName),
     /// AGGREGATE.
     Aggregate(QualifiedName),
-    /// A bare name: keyspace, table, index or view, in that order.
+    /// A bare name: a keyspace, table, index or view, looked up in that order.
     Generic(QualifiedName),
 }
 
 /// `DESCRIBE`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Describe {
-    /// What.
+    /// The subject.
     pub target: DescribeTarget,
     /// WITH INTERNALS.
     pub with_internals: bool,
 }
 
-/// What a role may be allowed to do.
+/// A permission that a role can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Permission {
     /// CREATE.
@@ -818,13 +818,13 @@ pub enum Permission {
     Describe,
     /// EXECUTE: functions and MBeans.
     Execute,
-    /// UNMASK: see what masked columns hold.
+    /// UNMASK: read the values of masked columns.
     Unmask,
-    /// SELECT_MASKED: restrict masked columns.
+    /// SELECT_MASKED: restrict masked columns in a WHERE clause.
     SelectMasked,
 }
 
-/// What a permission is about.
+/// The resource of a permission.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
     /// ALL KEYSPACES.
@@ -863,11 +863,11 @@ pub enum Resource {
 pub struct Grant {
     /// REVOKE rather than GRANT.
     pub revoke: bool,
-    /// `None`: `ALL [PERMISSIONS]`.
+    /// The permissions; `None` means `ALL [PERMISSIONS]`.
     pub permissions: Option<Vec<Permission>>,
-    /// On what.
+    /// The resource.
     pub resource: Resource,
-    /// Whose.
+    /// The role that receives or loses the permissions.
     pub role: Name,
 }
 
@@ -876,31 +876,31 @@ pub struct Grant {
 pub struct GrantRole {
     /// REVOKE rather than GRANT.
     pub revoke: bool,
-    /// The role that is given.
+    /// The role that is granted or revoked.
     pub role: Name,
-    /// The role that gets it.
+    /// The role that receives or loses it.
     pub grantee: Name,
 }
 
 /// `LIST permissions`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListPermissions {
-    /// `None`: `ALL [PERMISSIONS]`.
+    /// The permissions to list; `None` means `ALL [PERMISSIONS]`.
     pub permissions: Option<Vec<Permission>>,
-    /// ON; `None`: on everything.
+    /// ON; `None` means all resources.
     pub resource: Option<Resource>,
-    /// OF; `None`: of everyone.
+    /// OF; `None` means all roles.
     pub of: Option<Name>,
-    /// NORECURSIVE: without those inherited.
+    /// NORECURSIVE: without inherited permissions.
     pub no_recursive: bool,
 }
 
 /// `LIST ROLES`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListRoles {
-    /// OF; `None`: all.
+    /// OF; `None` means all roles.
     pub of: Option<Name>,
-    /// NORECURSIVE: without those inherited.
+    /// NORECURSIVE: without inherited roles.
     pub no_recursive: bool,
 }
 
@@ -961,26 +961,26 @@ pub enum UserPassword {
 /// `CREATE USER`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreateUser {
-    /// Its name, its case kept.
+    /// Its name, with its case kept.
     pub name: Name,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
     /// WITH PASSWORD.
     pub password: Option<UserPassword>,
-    /// SUPERUSER or NOSUPERUSER.
+    /// SUPERUSER or NOSUPERUSER; `None` means neither.
     pub superuser: Option<bool>,
 }
 
 /// `ALTER USER`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AlterUser {
-    /// Its name, its case kept.
+    /// Its name, with its case kept.
     pub name: Name,
     /// IF EXISTS.
     pub if_exists: bool,
     /// WITH PASSWORD.
     pub password: Option<UserPassword>,
-    /// SUPERUSER or NOSUPERUSER.
+    /// SUPERUSER or NOSUPERUSER; `None` means neither.
     pub superuser: Option<bool>,
 }
 
@@ -998,18 +998,18 @@ pub struct DropRole {
 /// `ADD IDENTITY`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddIdentity {
-    /// Whom a client certificate names.
+    /// The identity in a client certificate.
     pub identity: String,
     /// IF NOT EXISTS.
     pub if_not_exists: bool,
-    /// The role it stands for.
+    /// The role that the identity may log in as.
     pub role: String,
 }
 
 /// `DROP IDENTITY`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DropIdentity {
-    /// Whom a client certificate names.
+    /// The identity in a client certificate.
     pub identity: String,
     /// IF EXISTS.
     pub if_exists: bool,
@@ -1066,7 +1066,7 @@ pub enum Statement {
     DropTrigger(DropTrigger),
     /// DESCRIBE.
     Describe(Describe),
-    /// EXPLAIN of a SELECT, a modification or a BATCH: a statement of ours.
+    /// EXPLAIN of a SELECT, a modification or a BATCH. `Differs:` Cassandra has no such statement.
     Explain(Box<Statement>),
     /// GRANT and REVOKE of permissions.
     Grant(Grant),

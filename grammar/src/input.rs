@@ -1,16 +1,15 @@
 //! The parser's position among the tokens, and the basic steps of every production.
 //!
-//! A production is a function `fn(Input) -> Parsed<T>` of the same name, a nom parser. It fails with `nom::Err::Error`
-//! if its first token does not match (another alternative may be tried). After that it fails with `nom::Err::Failure`,
-//! and the error is final. Alternatives are chosen by lookahead, never by backtracking over a long one, so time is
-//! proportional to the text.
+//! A production is a nom parser: a function `fn(Input) -> Parsed<T>` of the same name. If its first token does not match,
+//! it fails with `nom::Err::Error`, and another alternative may be tried. Later it fails with `nom::Err::Failure`, which is
+//! final. Alternatives are chosen by lookahead, not by backtracking, so time is proportional to the length of the text.
 
 use std::cell::{Cell, RefCell};
 
 use nom::{Err, IResult, Parser};
 
 use crate::ast::{Name, Site};
-use crate::error::{Bound, Cause, Failure};
+use crate::error::{Cause, Failure, Limit};
 use crate::keyword::{Class, Kind};
 use crate::lexical::{LexicalError, Token, Tokens, token_text};
 
@@ -125,8 +124,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Records that a choice read `count` tokens ahead. Cassandra's larger choices are tables, which read one token
-    /// more than they need; its excerpts show that.
+    /// Records that a choice read `count` tokens ahead. Cassandra makes larger choices by tables, which read one token more
+    /// than necessary, and its excerpts include that token.
     pub(crate) fn decided(self, count: usize) {
         self.ahead(count);
     }
@@ -146,7 +145,7 @@ impl<'a> Input<'a> {
         }))
     }
 
-    /// Records an error other than of syntax; the first wins. The statement is rejected at its end.
+    /// Records an error that is not a syntax error. The statement is rejected at its end, with the first such error.
     pub(crate) fn report(self, message: impl FnOnce() -> String) {
         let mut reported = self.context.reported.borrow_mut();
         if reported.is_none() && self.context.lexical_error().is_none() {
@@ -159,7 +158,7 @@ impl<'a> Input<'a> {
         self.context.text
     }
 
-    /// Drops errors reported since `before`, when an alternative that was only tried does not match.
+    /// Restores the reported errors to `before`, after an alternative that did not match.
     pub(crate) fn take_back(self, before: Option<String>) {
         *self.context.reported.borrow_mut() = before;
     }
@@ -174,7 +173,7 @@ impl<'a> Input<'a> {
         let count = self.context.markers.get() + 1;
         self.context.markers.set(count);
         if count > crate::MARKERS_MAX {
-            self.fail(0, Cause::Exceeded(Bound::Markers))
+            self.fail(0, Cause::Exceeded(Limit::Markers))
         } else {
             Ok((self, ()))
         }
@@ -185,7 +184,7 @@ impl<'a> Input<'a> {
         let count = self.context.operators.get() + 1;
         self.context.operators.set(count);
         if count > crate::OPERATORS_MAX {
-            self.fail(0, Cause::Exceeded(Bound::Operators))
+            self.fail(0, Cause::Exceeded(Limit::Operators))
         } else {
             Ok((self, ()))
         }
@@ -197,7 +196,7 @@ impl<'a> Input<'a> {
             self.context.operators.set(0);
         }
         if self.depth >= crate::NESTING_LEVELS_MAX {
-            return self.fail(0, Cause::Exceeded(Bound::Nesting));
+            return self.fail(0, Cause::Exceeded(Limit::Nesting));
         }
         let (rest, value) = inner(Self {
             depth: self.depth + 1,
@@ -219,7 +218,7 @@ pub(crate) fn enter(production: &'static str) {
     tests::ENTERED.with(|entered| entered.borrow_mut().insert(production));
 }
 
-/// No effect outside of tests.
+/// Does nothing outside of tests.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn enter(_: &'static str) {}
@@ -299,7 +298,7 @@ pub(crate) fn continued<'a, T>(
 ) -> Parsed<'a, ()> {
     while input.is(separator) {
         if elements.len() >= crate::LIST_ELEMENTS_MAX {
-            return input.fail(0, Cause::Exceeded(Bound::Elements));
+            return input.fail(0, Cause::Exceeded(Limit::Elements));
         }
         let (rest, next) = element(input.skip(1))?;
         elements.push(next);
@@ -353,7 +352,7 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     thread_local! {
-        /// The productions that were at work on this thread.
+        /// The productions that ran on this thread.
         pub(crate) static ENTERED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
     }
 }

@@ -1,6 +1,6 @@
-//! The kinds of tokens, and which words are keywords.
+//! The kinds of tokens, and the keywords.
 //!
-//! Most keywords of CQL can also be names; a [`Class`] says of which kind. Other keywords must be quoted as names.
+//! Most keywords of CQL can also be names; a [`Class`] tells of which objects. Other keywords must be quoted as names.
 //!
 //! Source: Cassandra 5.0.9's own list of reserved words; for the others, an experiment with each in every kind of name.
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Whether a keyword may also be a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Never, unless quoted.
+    /// Only a quoted name.
     Reserved,
     /// A name of anything.
     Basic,
@@ -21,7 +21,7 @@ pub(crate) enum Class {
 
 macro_rules! keywords {
     ($($kind:ident, $text:literal, $shown:literal, $class:ident;)*) => {
-        /// What a token is.
+        /// The kind of a token.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {
             $($kind,)*
@@ -82,7 +82,7 @@ macro_rules! keywords {
                 }
             }
 
-            /// What Cassandra's complaints call a token of this kind.
+            /// The name of this kind in Cassandra's error messages.
             pub(crate) const fn shown(self) -> &'static str {
                 match self {
                     $(Self::$kind => $shown,)*

@@ -1,9 +1,8 @@
 //! Text to tokens, by Cassandra's rules: the whole text once, into one vector, before any production reads it.
 //!
-//! A token holds its kind and its place; its text is sliced when needed. Blanks and comments leave no token. A text
-//! that no token fits ends the vector with [`Kind::Invalid`], and the lexer's error is stored beside it. Cassandra
-//! lexes as it parses, so a parser error about an earlier token comes first; only the parser can decide which one is
-//! reported.
+//! A token has a kind and a position; its text is sliced when needed. Blanks and comments yield no token. If no token
+//! matches, the vector ends with [`Kind::Invalid`], and the lexer's error is stored beside it. Cassandra lexes as it
+//! parses, so it reports a parser error about an earlier token first. Therefore the parser selects the error to report.
 //!
 //! Deliberately absent: maximal munch. Cassandra's lexer chooses the token from as few characters as possible, and then
 //! requires the rest: `1and` is a broken uuid, not a number and a keyword. Source: experiments on Cassandra 5.0.9.
@@ -12,7 +11,7 @@ use std::borrow::Cow;
 
 use crate::keyword::{Kind, keyword_kind};
 
-/// A token and its place in the text, in bytes.
+/// A token and its position in the text, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     /// What it is.
@@ -23,23 +22,23 @@ pub(crate) struct Token {
     pub(crate) end: u32,
 }
 
-/// Why no token fits.
+/// A lexer's error: no token matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LexicalError {
     /// The byte at which the lexer failed; the text's length at its end.
     pub(crate) at: usize,
-    /// The error, without the character.
-    pub(crate) complaint: Complaint,
+    /// The cause, without the character.
+    pub(crate) cause: LexicalCause,
 }
 
 /// Why the lexer rejects a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Complaint {
+pub(crate) enum LexicalCause {
     /// No token begins or continues like this.
     NoViableAlternative,
-    /// Only this could follow.
+    /// Only this character may follow.
     Expecting(&'static str),
-    /// A digit had to follow.
+    /// A digit must follow.
     MissingDigits,
 }
 
@@ -103,8 +102,8 @@ fn place(at: usize) -> u32 {
 
 type Lexed = Result<Option<(Kind, usize)>, LexicalError>;
 
-fn wrong(at: usize, complaint: Complaint) -> Lexed {
-    Err(LexicalError { at, complaint })
+fn error_at(at: usize, cause: LexicalCause) -> Lexed {
+    Err(LexicalError { at, cause })
 }
 
 fn found(kind: Kind, end: usize) -> Lexed {
@@ -139,7 +138,7 @@ fn next(bytes: &[u8], at: usize) -> Lexed {
             _ => found(Kind::Slash, at + 1),
         },
         b'!' if second == Some(b'=') => found(Kind::NotEquals, at + 2),
-        b'!' => wrong(at + 1, Complaint::Expecting("'='")),
+        b'!' => error_at(at + 1, LexicalCause::Expecting("'='")),
         b'<' => pair(b'=', Kind::LessEquals, Kind::Less),
         b'>' => pair(b'=', Kind::GreaterEquals, Kind::Greater),
         b'+' => pair(b'=', Kind::PlusEquals, Kind::Plus),
@@ -157,7 +156,7 @@ fn next(bytes: &[u8], at: usize) -> Lexed {
         b']' => found(Kind::BracketClose, at + 1),
         b'{' => found(Kind::BraceOpen, at + 1),
         b'}' => found(Kind::BraceClose, at + 1),
-        _ => wrong(at, Complaint::NoViableAlternative),
+        _ => error_at(at, LexicalCause::NoViableAlternative),
     }
 }
 
@@ -186,7 +185,7 @@ fn word(bytes: &[u8], at: usize) -> Lexed {
     {
         return period;
     }
-    // A token of its own, so that an index expression needs no keyword.
+    // `expr(` is one token, so that an index expression needs no keyword.
     if text == b"expr" && bytes.get(end) == Some(&b'(') {
         return found(Kind::ExprOpen, end + 1);
     }
@@ -206,23 +205,22 @@ fn minus(bytes: &[u8], at: usize) -> Lexed {
         Some(b'=') => found(Kind::MinusEquals, at + 2),
         Some(b'-') => line_comment(bytes, at),
         Some(b'0'..=b'9') => number(bytes, at, at + 1),
-        Some(b'P') => {
-            period(bytes, at + 1).unwrap_or_else(|| wrong(period_prefix(bytes, at + 1), Complaint::NoViableAlternative))
-        }
-        Some(b'n' | b'N') => insist(bytes, at, b"nan", Kind::NegativeNan),
-        Some(b'i' | b'I') => insist(bytes, at, b"infinity", Kind::NegativeInfinity),
+        Some(b'P') => period(bytes, at + 1)
+            .unwrap_or_else(|| error_at(period_prefix(bytes, at + 1), LexicalCause::NoViableAlternative)),
+        Some(b'n' | b'N') => expect_word(bytes, at, b"nan", Kind::NegativeNan),
+        Some(b'i' | b'I') => expect_word(bytes, at, b"infinity", Kind::NegativeInfinity),
         _ => found(Kind::Minus, at + 1),
     }
 }
 
-/// `word` behind the sign at `at`: after its first letter nothing else can follow.
-fn insist(bytes: &[u8], at: usize, word: &[u8], kind: Kind) -> Lexed {
+/// `word` after the sign at `at`. The first letter has matched, so any other letter is an error.
+fn expect_word(bytes: &[u8], at: usize, word: &[u8], kind: Kind) -> Lexed {
     for (offset, letter) in word.iter().enumerate() {
         if bytes
             .get(at + 1 + offset)
             .is_none_or(|byte| !byte.eq_ignore_ascii_case(letter))
         {
-            return wrong(at + 1 + offset, Complaint::Expecting("set null"));
+            return error_at(at + 1 + offset, LexicalCause::Expecting("set null"));
         }
     }
     found(kind, at + 1 + word.len())
@@ -269,7 +267,7 @@ fn exponent(bytes: &[u8], letter: usize) -> Lexed {
     let first = letter + 1 + sign;
     let end = digits(bytes, first);
     if end == first {
-        wrong(end, Complaint::MissingDigits)
+        error_at(end, LexicalCause::MissingDigits)
     } else {
         found(Kind::FloatLiteral, end)
     }
@@ -294,7 +292,7 @@ fn exponent_or_uuid(bytes: &[u8], at: usize, letter: usize) -> Lexed {
             }
             _ if is_exponent && !after_letter => return exponent(bytes, letter),
             _ if !is_exponent && after_letter => return units(bytes, letter),
-            _ => return wrong(end, Complaint::NoViableAlternative),
+            _ => return error_at(end, LexicalCause::NoViableAlternative),
         }
         end += 1;
     }
@@ -309,15 +307,15 @@ fn units(bytes: &[u8], first: usize) -> Lexed {
             Some(b'm') if matches!(second, Some(b'o' | b's')) => 2,
             Some(b'y' | b'm' | b'w' | b'd' | b'h' | b's') => 1,
             Some(b'u' | b'n') if second == Some(b's') => 2,
-            Some(b'u' | b'n') => return wrong(at + 1, Complaint::Expecting("set null")),
+            Some(b'u' | b'n') => return error_at(at + 1, LexicalCause::Expecting("set null")),
             // The micro sign is two bytes.
             Some(0xC2)
                 if second == Some(0xB5) && bytes.get(at + 2).is_some_and(|byte| byte.eq_ignore_ascii_case(&b's')) =>
             {
                 3
             }
-            Some(0xC2) if second == Some(0xB5) => return wrong(at + 2, Complaint::Expecting("set null")),
-            _ => return wrong(at, Complaint::NoViableAlternative),
+            Some(0xC2) if second == Some(0xB5) => return error_at(at + 2, LexicalCause::Expecting("set null")),
+            _ => return error_at(at, LexicalCause::NoViableAlternative),
         };
         let end = digits(bytes, at);
         if end == at {
@@ -333,13 +331,13 @@ fn uuid(bytes: &[u8], at: usize) -> Lexed {
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
         if index > 0 {
             if bytes.get(end) != Some(&b'-') {
-                return wrong(end, Complaint::Expecting("'-'"));
+                return error_at(end, LexicalCause::Expecting("'-'"));
             }
             end += 1;
         }
         for _ in 0..length {
             if !bytes.get(end).is_some_and(u8::is_ascii_hexdigit) {
-                return wrong(end, Complaint::Expecting("set null"));
+                return error_at(end, LexicalCause::Expecting("set null"));
             }
             end += 1;
         }
@@ -367,7 +365,7 @@ fn period(bytes: &[u8], at: usize) -> Option<Lexed> {
     Some(found(Kind::DurationLiteral, end))
 }
 
-/// How far the characters from `P` on could begin an ISO 8601 duration.
+/// The end of the longest prefix from `P` on that could begin an ISO 8601 duration.
 fn period_prefix(bytes: &[u8], at: usize) -> usize {
     let end = at + 1;
     if bytes.get(end) == Some(&b'T') {
@@ -395,7 +393,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
         let byte = bytes.get(at + offset).copied();
         if expected == b'0' {
             if !byte.is_some_and(|byte| byte.is_ascii_digit()) {
-                return wrong(at + offset, Complaint::Expecting("set null"));
+                return error_at(at + offset, LexicalCause::Expecting("set null"));
             }
         } else if byte != Some(expected) {
             let shown = match expected {
@@ -403,7 +401,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
                 b'T' => "'T'",
                 _ => "':'",
             };
-            return wrong(at + offset, Complaint::Expecting(shown));
+            return error_at(at + offset, LexicalCause::Expecting(shown));
         }
     }
     found(Kind::DurationLiteral, at + 19)
@@ -413,7 +411,7 @@ fn alternative_period(bytes: &[u8], at: usize) -> Lexed {
 fn string(bytes: &[u8], at: usize) -> Lexed {
     match closing(bytes, at + 1, b'\'') {
         Some(end) => found(Kind::String, end),
-        None => wrong(bytes.len(), Complaint::Expecting("'''")),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'''")),
     }
 }
 
@@ -422,8 +420,8 @@ fn quoted_name(bytes: &[u8], at: usize) -> Lexed {
     match closing(bytes, at + 1, b'"') {
         Some(end) if end == at + 2 => found(Kind::EmptyQuotedName, end),
         Some(end) => found(Kind::QuotedName, end),
-        None if bytes.len() == at + 1 => wrong(bytes.len(), Complaint::NoViableAlternative),
-        None => wrong(bytes.len(), Complaint::Expecting("'\"'")),
+        None if bytes.len() == at + 1 => error_at(bytes.len(), LexicalCause::NoViableAlternative),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'\"'")),
     }
 }
 
@@ -444,12 +442,12 @@ fn closing(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
 /// `$$text$$`
 fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
     if bytes.get(at + 1) != Some(&b'$') {
-        return wrong(at + 1, Complaint::Expecting("'$'"));
+        return error_at(at + 1, LexicalCause::Expecting("'$'"));
     }
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"$$") {
         Some(length) => found(Kind::String, at + 2 + length + 2),
-        // The error is at the last character, the last possible place of the closing signs.
+        // The error is at the last character, the last possible position of the closing signs.
         None => {
             let mut last = bytes.len().saturating_sub(1).max(at + 2);
             while last > at + 2 && bytes.get(last).is_some_and(|byte| byte & 0xC0 == 0x80) {
@@ -458,7 +456,7 @@ fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
             if body.last() == Some(&b'$') {
                 last = bytes.len();
             }
-            wrong(last, Complaint::Expecting("'$'"))
+            error_at(last, LexicalCause::Expecting("'$'"))
         }
     }
 }
@@ -467,7 +465,7 @@ fn dollar_string(bytes: &[u8], at: usize) -> Lexed {
 fn line_comment(bytes: &[u8], at: usize) -> Lexed {
     let end = run(bytes, at, |byte| byte != b'\n' && byte != b'\r');
     if end == bytes.len() {
-        wrong(end, Complaint::Expecting("set null"))
+        error_at(end, LexicalCause::Expecting("set null"))
     } else {
         found(Kind::Invalid, end + 1)
     }
@@ -478,8 +476,8 @@ fn block_comment(bytes: &[u8], at: usize) -> Lexed {
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"*/") {
         Some(length) => found(Kind::Invalid, at + 2 + length + 2),
-        None if body.last() == Some(&b'*') => wrong(bytes.len(), Complaint::Expecting("'/'")),
-        None => wrong(bytes.len(), Complaint::Expecting("'*'")),
+        None if body.last() == Some(&b'*') => error_at(bytes.len(), LexicalCause::Expecting("'/'")),
+        None => error_at(bytes.len(), LexicalCause::Expecting("'*'")),
     }
 }
 

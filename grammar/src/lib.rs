@@ -4,11 +4,12 @@
 //! text ── lexical ──► tokens ── statement, term, … (the productions of cql.ebnf) ──► ast::Statement ── print ──► text
 //! ```
 //!
-//! The language is that of Apache Cassandra 5.0. Its parser decides in doubt: a text that it rejects is rejected here
-//! too, in its words. The tree is plain data; literals stay text, since their type depends on their column. Printing a
-//! tree and parsing that text gives the same tree.
+//! The language is that of Apache Cassandra 5.0. A text that Cassandra's parser rejects is rejected here too, with the
+//! same message. The tree is plain data; literals stay text, since their type depends on their column. Printing a tree
+//! and parsing that text gives the same tree.
 //!
-//! Deliberately absent: names of tables and columns, the meaning of types, everything else a schema knows.
+//! Deliberately absent: everything that needs a schema, such as the existence of tables and columns and the meaning of
+//! types.
 //!
 //! Sources: the CQL reference; experiments on Cassandra 5.0.9.
 
@@ -34,7 +35,7 @@ pub use error::SyntaxError;
 pub use keyword::{is_reserved, quote_if_needed};
 pub use markers::{Marker, markers};
 
-use error::Bound;
+use error::Limit;
 use input::{Context, Input, Parsed};
 use keyword::Kind;
 
@@ -59,13 +60,13 @@ pub const MARKERS_MAX: usize = 65_535;
 /// literals the only limit is [`TOKENS_MAX`].
 pub const LIST_ELEMENTS_MAX: usize = 65_535;
 
-/// Maximum values of one IN relation, which is the number of keys that a statement may name.
+/// Maximum values of one IN relation: the number of keys that a statement may name.
 pub const IN_VALUES_MAX: usize = 100_000;
 
 /// Parses one statement. Semicolons may follow it.
 ///
 /// # Errors
-/// The first error in the text, in Cassandra's words; or a limit of this crate that it exceeds.
+/// The first error in the text, with Cassandra's message; or a limit of this crate that the text exceeds.
 pub fn parse(text: &str) -> Result<ast::Statement, SyntaxError> {
     whole(text, statement::query)
 }
@@ -95,11 +96,11 @@ fn followed_by_end<T>(parsed: Parsed<'_, T>) -> Parsed<'_, T> {
 /// Runs a production over the whole text.
 fn whole<T>(text: &str, production: impl FnOnce(Input<'_>) -> Parsed<'_, T>) -> Result<T, SyntaxError> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(SyntaxError::plain(Bound::Text.to_string()));
+        return Err(SyntaxError::plain(Limit::Text.to_string()));
     }
     let tokens = lexical::lex(text, false);
     if tokens.all.len() > TOKENS_MAX {
-        return Err(SyntaxError::plain(Bound::Tokens.to_string()));
+        return Err(SyntaxError::plain(Limit::Tokens.to_string()));
     }
     let context = Context::new(text, tokens);
     let (value, failure) = match production(Input::start(&context)) {

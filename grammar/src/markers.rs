@@ -1,4 +1,4 @@
-//! Bind markers in the order of the text, which is how Cassandra numbers them.
+//! Bind markers in the order of the text. Cassandra numbers them in this order.
 
 use crate::ast::{
     Assignment, Condition, ConditionTarget, Delete, DeleteTarget, If, Insert, InsertSource, Modification, Name,
@@ -9,13 +9,13 @@ use crate::ast::{
 /// A bind marker of a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Marker<'a> {
-    /// Its place in the text.
+    /// Its position in the text.
     pub at: Site,
     /// The name of `:name`; `None` for `?`.
     pub name: Option<&'a Name>,
 }
 
-/// The bind markers of a statement, in order of appearance. A marker's place in this list is its position in the protocol:
+/// The bind markers of a statement, in order of appearance. A marker's index in this list is its index in the protocol:
 /// - SELECT: selectors, WHERE, GROUP BY, ORDER BY, PER PARTITION LIMIT, LIMIT;
 /// - INSERT: values, USING;
 /// - UPDATE: USING, assignments (an element's key before its value), WHERE, IF;
@@ -24,7 +24,7 @@ pub struct Marker<'a> {
 /// - USING: timestamp, TTL, unless `ttl_first`;
 /// - a relation or condition: the element's key, then the value.
 ///
-/// Of the statements that change a schema, it finds the markers that Cassandra's parser accepts there.
+/// In statements that change a schema, it finds the markers that Cassandra's parser accepts there.
 #[must_use]
 pub fn markers(statement: &Statement) -> Vec<Marker<'_>> {
     let mut found = Found(Vec::new());

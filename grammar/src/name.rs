@@ -14,7 +14,7 @@ pub(crate) fn ident(input: Input<'_>) -> Parsed<'_, Name> {
     }
 }
 
-/// `column_name = '""' | ident`: tables of old have a column without a name.
+/// `column_name = '""' | ident`: old tables may have a column with an empty name.
 pub(crate) fn column_name(input: Input<'_>) -> Parsed<'_, Name> {
     enter("column_name");
     if input.is(Kind::EmptyQuotedName) {
@@ -29,7 +29,7 @@ pub(crate) fn is_column_name(kind: Kind) -> bool {
     kind == Kind::EmptyQuotedName || NameOf::Anything.allows(kind)
 }
 
-/// A name in whose place a bind marker is syntactically allowed; a marker is reported.
+/// A name where the grammar also allows a bind marker; a marker is reported as an error.
 fn name_or_marker<'a>(input: Input<'a>, of: &'static str) -> Parsed<'a, Name> {
     if input.is(Kind::QuestionMark) {
         input.report(|| format!("Bind variables cannot be used for {of} names"));
@@ -181,7 +181,7 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     let kind = input.kind();
     let qualified = NameOf::Anything.allows(kind) && input.ahead(1) == Kind::Dot;
     if !qualified && !NameOf::Type.allows(kind) {
-        // A keyword that may name a keyspace, though no type: a point must follow.
+        // The keyword may name a keyspace but no type, so a point must follow.
         return match NameOf::Anything.allows(kind) {
             true => expect(input.skip(1), Kind::Dot).and_then(|(input, ())| input.no_viable(0)),
             false => input.no_viable(0),
@@ -197,7 +197,7 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     Ok((input, QualifiedName { keyspace, name }))
 }
 
-/// Names that Cassandra reserves for future types. It compares the text as written, so quotes or capitals let a type have one.
+/// Names that Cassandra reserves for future types. It compares the text as written, so a quoted or capitalized name is allowed.
 pub(crate) const RESERVED_TYPE_NAMES: [&str; 7] =
     ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
 

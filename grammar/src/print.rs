@@ -1,9 +1,9 @@
-//! Every node of the tree as CQL text. Parsing the text gives the node again.
+//! Prints every node of the tree as CQL text. Parsing the text gives the same node.
 //!
-//! Names are quoted where they must be, keywords are upper case, and there is one blank where the grammar allows some. `-` is always
-//! followed by a blank, since `-1` is a number and `--` a comment.
+//! Names are quoted only where necessary, keywords are upper case, and one blank stands where the grammar allows blanks.
+//! A blank always follows `-`, since `-1` is a number and `--` a comment.
 //!
-//! Long because the language is: one short function a node, in the order of `ast`.
+//! The file is long because the language is large: one short function for each node, in the order of `ast`.
 
 mod expression;
 
@@ -14,14 +14,14 @@ use crate::input::NameOf;
 use crate::keyword::{is_plain, keyword_kind, quoted};
 use crate::name::RESERVED_TYPE_NAMES;
 
-/// A name where a column, keyspace, table, … stands.
+/// Prints the name of a column, keyspace, table or similar object.
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         name(f, self, NameOf::Anything)
     }
 }
 
-/// A name, quoted unless it reads as itself where it stands.
+/// Prints a name of this kind; quotes it if the parser would not read it back as the same name.
 fn name(f: &mut Formatter<'_>, name: &Name, of: NameOf) -> fmt::Result {
     let text = name.as_str();
     let reads_as_itself = is_plain(text)
@@ -55,7 +55,7 @@ fn of_type(name: &QualifiedName) -> Qualified<'_> {
     Qualified(name, NameOf::Type)
 }
 
-/// A name where nothing tells it from a keyword, so that every keyword is quoted.
+/// A name in a position where any keyword would be ambiguous, so every keyword is quoted.
 struct Guarded<'a>(&'a QualifiedName);
 
 impl Display for Guarded<'_> {
@@ -74,7 +74,7 @@ impl Display for Guarded<'_> {
     }
 }
 
-/// Whether a text is a lower-case name and no keyword at all.
+/// Whether a text is a lower-case name and no keyword of any class.
 fn is_word(text: &str) -> bool {
     is_plain(text) && !matches!(text, "true" | "false") && keyword_kind(text.as_bytes()).is_none()
 }
@@ -99,7 +99,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// Elements with something between.
+/// Prints elements with a separator between them.
 fn join<T: Display>(f: &mut Formatter<'_>, elements: impl IntoIterator<Item = T>, between: &str) -> fmt::Result {
     for (index, element) in elements.into_iter().enumerate() {
         f.write_str(if index > 0 { between } else { "" })?;
@@ -108,7 +108,7 @@ fn join<T: Display>(f: &mut Formatter<'_>, elements: impl IntoIterator<Item = T>
     Ok(())
 }
 
-/// Elements in brackets, with commas.
+/// Prints elements in brackets, separated by commas.
 fn list<T: Display>(f: &mut Formatter<'_>, brackets: [char; 2], elements: impl IntoIterator<Item = T>) -> fmt::Result {
     let [open, close] = brackets;
     f.write_char(open)?;
@@ -121,7 +121,7 @@ const SQUARE: [char; 2] = ['[', ']'];
 const CURLY: [char; 2] = ['{', '}'];
 const ANGLE: [char; 2] = ['<', '>'];
 
-/// Two things with something between.
+/// Two parts with a separator between them.
 struct Pair<'a, A, B>(&'a A, &'static str, &'a B);
 
 impl<A: Display, B: Display> Display for Pair<'_, A, B> {
@@ -172,7 +172,7 @@ impl Display for Selection {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_char('*'),
-            // A first column of that name would be taken for the keyword.
+            // The parser would read a first column of that name as the keyword.
             Self::Selectors(selectors) => join(f, selectors, ", "),
         }
     }
@@ -260,7 +260,7 @@ impl Display for OrderBy {
     }
 }
 
-/// A clause and its elements, if there are any.
+/// Prints a clause and its elements; nothing if there are none.
 fn clause<T: Display>(f: &mut Formatter<'_>, keyword: &str, elements: &[T], between: &str) -> fmt::Result {
     if elements.is_empty() {
         return Ok(());
@@ -269,12 +269,12 @@ fn clause<T: Display>(f: &mut Formatter<'_>, keyword: &str, elements: &[T], betw
     join(f, elements, between)
 }
 
-/// A keyword and its value, if there is one.
+/// Prints a keyword and its value; nothing if there is no value.
 fn optional<T: Display>(f: &mut Formatter<'_>, keyword: &str, value: Option<&T>) -> fmt::Result {
     value.map_or(Ok(()), |value| write!(f, " {keyword} {value}"))
 }
 
-/// A word, if it is said.
+/// Prints a word if `said`.
 fn flag(f: &mut Formatter<'_>, word: &str, said: bool) -> fmt::Result {
     f.write_str(if said { word } else { "" })
 }
@@ -295,7 +295,7 @@ impl Display for Select {
     }
 }
 
-/// A selection behind SELECT, where a column `json` or `distinct` would be read as the keyword.
+/// Prints the selection after SELECT. A first column `json` or `distinct` is quoted, since it would be read as a keyword.
 fn selection(f: &mut Formatter<'_>, selection: &Selection) -> fmt::Result {
     let text = selection.to_string();
     for word in ["json", "distinct"] {
@@ -540,14 +540,14 @@ impl Display for CreateTable {
     }
 }
 
-/// A renaming each.
+/// Prints `RENAME a TO b AND …`.
 fn renames(f: &mut Formatter<'_>, renames: &[(Name, Name)], if_said: bool) -> fmt::Result {
     f.write_str("RENAME ")?;
     if_exists(f, if_said)?;
     join(f, pairs(renames, " TO "), " AND ")
 }
 
-/// One element, or several in parentheses.
+/// Prints one element, or several in parentheses.
 fn one_or_more<T: Display>(f: &mut Formatter<'_>, elements: &[T]) -> fmt::Result {
     match elements {
         [one] => one.fmt(f),
@@ -661,7 +661,7 @@ impl Display for AlterType {
     }
 }
 
-/// What an index holds of a column.
+/// The indexed part of a column.
 struct IndexTarget<'a>(&'a IndexTargetKind, &'a Name);
 
 impl Display for IndexTarget<'_> {
@@ -872,7 +872,7 @@ impl Display for Permission {
     }
 }
 
-/// A role's name: a string where it is no plain word, since a name may be empty.
+/// A role's name: printed as a string unless it is a plain word, since a name may be empty.
 struct RoleName<'a>(&'a Name);
 
 impl Display for RoleName<'_> {

@@ -112,7 +112,7 @@ pub(crate) fn property_map(input: Input<'_>, entries: Vec<(Term, Term)>) -> Vec<
     made
 }
 
-/// A constant's text without quotes: what Cassandra compares keys by.
+/// A constant's text without quotes. Cassandra compares keys by this text.
 fn raw(literal: &Literal) -> String {
     match literal {
         Literal::String(text) => text.clone(),

@@ -1,7 +1,7 @@
 //! WHERE and IF: restrictions on rows, and conditions of a conditional statement.
 
 use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
-use crate::error::{Bound, Cause};
+use crate::error::{Cause, Limit};
 use crate::input::{Input, Parsed, collected, enter, expect, expect_all, given, separated};
 use crate::keyword::Kind;
 use crate::name::{column_name, ident, index_name, is_column_name};
@@ -139,7 +139,7 @@ fn term_operator(input: Input<'_>) -> Parsed<'_, Operator> {
             if !input.is(Kind::Key) {
                 return Ok((input, Operator::Contains));
             }
-            // KEY is a keyspace's name too: `CONTAINS key.f()`.
+            // KEY may also name a keyspace: `CONTAINS key.f()`.
             match input.ahead(1) {
                 Kind::Dot => Ok((input, Operator::Contains)),
                 next if begins_term(next) => Ok((input.skip(1), Operator::ContainsKey)),
@@ -288,7 +288,7 @@ fn counted<'a>(element: fn(Input<'a>) -> Parsed<'a, Term>) -> impl FnMut(Input<'
     move |input| {
         count += 1;
         if count > crate::IN_VALUES_MAX {
-            return input.fail(0, Cause::Exceeded(Bound::InValues));
+            return input.fail(0, Cause::Exceeded(Limit::InValues));
         }
         element(input)
     }
@@ -301,7 +301,7 @@ pub(crate) fn if_clause(input: Input<'_>) -> Parsed<'_, If> {
     if !conditional {
         return Ok((input, If::Always));
     }
-    // EXISTS is a column's name too; the next tokens decide.
+    // EXISTS may also name a column; the next tokens decide.
     if input.is(Kind::Exists) {
         match input.ahead(1) {
             Kind::Apply | Kind::Delete | Kind::Insert | Kind::Update | Kind::Semicolon | Kind::End => {

@@ -100,16 +100,16 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     if !matches!(input.kind(), Kind::Dot | Kind::BracketOpen) {
         return Ok((input, base));
     }
-    // Where the modifiers make no sense, Cassandra parses the value without them and fails at the first.
+    // If the modifiers are invalid, Cassandra parses the value without them and fails at the first one.
     match selector_modifiers(input, base.clone()) {
-        Err(failure) if is_bound(&failure) => Err(failure),
+        Err(failure) if exceeds_limit(&failure) => Err(failure),
         Ok((input, modified)) if may_follow_modifiers(input.kind()) => Ok((input, modified)),
         _ => Ok((input, base)),
     }
 }
 
-/// Whether an alternative fails at a limit of this crate, so that trying another one is pointless.
-fn is_bound(failure: &Err<Failure>) -> bool {
+/// Whether an alternative failed at a limit of this crate, so that no other one can succeed.
+fn exceeds_limit(failure: &Err<Failure>) -> bool {
     matches!(
         failure,
         Err::Error(Failure {
@@ -198,7 +198,7 @@ fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
         Kind::ParenOpen => {
             let reported = input.reported();
             match selection_type_hint(input) {
-                Err(failure) if !is_bound(&failure) => {
+                Err(failure) if !exceeds_limit(&failure) => {
                     input.take_back(reported);
                     selection_tuple(input)
                 }
@@ -341,7 +341,7 @@ fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
-/// A name is a function's if a parenthesis follows it, or follows the name after its point.
+/// A column, or a function call if a parenthesis follows the name or the qualified name.
 fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
     if input.is(Kind::Token) {
         input.decided(2);

@@ -44,7 +44,7 @@ fn term_addition(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
-/// Whether the `+` here continues this term, rather than adding it to a column: `SET l = [1] + l`.
+/// Whether the `+` here continues the term. It does not in `SET l = [1] + l`, which prepends to a column.
 fn plus_continues(input: Input<'_>) -> Result<bool, nom::Err<crate::error::Failure>> {
     let first = input.ahead(1);
     if first == Kind::EmptyQuotedName {
@@ -144,7 +144,7 @@ fn simple_term(input: Input<'_>) -> Parsed<'_, Term> {
     match input.kind() {
         Kind::ParenOpen => parenthesized(input),
         Kind::Cast if input.ahead(1) == Kind::ParenOpen => cast(input),
-        // A marker may syntactically stand for a function's keyspace, which is reported.
+        // The grammar allows a marker as a function's keyspace; it is reported as an error.
         Kind::QuestionMark if input.ahead(1) != Kind::Dot => value(input),
         kind if NameOf::Anything.allows(kind) || matches!(kind, Kind::Token | Kind::QuestionMark) => {
             match input.ahead(1) {

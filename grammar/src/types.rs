@@ -19,7 +19,7 @@ pub(crate) fn comparator_type(input: Input<'_>) -> Parsed<'_, Type> {
             _ => input.no_viable(0),
         };
     }
-    // A type's name is also a keyspace's: `int.my_type`; and those with parameters name user-defined types too.
+    // A type's name may also name a keyspace: `int.my_type`. Names of parameterized types may name user-defined types.
     let next = input.ahead(1);
     if !may_follow_type(next) && next != Kind::Dot && !(generic && next == Kind::Less) {
         return input.no_viable(1);

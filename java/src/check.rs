@@ -1,7 +1,7 @@
-//! The syntax tree to the tree that runs: names resolved, types judged, conversions written out.
+//! Turns the syntax tree into the executable tree ([`crate::tree`]): resolves names, checks types, inserts conversions.
 //!
-//! Mistakes are gathered, so that all of a body are told at once. Those of flow (a variable without a value, code that is never reached)
-//! are told only where there are no others, as Cassandra's compiler does.
+//! All mistakes of a body are collected and reported together. As in Cassandra's compiler, mistakes of flow (a variable
+//! without a value, unreachable code) are reported only if there are no others.
 
 mod call;
 mod convert;
@@ -21,21 +21,21 @@ use crate::tree::{Node, Reason, Slot, Statement};
 use crate::value::{Text, Value};
 use flow::{Assigned, Target};
 
-/// An expression that is checked.
+/// A checked expression with its type.
 #[derive(Debug)]
-pub(crate) struct Typed {
+pub(crate) struct TypedExpr {
     pub(crate) ty: Ty,
     pub(crate) node: Node,
-    /// Should it be null: what Java says of it.
+    /// Java's description of the expression in a NullPointerException; `None` means that Java has none.
     pub(crate) reason: Reason,
 }
 
-impl Typed {
+impl TypedExpr {
     fn new(ty: Ty, node: Node) -> Self {
         Self { ty, node, reason: None }
     }
 
-    /// What stands for a mistake.
+    /// The placeholder for an expression with a mistake.
     fn unknown() -> Self {
         Self::new(Ty::Unknown, Node::Const(Value::Null))
     }
@@ -60,24 +60,24 @@ struct Local {
     ty: Ty,
     slot: Slot,
     is_final: bool,
-    /// The value of a final one that has a constant.
+    /// The constant value of a final variable; `None` means that it has none.
     constant: Option<Value>,
-    /// As Java's messages about null name it.
+    /// Its name in Java's messages about null.
     shown: Arc<str>,
 }
 
-/// What [`check`] makes.
+/// The result of [`check`].
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) body: Vec<Statement>,
     pub(crate) slots: usize,
-    /// The slots of the parameters.
+    /// The slot of each parameter, and its kind if it is a primitive.
     pub(crate) parameters: Vec<(Slot, Option<Kind>)>,
 }
 
 pub(crate) struct Checker {
     locals: Vec<Local>,
-    /// Numbers of the locals that are seen, innermost last.
+    /// Numbers of the locals in scope, innermost last.
     seen: Vec<usize>,
     next_slot: Slot,
     slots_max: Slot,
@@ -86,14 +86,15 @@ pub(crate) struct Checker {
     assigned: Assigned,
     targets: Vec<Target>,
     next_target: u32,
-    /// The method's type.
+    /// The method's result type.
     returns: Ty,
-    /// What the `catch` clauses around take.
+    /// The exception classes that the enclosing `catch` clauses handle.
     caught: Vec<Vec<Class>>,
     texts: HashMap<Vec<u16>, Text>,
 }
 
-/// What a type of a signature is in Java; a primitive where null cannot come.
+/// The Java type of a type in a signature. `primitive`: the value is never null, so a primitive type is used if there
+/// is one.
 pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
     let kind = match ty {
         Type::Boolean => Some(Kind::Boolean),
@@ -131,7 +132,7 @@ pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
     }
 }
 
-/// Checks a body whose parameters are `parameters` and whose result is of type `returns`.
+/// Checks a body with these parameters and this result type. `end_line` is the line where the body ends.
 pub(crate) fn check(
     statements: &[Stmt],
     parameters: &[(String, Ty)],
@@ -185,16 +186,16 @@ pub(crate) fn check(
 }
 
 impl Checker {
-    fn mistake(&mut self, line: u32, what: Mistake) -> Typed {
+    fn mistake(&mut self, line: u32, what: Mistake) -> TypedExpr {
         self.errors.push(Entry { line, what });
-        Typed::unknown()
+        TypedExpr::unknown()
     }
 
     fn flow_mistake(&mut self, line: u32, what: Mistake) {
         self.flow_errors.push(Entry { line, what });
     }
 
-    /// A new local; its number.
+    /// Declares a local; returns its number.
     fn declare(&mut self, name: Arc<str>, ty: Ty, is_final: bool) -> usize {
         let slot = self.next_slot;
         self.next_slot += ty.slots();
@@ -214,7 +215,7 @@ impl Checker {
         number
     }
 
-    /// As [`Checker::declare`], but refuses a name that is taken.
+    /// Like [`Checker::declare`], but reports a name that is in use.
     fn declare_new(&mut self, line: u32, name: &Arc<str>, ty: Ty, is_final: bool) -> usize {
         if self.local(name).is_some() {
             self.mistake(line, Mistake::Duplicate(name.to_string()));
@@ -237,7 +238,7 @@ impl Checker {
         result
     }
 
-    /// One text for all literals of the same characters, as Java has it.
+    /// One shared text for all literals of the same characters, as in Java.
     fn intern(&mut self, units: &[u16]) -> Value {
         if let Some(text) = self.texts.get(units) {
             return Value::Text(Arc::clone(text));
@@ -247,7 +248,7 @@ impl Checker {
         Value::Text(text)
     }
 
-    /// The type that is written.
+    /// Resolves a type as written.
     fn ty(&mut self, written: &TypeText) -> Ty {
         let line = written.line;
         let primitive = Kind::ALL.into_iter().find(|kind| kind.name() == written.name);

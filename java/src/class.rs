@@ -75,7 +75,7 @@ impl Kind {
         self.max(other).max(Self::Int)
     }
 
-    /// The number of frame slots that it takes.
+    /// The number of frame slots that a value occupies.
     pub(crate) fn slots(self) -> usize {
         if matches!(self, Self::Long | Self::Double) {
             2

@@ -1,4 +1,4 @@
-//! Compile errors, in the words of Cassandra's compiler (Eclipse's) where it has them.
+//! Compile errors, with the messages of Cassandra's compiler (Eclipse's) where it has one.
 
 use std::fmt;
 

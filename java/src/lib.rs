@@ -1,20 +1,18 @@
-//! A typed subset of Java, interpreted within bounds: the bodies of user functions.
+//! An interpreter of a typed subset of Java, within limits of steps and memory: it runs the bodies of user functions.
 //!
 //! ```text
 //! body ── lexer ──► tokens ── parser ──► statements ── check ──► tree ── run (Datum in, Datum out) ──► result
 //! ```
 //!
-//! [`compile`] rejects a text that is no Java, in the words of Cassandra's compiler, and Java outside the subset, by
-//! line and construct. [`Program::run`] walks the tree. Each call counts its steps and the bytes that it allocates, and
-//! stops at the bounds of [`Limits`]. The parser bounds nesting, and a body cannot declare methods, so recursion is
-//! bounded.
+//! [`compile`] rejects invalid Java with the messages of Cassandra's compiler, and Java outside the subset by line and
+//! construct. [`Program::run`] executes the tree. Each call counts its steps and the bytes that it allocates, and stops at
+//! the [`Limits`]. The parser limits nesting, and a body cannot declare methods, so recursion is bounded.
 //!
-//! Objects are on a heap of the call and addressed by number, so cycles leak nothing.
+//! Each call has its own heap, whose objects are addressed by number. So cycles of references leak no memory.
 //!
 //! Deliberately absent: everything outside the call (files, threads, the clock, randomness, reflection), declared
 //! classes and methods, lambdas. Sources: Java Language Specification 17; measured on Cassandra 5.0.9.
 
-mod border;
 mod check;
 mod class;
 mod datum;
@@ -22,6 +20,7 @@ mod error;
 mod lexer;
 mod library;
 mod limits;
+mod marshal;
 mod parser;
 mod run;
 mod syntax;
@@ -47,11 +46,11 @@ pub struct Signature {
     pub arguments: Vec<(String, Type)>,
     /// The type of the result.
     pub returns: Type,
-    /// `CALLED ON NULL INPUT`: arguments and result are boxes. Otherwise those that may be are primitives.
+    /// `CALLED ON NULL INPUT`: arguments and result are boxed. Otherwise they are primitives where Java has a primitive type.
     pub takes_null: bool,
 }
 
-/// A compiled body. It holds no state: calls may run at the same time.
+/// A compiled body. It has no mutable state: calls may run concurrently.
 #[derive(Debug)]
 pub struct Program {
     signature: Signature,
@@ -69,6 +68,13 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
             max: BODY_BYTES_MAX,
         };
         return Err(CompileError::one(1, what));
+    }
+    for (name, _) in &signature.arguments {
+        let is_start = |c: char| c.is_alphabetic() || c == '_' || c == '$';
+        let is_part = |c: char| is_start(c) || c.is_numeric();
+        if !name.starts_with(is_start) || !name.chars().all(is_part) || name == "_" || parser::is_keyword(name) {
+            return Err(CompileError::one(1, Mistake::Syntax(name.clone())));
+        }
     }
     let tokens = lexer::tokens(body)?;
     let statements = parser::Parser::new(&tokens).body()?;
@@ -113,7 +119,7 @@ impl Program {
         let declared = self.signature.arguments.iter().zip(&self.checked.parameters);
         for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
             let datum = arguments.get(index).and_then(Option::as_ref);
-            let value = border::value_of(machine, datum, ty)?;
+            let value = marshal::value_of(machine, datum, ty)?;
             let value = match (value.prim(), kind) {
                 (Some(prim), Some(_)) => value::Value::Prim(prim),
                 _ => value,
@@ -123,7 +129,7 @@ impl Program {
             }
         }
         match machine.body(&self.checked.body)? {
-            Some(value) => border::datum_of(machine, &value, &self.signature.returns),
+            Some(value) => marshal::datum_of(machine, &value, &self.signature.returns),
             None => Machine::fault("the body ended without a result"),
         }
     }

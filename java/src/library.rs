@@ -9,6 +9,7 @@ mod exception;
 mod map;
 mod math;
 pub(crate) mod number;
+mod parse;
 mod sequence;
 pub(crate) mod text;
 pub(crate) mod time;

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Limits {
     /// Maximum steps: evaluated nodes of the tree, and elements and groups of eight bytes that methods read.
     pub steps_max: u64,
-    /// Maximum bytes charged for texts, numbers and objects; none are returned before the call ends.
+    /// Maximum bytes charged for texts, numbers and objects; they are freed only at the end of the call.
     pub bytes_max: u64,
     /// A double as Java prints it.
     pub double_text: fn(f64) -> String,

@@ -1,4 +1,4 @@
-//! Tokens to statements. Java outside the subset is rejected here by its name.
+//! Parses tokens into statements. Java outside the subset is rejected here, by the name of the construct.
 
 mod expression;
 
@@ -142,7 +142,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn surprise<T>(&self) -> Parsed<T> {
+    fn unexpected<T>(&self) -> Parsed<T> {
         if *self.kind() == Kind::End {
             return self.fail(Mistake::End);
         }
@@ -190,7 +190,7 @@ impl<'t> Parser<'t> {
                 self.at += 1;
                 Ok(Arc::clone(word))
             }
-            _ => self.surprise(),
+            _ => self.unexpected(),
         }
     }
 
@@ -259,7 +259,7 @@ impl<'t> Parser<'t> {
                 self.at += 1;
                 let body = Box::new(self.statement()?);
                 if !self.take_word("while") {
-                    return self.surprise();
+                    return self.unexpected();
                 }
                 let condition = self.parenthesized()?;
                 self.expect(";")?;
@@ -433,7 +433,7 @@ impl<'t> Parser<'t> {
             } else if self.take_word("case") {
                 Some(self.conditional()?)
             } else {
-                return self.surprise();
+                return self.unexpected();
             };
             if self.is_sign("->") {
                 return self.unsupported("Arrows in a switch are");
@@ -485,7 +485,7 @@ impl<'t> Parser<'t> {
             None
         };
         if catches.is_empty() && finally.is_none() {
-            return self.surprise();
+            return self.unexpected();
         }
         Ok(StmtKind::Try { body, catches, finally })
     }

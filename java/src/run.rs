@@ -1,4 +1,4 @@
-//! Walks the compiled body within bounds.
+//! Executes the compiled body, within limits of steps and memory.
 
 mod heap;
 pub(crate) mod operate;
@@ -11,7 +11,7 @@ use crate::limits::{Failure, Limits};
 use crate::tree::{Call, Node, Place, Reason, Statement};
 use crate::value::{Handle, Object, Prim, Table, Text, Value};
 
-/// Why a run stops.
+/// The reason why a run stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// An exception, which `catch` may handle.
@@ -30,7 +30,7 @@ enum Flow {
     Return(Value),
 }
 
-/// One run of a function.
+/// The state of one run of a function.
 pub(crate) struct Machine<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) slots: Vec<Value>,
@@ -84,7 +84,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Counts allocated bytes; none are returned before the run ends.
+    /// Counts allocated bytes; memory is freed only at the end of the run.
     pub(crate) fn allocate(&mut self, bytes: u64) -> Run<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.bytes_max {
@@ -602,7 +602,7 @@ impl<'a> Machine<'a> {
         )
     }
 
-    /// What an exception says of itself: its class, and its message.
+    /// The class and the message of an exception.
     pub(crate) fn exception(&self, handle: Handle) -> Run<(Class, Option<String>)> {
         match self.object(handle)? {
             Object::Exception { class, message } => Ok((

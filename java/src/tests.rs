@@ -46,7 +46,7 @@ fn run(body: &str) -> Result<Option<Datum>, Failure> {
     program.run(&arguments, &limits())
 }
 
-/// A body and what comes of it: a text, `null`, `!` and what is thrown, or `C ` and what the compiler says.
+/// The outcome of a body: a text, `null`, `!` and the exception, or `C ` and the compile error.
 fn outcome(body: &str) -> String {
     if let Err(error) = compiled(body) {
         return format!("C {error}").trim_end().to_owned();

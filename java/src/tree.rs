@@ -1,4 +1,4 @@
-//! The compiled body: every name resolved, every conversion written out. What [`crate::run`] walks.
+//! The compiled body, which [`crate::run`] executes: every name is resolved, every conversion is explicit.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub(crate) enum Node {
     Const(Value),
     Local(Slot),
     Assign(Slot, Box<Node>),
-    /// Reads the place, computes `with` (in which [`Node::Held`] is what was read), writes it. The result is the new value, or what was
-    /// read.
+    /// Reads the place, evaluates `with`, and writes its value. Inside `with`, [`Node::Held`] is the value read. The result
+    /// is the value read if `gives_old`, otherwise the new value.
     Update {
         place: Place,
         with: Box<Node>,
@@ -30,7 +30,7 @@ pub(crate) enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Conditional(Box<Node>, Box<Node>, Box<Node>),
-    /// A primitive as another one.
+    /// Converts a primitive to another kind.
     Convert(Kind, Box<Node>),
     Box(Box<Node>),
     Unbox {
@@ -38,10 +38,10 @@ pub(crate) enum Node {
         class: Class,
         because: Reason,
     },
-    /// Checks that a reference is null or of the class.
+    /// Throws a ClassCastException unless a reference is null or of the class.
     Cast(Class, Box<Node>),
     InstanceOf(Class, Box<Node>),
-    /// `==` of references; `true`: `!=`.
+    /// `==` of references, or `!=` if `true`.
     Same(bool, Box<Node>, Box<Node>),
     Concat(Box<Node>, Box<Node>),
     Call(Box<Call>),
@@ -86,11 +86,12 @@ pub(crate) struct Call {
     pub(crate) body: Body,
     /// The receiver first, if there is one.
     pub(crate) arguments: Vec<Node>,
-    /// The receiver must not be null: `String.length()`, and why it was.
+    /// For the NullPointerException if the receiver is null: the method, e.g. `String.length()`, and the receiver's
+    /// description. `None` means that there is no receiver.
     pub(crate) receiver: Option<(Arc<str>, Reason)>,
 }
 
-/// Why something was null, as Java says it: `"<local4>" is null`; `None`: it does not.
+/// Java's description of a null value: `"<local4>" is null`. `None` means that Java gives none.
 pub(crate) type Reason = Option<Arc<str>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +127,7 @@ pub(crate) enum Statement {
     Block(Vec<Statement>),
     Evaluate(Node),
     If(Node, Box<Statement>, Option<Box<Statement>>),
-    /// `number` is what `Break` and `Continue` name.
+    /// `number` identifies the loop in `Break` and `Continue`.
     Loop {
         number: u32,
         start: Vec<Statement>,

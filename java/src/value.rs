@@ -1,4 +1,4 @@
-//! Values of a run, and the heap of the mutable ones.
+//! Values of a run, and the heap objects for mutable values.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -128,7 +128,7 @@ pub(crate) type Handle = u32;
 pub(crate) enum Value {
     Null,
     Prim(Prim),
-    /// A boxed primitive; the number distinguishes boxes of one value, 0 for values with only one box.
+    /// A boxed primitive. The number distinguishes boxes of the same value; it is 0 for values that Java caches in one box.
     Boxed(Prim, u32),
     Text(Text),
     Plain(Arc<Plain>),

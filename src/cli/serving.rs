@@ -116,7 +116,7 @@ pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String)
                     if had_terminal && !terminal::is_there() {
                         break None;
                     }
-                    running.look_at_certificate(true);
+                    running.check_certificate(true);
                 }
             }
         };

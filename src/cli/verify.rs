@@ -65,7 +65,7 @@ pub(super) fn indexes(config: &Config) -> Result<ExitCode, Failure> {
     directory(config)?;
     let runtime = serving::runtime(config)?;
     let found = runtime.block_on(run::check_indexes(config, Clock::system(), seed()?))?;
-    for difference in &found.told {
+    for difference in &found.described {
         println!("{difference}");
     }
     println!(

@@ -148,11 +148,11 @@ impl<'a> Announcer<'a> {
             old.table == new.table && old.where_clause == new.where_clause
         });
         let functions = Differing::of_lists(&was.functions, &is.functions, |function: &UserFunction| {
-            let types = function.arguments.iter().map(|(_, ty)| typename::unfrozen_name(ty));
+            let types = function.argument_types().map(typename::argument_name);
             (function.name.clone(), types.collect())
         });
         let aggregates = Differing::of_lists(&was.aggregates, &is.aggregates, |aggregate: &UserAggregate| {
-            let types = aggregate.arguments.iter().map(typename::unfrozen_name);
+            let types = aggregate.arguments.iter().map(typename::argument_name);
             (aggregate.name.clone(), types.collect())
         });
         let downwards = [

@@ -3,9 +3,9 @@
 //! ```text
 //! front end ─ SchemaIntent ─→ catalog: takes the change lock, then apply(current schema, SchemaContext) ─→ SchemaOutcome
 //! ```
-//! A front end never computes the next schema itself: between its read of the schema and its change another change may
-//! come. It passes an intent ("create table X if it does not exist"), which the catalog applies while it makes no other
-//! change.
+//! A front end never computes the next schema itself: another change may come between its read of the schema and its
+//! own change. It passes an intent ("create table X if it does not exist"). The catalog applies the intent while it
+//! makes no other change.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub trait SchemaIntent: Send + Sync + 'static {
     /// The schema does not permit the change; nothing has changed.
     fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Self::Refusal>;
 
-    /// Whether a table that it creates is ordered by partition key instead of by hash. CQL's tables never are.
+    /// Whether a table that the intent creates is ordered by partition key instead of by hash. CQL's tables never are.
     fn orders_by_key(&self) -> bool {
         false
     }
@@ -165,12 +165,12 @@ pub enum PartitionChange {
         /// The id of the other.
         right: u64,
     },
-    /// One moves to a store of its own.
+    /// One partition moves to a store of its own.
     Lift {
         /// Its id.
         id: u64,
     },
-    /// One moves back to the main store.
+    /// One partition moves back to the main store.
     Lower {
         /// Its id.
         id: u64,

@@ -63,7 +63,7 @@ pub struct QueryParams {
     pub now_seconds: Option<i32>,
     /// The id under which the request is traced in `system_traces`. `None` means not traced.
     pub trace: Option<Uuid>,
-    /// The custom payload: names and values, for clients that know them. Null values are empty.
+    /// The custom payload: names and values, for clients that support them. Null values are empty.
     pub payload: Vec<(String, Bytes)>,
     /// Bytes of the request's body, for logs; 0 means not known.
     pub request_bytes: u32,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use grammar::ast;
 
 use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+use super::counters::StatementCounters;
 use super::explain;
 use super::gates;
 use super::paging_state::{self, PagingKey};
@@ -14,7 +15,6 @@ use super::plans::{PlanCache, PlannedAt, Statement};
 use super::roles::needed::Permitted;
 use super::roles::{RoleRefusal, RoleService};
 use super::rows::{FrameRows, put_cell};
-use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
 use crate::engine::read::sink::Shape;
@@ -34,14 +34,14 @@ pub enum Member {
     Prepared(Arc<Statement>),
 }
 
-/// A database that speaks CQL: the engine, with the state that its statements need in addition. Everything else, such
-/// as upkeep and figures, belongs to the [`Engine`], to which this derefs.
+/// A database that executes CQL: the engine, and the additional state of CQL statements. All other functions, such as
+/// maintenance and figures, belong to the [`Engine`], to which this dereferences.
 #[derive(Debug)]
 pub struct Database {
     engine: Engine,
     plans: PlanCache,
-    watch: Watch,
-    /// Empty means clients need no role.
+    counters: StatementCounters,
+    /// Empty means that clients need no role.
     pub(super) roles: OnceLock<Arc<RoleService>>,
 }
 
@@ -53,7 +53,7 @@ impl Deref for Database {
     }
 }
 
-/// A statement's surroundings: its session, its parameters and the engine's side of it.
+/// The context of a statement: its session, its parameters and the engine's request.
 struct RequestScope<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
@@ -70,7 +70,7 @@ impl Database {
     pub async fn open(options: Options) -> Result<Self, engine::Error> {
         let engine = Engine::open(options).await?;
         Ok(Self {
-            watch: Watch::new(Arc::clone(engine.statements()), engine.clock.clone()),
+            counters: StatementCounters::new(Arc::clone(engine.statements()), engine.clock.clone()),
             plans: PlanCache::default(),
             roles: OnceLock::new(),
             engine,
@@ -102,19 +102,19 @@ impl Database {
     /// # Errors
     /// The text is no CQL, or its meaning is invalid.
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
-        let began = self.watch.begin();
-        let prepared = self.plan_to_keep(keyspace, text);
-        self.watch.count_prepare(began, &prepared);
+        let began = self.counters.begin();
+        let prepared = self.plan_prepared(keyspace, text);
+        self.counters.count_prepare(began, &prepared);
         prepared
     }
 
-    fn plan_to_keep(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+    fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 
-    /// A refusal whose advice a guardrail forbids states that instead.
+    /// Replaces a refusal that advises ALLOW FILTERING if a guardrail forbids it.
     fn reworded(&self, error: Error) -> Error {
         match (&error, self.guardrails.filtering_is_off()) {
             (Error::Plan(of), Some(instead)) if **of == planner::Error::NeedsFiltering => {
@@ -135,7 +135,7 @@ impl Database {
         let planned = self.plans.plan(scope.keyspace.as_ref(), text, &scope.request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
-            self.watch.count_unplanned(scope.request.began, &planned);
+            self.counters.count_unplanned(scope.request.began, &planned);
         }
         self.run(&mut scope, &planned?).await
     }
@@ -157,7 +157,7 @@ impl Database {
         if let Values::Positional(values) = &params.values {
             gates::prepared_values(&planned.planned, values.len())?;
         }
-        self.watch.count_prepared();
+        self.counters.count_prepared();
         self.run(&mut scope, &planned).await
     }
 
@@ -177,10 +177,10 @@ impl Database {
         gates::names(scope.request.schema(), params)?;
         let batch = self.bind_batch(&scope, kind, members);
         if batch.is_err() {
-            self.watch.count_unplanned(scope.request.began, &batch);
+            self.counters.count_unplanned(scope.request.began, &batch);
         }
         let batch = batch?;
-        let subject = self.watch.batch_subject(&batch);
+        let subject = self.counters.batch_subject(&batch);
         let request = &scope.request;
         let mut charges = self.engine.charges(request);
         let outcome = self.engine.batch(request, &batch, &mut charges).await;
@@ -195,8 +195,8 @@ impl Database {
                 Box::pin(self.reload_roles_after(&mut outcome)).await;
             }
         }
-        self.watch.record(&subject, request.began, &outcome);
-        self.end(request, Executed::Batch(&batch), &mut charges, &mut outcome);
+        self.counters.record(&subject, request.began, &outcome);
+        self.settle_charge(request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
     }
 
@@ -262,36 +262,36 @@ impl Database {
         let mut outcome = if self.writes_roles(scope.session, &planned.planned.tables) {
             Box::pin(self.write_roles(scope, planned, &mut charges)).await
         } else {
-            self.carry_out(scope, planned, &mut charges).await
+            self.execute_plan(scope, planned, &mut charges).await
         };
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
-            // It begins again, so it is neither counted nor charged yet.
+            // The request starts again, so it is neither counted nor charged yet.
             return outcome;
         }
-        let subject = planned.subject(|| self.watch.subject(planned));
+        let subject = planned.subject(|| self.counters.subject(planned));
         let request = &scope.request;
-        self.watch.record(subject, request.began, &outcome);
+        self.counters.record(subject, request.began, &outcome);
         let executed = Executed::Statement(&planned.origin);
-        self.end(request, executed, &mut charges, &mut outcome);
+        self.settle_charge(request, executed, &mut charges, &mut outcome);
         outcome
     }
 
-    /// Executes a statement that may change the rows from which roles are read.
+    /// Executes a statement that may change the stored roles, and reads them again.
     async fn write_roles(
         &self,
         scope: &mut RequestScope<'_>,
         planned: &Arc<PlannedAt>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let mut outcome = self.carry_out(scope, planned, charges).await;
+        let mut outcome = self.execute_plan(scope, planned, charges).await;
         if !matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             self.reload_roles_after(&mut outcome).await;
         }
         outcome
     }
 
-    /// Reads the roles again after a write to their tables. The write's outcome becomes the failure of that: until they are read, permissions are
-    /// the old ones.
+    /// Reads the roles again after a write to their tables. If that fails, the write fails too, because permissions are
+    /// outdated until the roles are read.
     async fn reload_roles_after(&self, outcome: &mut Result<Answer, Error>) {
         if let Err(error) = self.reload_roles().await
             && outcome.is_ok()
@@ -300,9 +300,9 @@ impl Database {
         }
     }
 
-    /// Settles a request's charge, and puts it into its answer.
+    /// Settles a request's charge, and records it in the answer.
     #[inline]
-    fn end(
+    fn settle_charge(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,
@@ -359,7 +359,7 @@ impl Database {
         }))
     }
 
-    async fn carry_out(
+    async fn execute_plan(
         &self,
         scope: &mut RequestScope<'_>,
         planned: &Arc<PlannedAt>,

@@ -27,7 +27,7 @@ pub enum Error {
     /// A statement about roles, or a missing permission.
     #[error(transparent)]
     Role(Box<RoleRefusal>),
-    /// The request itself, apart from the statement.
+    /// An error of the request itself, not of the statement.
     #[error(transparent)]
     Request(RequestRefusal),
     /// The command failed.
@@ -96,7 +96,7 @@ impl Error {
                 | Planner::NonCounter { .. }
                 | Planner::Restriction(_)
                 | Planner::Bound(_)
-                | Planner::Nearest(_)
+                | Planner::Ann(_)
                 | Planner::Condition(_)
                 | Planner::Batch(_)
                 | Planner::Modify(_)

@@ -1,9 +1,9 @@
 //! Executes EXPLAIN: the planner's stages, what the command would be charged, and what would be cheaper.
 //!
 //! ```text
-//! charge    one for each stage that costs something, and the sum       cheaper   another way to the same rows
+//! charge    one for each stage with a cost, and the sum       cheaper   a cheaper read of the same rows
 //! ```
-//! The engine provides the path and the price ([`Engine::estimate_read`]); this module puts them into words.
+//! The engine provides the path and the price ([`Engine::estimate_read`]); this module describes them as text.
 
 use super::error::Error;
 use std::collections::BTreeSet;
@@ -125,7 +125,7 @@ fn charge_stages(charges: &Charges, at_least: bool) -> Vec<Stage> {
     listed
 }
 
-/// Cheaper reads of the same rows, if there are any.
+/// Descriptions of cheaper reads of the same rows; may be empty.
 fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     let charges = &estimate.charges;
     let table = select.table.as_ref();
@@ -174,7 +174,7 @@ fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     cheaper
 }
 
-/// A cheaper way to write the same, if there is one.
+/// Description of a cheaper equivalent write; `None` if there is none.
 fn cheaper_write(modification: &Write) -> Option<String> {
     if modification.condition != Condition::Always {
         return Some("without IF: no row would be read first".to_owned());

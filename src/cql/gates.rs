@@ -18,8 +18,8 @@ use crate::schema::Schema;
 
 // 1. Names.
 
-/// The keyspace that a request names for its unqualified tables exists. A session's keyspace may have been dropped:
-/// then only statements with unqualified tables fail, in the planner.
+/// Checks that the keyspace in a request's parameters exists. A session's keyspace is not checked: if it was dropped, only
+/// statements with unqualified tables fail, in the planner.
 pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> {
     match &params.keyspace {
         Some(keyspace) => expect_keyspace(schema, keyspace),
@@ -27,7 +27,7 @@ pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> 
     }
 }
 
-/// A keyspace exists.
+/// Checks that a keyspace exists.
 pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
     if schema.keyspaces.contains_key(keyspace) {
         return Ok(());
@@ -35,17 +35,17 @@ pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Err
     Err(RequestRefusal::NoKeyspace(keyspace.to_owned()).into())
 }
 
-/// A statement has as many values as markers.
+/// Checks that a statement has as many values as markers.
 pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
     Ok(planned.check_values(values)?)
 }
 
-/// The same for a prepared statement; Cassandra uses another text for it.
+/// Like [`values`], for a prepared statement; Cassandra's message differs.
 pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
     count_values(false, planned, values)
 }
 
-/// The same for a member of a batch, before any member is planned further.
+/// Like [`values`], for a member of a batch, before any member is processed further.
 pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
     count_values(true, planned, values)
 }
@@ -65,8 +65,8 @@ fn count_values(in_batch: bool, planned: &Planned, values: usize) -> Result<(), 
 
 // 2. Permissions.
 
-/// The session's permissions, by the plan alone: Cassandra's `authorize` comes before any value is checked. `permitted`
-/// is what its role was granted. `None` means there are no roles, or the request is the server's own.
+/// Checks the session's permissions by the plan: like Cassandra's `authorize`, before any value is checked. `permitted`
+/// holds the permissions of the role. `None` means that there are no roles, or that the request is the server's own.
 pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Result<(), Error> {
     if let Some(permitted) = permitted {
         permitted.data_center()?;
@@ -84,14 +84,14 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
     }
 }
 
-/// The same for a batch.
+/// Like [`permissions`], for a batch.
 pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
     if let Some(permitted) = permitted {
         permitted.data_center()?;
     }
     for member in members {
         if let Some(permitted) = permitted {
-            permitted.modify(&member.table, member.is_conditional())?;
+            permitted.modify(member)?;
         }
         refuse_system(&member.table)?;
     }
@@ -100,13 +100,13 @@ pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc
 
 // 3. Bound: values and options of the request.
 
-/// A SELECT before its values are bound.
+/// Checks a SELECT before its values are bound.
 pub(super) fn read_plan(guardrails: &Guardrails, consistency: Consistency, plan: &SelectPlan) -> Result<(), Error> {
     not_at_any(consistency)?;
     Ok(guardrails.select_plan(plan)?)
 }
 
-/// A SELECT that sorts the rows of several partitions cannot be cut into pages.
+/// Checks that a SELECT which sorts the rows of several partitions is not paged.
 pub(super) fn sorted_whole(params: &QueryParams, plan: &SelectPlan, select: &Read) -> Result<(), Error> {
     let pages = params
         .page_size_rows
@@ -117,7 +117,7 @@ pub(super) fn sorted_whole(params: &QueryParams, plan: &SelectPlan, select: &Rea
     Err(RequestRefusal::SortedPages.into())
 }
 
-/// A change of the schema.
+/// Checks a change of the schema.
 pub(super) fn change(
     guardrails: &Guardrails,
     statement: &ast::Statement,

@@ -17,6 +17,7 @@
 
 mod answer;
 mod audited;
+mod counters;
 mod database;
 pub mod error;
 mod explain;
@@ -26,11 +27,10 @@ mod plans;
 mod roles;
 mod rows;
 mod shape;
-mod watch;
 
 pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};
 pub use error::{Error, RequestRefusal};
 pub use plans::Statement;
-pub use roles::{FirstRole, HashTurn, Hashing, NoLogin, RoleOptions, RoleService};
+pub use roles::{FirstRole, HashPermit, Hashing, NoLogin, RoleOptions, RoleService};

@@ -1,4 +1,4 @@
-//! Paging states: a [`Position`] in a form that is valid after restarts and that no client can forge.
+//! Paging states: the encoding of a [`Position`]. It stays valid after restarts, and no client can forge it.
 //!
 //! ```text
 //! version u8 = 2 · digest of the table [8] · flags u8 · rows left u32 · rows left in the partition u32
@@ -6,7 +6,7 @@
 //! flags: 01 limit · 02 per-partition limit · 04 inside the partition, after this clustering key (otherwise: after the partition)
 //!        08 a part of a hundredth of a request unit is not charged yet
 //! ```
-//! Version 1, read but no longer written, has a digest of the statement's text and values in place of the table's.
+//! Version 1, read but no longer written, has a digest of the statement's text and values instead of the table's.
 //!
 //! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement
 //! with another text, columns or limits resumes at the position. It holds no snapshot: the next page sees the rows
@@ -26,10 +26,10 @@ const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
 const HAS_CHARGE: u8 = 0x08;
 
-/// Ties a paging state to its table or statement.
+/// A digest of the table or statement to which a paging state belongs.
 pub(crate) type StateDigest = [u8; 8];
 
-/// Ties a paging state to its table. A table that was dropped and created again with the same keys counts as the same.
+/// The digest of a table. A table that was dropped and created again with the same name and keys has the same digest.
 pub(super) fn table_digest(table: &Table) -> StateDigest {
     let keys: Vec<String> = table
         .partition_key()
@@ -42,7 +42,7 @@ pub(super) fn table_digest(table: &Table) -> StateDigest {
     digest(parts.map(str::as_bytes))
 }
 
-/// Ties a paging state of version 1 to its statement and values.
+/// The digest of a statement and its values, for paging states of version 1.
 pub(super) fn statement_digest(text: &str, read: &Read, values: &[Value]) -> StateDigest {
     let bytes = values.iter().map(|value| match value {
         Value::Null => &b"\x00null"[..],
@@ -69,7 +69,7 @@ fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StateDigest {
 }
 
 impl PagingKey {
-    // A hash within a hash, as in HMAC, so that no client can extend a state that it received.
+    // Two nested hashes, as in HMAC, prevent a client from extending a state that it received.
     fn checksum(&self, state: &[u8]) -> [u8; 8] {
         let inner = digest([self.0.as_slice(), state]);
         digest([self.0.map(|byte| byte ^ 0x5c).as_slice(), inner.as_slice()])
@@ -127,7 +127,7 @@ impl PagingKey {
 
     fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {
         let (sealed, checksum) = state.split_last_chunk::<8>()?;
-        // Nothing in the state is used before this check: it comes from the client.
+        // Nothing in the state is used before this check, since the client sent it.
         if self.checksum(sealed) != *checksum {
             return None;
         }

@@ -18,7 +18,7 @@ use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 use crate::schema::Table;
 
-/// Most plans of unprepared texts that are cached; texts with literals rarely come again.
+/// Maximum cached plans of unprepared texts; texts with literals rarely repeat.
 const TEXTS_MAX: usize = 512;
 
 /// Longer texts are not cached.
@@ -45,7 +45,7 @@ pub(crate) struct PlannedAt {
     content_bytes: AtomicUsize,
 }
 
-/// Most bytes of rows for which a buffer is allocated in advance; a larger answer pays for growing.
+/// Maximum bytes of rows for which a buffer is allocated in advance; the buffer of a larger answer grows.
 const CONTENT_BYTES_AHEAD_MAX: usize = 64 * 1024;
 
 impl PlannedAt {
@@ -107,7 +107,7 @@ impl PlannedAt {
         self.shape.get_or_init(|| Shape::of(select))
     }
 
-    /// The same of a SELECT for a client who sees masks.
+    /// Like [`PlannedAt::shape`], for a client that receives masks.
     pub(crate) fn masked_shape(&self, select: &Read) -> &Shape {
         self.masked_shape.get_or_init(|| Shape::of(select))
     }

@@ -1,6 +1,6 @@
-//! The shape of a statement: its text without values, for logs that must not contain them.
+//! The shape of a statement: its text with `?` in place of constants, for logs that must not contain values.
 
-/// Longest shape, in bytes.
+/// Maximum length of a shape, in bytes.
 const SHAPE_BYTES_MAX: usize = 2048;
 
 /// A CQL text with `?` in place of each constant, without comments, and with single spaces. Names stay, including

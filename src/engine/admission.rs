@@ -5,13 +5,13 @@
 //!                       │                                                        (charges the real cost)
 //!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits and tries again
 //! ```
-//! A statement is admitted as a whole before it does any work: all accounts that it concerns admit it, or none holds
-//! anything for it. A paged read of the ring needs admission by the partitions that it has yet to visit. The real cost
-//! is charged where it was incurred, whether that account admitted it or not. Tables without throughput need no
-//! admission, take no lock and are not charged.
+//! A statement is admitted as a whole before it does any work: either all accounts that it concerns admit it, or none
+//! reserves anything for it. A paged read of the ring needs admission by the partitions that it has yet to visit. The
+//! real cost is charged where it was incurred, whether that account admitted it or not. Tables without throughput need
+//! no admission, take no lock and are not charged.
 //!
-//! **Server-side retry.** A statement that would be refused waits for as long as the refusal says and tries again, for
-//! 60 s at most; then it times out. At most a set number wait at once; those beyond are refused.
+//! **Server-side retry.** A refused statement waits for the time that the refusal names and tries again, for 60 s at
+//! most; then it times out. A limited number of statements wait at once; further ones are refused.
 //!
 //! **Metadata.** In the `cosmos` profile DDL and reads of `system_schema` have a budget of their own, 240 RU/s.
 //!
@@ -45,7 +45,7 @@ use claim::{Claim, Owner, Throttled};
 /// Longest wait of a statement inside the server.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Longest single wait: the clock may be a test's, and budgets may change meanwhile.
+/// Longest single wait. The clock may be a test's, and budgets may change during the wait.
 const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
 
 /// Throttles that are kept in the log.
@@ -56,7 +56,7 @@ const LOG_MAX: usize = 1_000;
 pub(super) struct Admission {
     rules: ThroughputRules,
     clock: Clock,
-    /// The ids of refusals.
+    /// Source of the random ids of refusals.
     draws: Arc<Draws>,
     /// The account of DDL and of reads of the schema; `None` means that they have no budget.
     metadata: Option<Arc<Account>>,
@@ -83,7 +83,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The kind of timeout with which a statement ends that waited too long.
+/// The kind of timeout for a statement that waited too long.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Work {
     /// SELECT.
@@ -294,13 +294,13 @@ impl Admission {
         drop(held);
         if let Some(throttled) = claim.throttled {
             let was_admitted = matches!(ended, Ended::Answered { .. });
-            self.remember(request, executed, throttled, was_admitted);
+            self.log_throttle(request, executed, throttled, was_admitted);
         }
         claim.delay()
     }
 
-    /// Records a throttle; skips it when another thread holds the log, since a sample is as good under overload.
-    fn remember(&self, request: &Request<'_>, executed: Executed<'_>, throttled: Throttled, was_admitted: bool) {
+    /// Logs a throttle. Skips it while another thread holds the log: under overload a sample is as good.
+    fn log_throttle(&self, request: &Request<'_>, executed: Executed<'_>, throttled: Throttled, was_admitted: bool) {
         let Ok(mut log) = self.log.try_lock() else {
             return;
         };

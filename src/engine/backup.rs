@@ -7,10 +7,10 @@
 //! restore    all checksums ─► numbers (catalog/adopt.rs) ─► rows and deletions into the main store
 //!            ─► the changes of the batches ─► the schema
 //! ```
-//! **What is in a backup**: rows as they are stored, with timestamps, times to live, tombstones, counters and static
-//! rows; deletions; definitions with all options; the bounds of physical partitions. **What is not**: index entries,
-//! which are built anew; the store of each physical partition, since a restored table lies in the main store; system
-//! keyspaces, but for an altered replication.
+//! **A backup contains** rows as they are stored, with timestamps, times to live, tombstones, counters and static rows;
+//! deletions; definitions with all options; the bounds of physical partitions. **It does not contain** index entries,
+//! which are rebuilt; the store of each physical partition, since a restored table lies in the main store; system
+//! keyspaces, except for an altered replication.
 //!
 //! A restored table is a new one: it never mixes with an existing table.
 
@@ -42,10 +42,10 @@ use crate::schema::{Table, system};
 /// Why there is no backup, or nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The files.
+    /// The backup's files could not be read or written.
     #[error(transparent)]
     Files(#[from] backup::Error),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] Error),
     /// There is no such keyspace or table.
@@ -58,15 +58,15 @@ pub enum BackupError {
         /// Database or backup.
         place: &'static str,
     },
-    /// Only what users define is backed up.
+    /// The object is not backed up by itself; only definitions of users are.
     #[error("{name} is not backed up by itself: {why}")]
     NotByItself {
-        /// A system keyspace, a materialized view.
+        /// A system keyspace or a materialized view.
         name: String,
-        /// Why, and what to do.
+        /// The reason, and what to do instead.
         why: &'static str,
     },
-    /// No keyspace or table may have such a name.
+    /// The new name is not valid.
     #[error("{what} cannot be restored as {name:?}: a name has 1 to {characters_max} letters, digits and underscores")]
     Name {
         /// Keyspace or table.
@@ -76,7 +76,7 @@ pub enum BackupError {
         /// Most characters.
         characters_max: usize,
     },
-    /// Nothing is replaced by a restore.
+    /// The target exists: a restore replaces nothing.
     #[error("{what} {name} is there already: restore it under another name (--as), or drop it first")]
     Exists {
         /// Keyspace or table.
@@ -94,13 +94,13 @@ pub enum BackupError {
         /// The type.
         name: String,
     },
-    /// A damaged store cannot be read at all.
+    /// A store cannot be read at all, not even in part.
     #[error(transparent)]
     Store(#[from] crate::partition::salvage::Unreadable),
-    /// Profiles keep times to live differently.
+    /// The profiles differ. They store times to live differently.
     #[error("the backup is of a database with the profile {found}: start with --profile {found}")]
     Profile {
-        /// That of the backup.
+        /// The profile of the backup.
         found: String,
     },
     /// The schema of the backup cannot be read.
@@ -116,7 +116,7 @@ pub enum BackupError {
         /// What is missing.
         lost: Vec<Loss>,
     },
-    /// A thread that reads or writes files ended.
+    /// A thread that reads or writes files panicked.
     #[error("a thread that reads or writes the backup failed")]
     Thread,
 }
@@ -127,16 +127,16 @@ fn listed(lost: &[Loss]) -> String {
     lines.collect()
 }
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Debug)]
 pub struct BackedUp {
     /// Its contents.
     pub manifest: Manifest,
-    /// How long writes waited.
+    /// How long writes waited during the snapshots.
     pub held: Duration,
 }
 
-/// Runs what blocks.
+/// Runs blocking work on a thread for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, backup::Error> + Send + 'static,
 ) -> Result<T, BackupError> {
@@ -158,7 +158,7 @@ impl Backup<'_> {
     /// # Errors
     /// There is no such keyspace or table; the stores or the directory fail. Then there is no manifest.
     pub(super) async fn write(self, to: &Path, scope: &Scope) -> Result<BackedUp, BackupError> {
-        // Invalid requests are refused before anything is made or waits.
+        // Refuse invalid requests before anything is created and before writes wait.
         tables(&Arc::clone(&self.catalog.load()), scope)?;
         let directory = to.to_owned();
         let mut writer = blocking(move || Writer::create(&directory)).await?;
@@ -234,8 +234,8 @@ fn tables(snapshot: &Snapshot, scope: &Scope) -> Result<Vec<Arc<Table>>, BackupE
     };
     tables.retain(|table| !table.is_virtual);
     for table in &tables {
-        let list = snapshot.partitions(table)?;
-        if list.placement() == Placement::Key {
+        let map = snapshot.partitions(table)?;
+        if map.placement() == Placement::Key {
             return Err(BackupError::NotByItself {
                 name: format!("{}.{}", table.keyspace, table.name),
                 why: "its rows are ordered by partition key, which a backup does not record; leave it out",
@@ -282,13 +282,13 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
 
 /// The changes of the logged batches that were unfinished.
 async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
-    let mut said = Vec::new();
+    let mut merges_found = Vec::new();
     for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
         let merges = backups::merges(&value);
         let merges = merges.ok_or_else(|| Error::Fault("a record of the batch log is damaged".to_owned()))?;
-        said.extend(merges);
+        merges_found.extend(merges);
     }
-    Ok(said)
+    Ok(merges_found)
 }
 
 async fn catalog_records(
@@ -299,8 +299,8 @@ async fn catalog_records(
     Ok(found.map_err(|error| storage_read(&error))?)
 }
 
-/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out:
-/// a table that is restored has its rows all the same, in fewer partitions.
+/// The tokens at which the physical partitions of a table begin, except the first. Bounds inside a token are left out:
+/// a restored table then has all its rows, in fewer partitions.
 fn splits<'s>(spans: impl Iterator<Item = &'s KeySpan>) -> Vec<i64> {
     let starts = spans.skip(1).map(KeySpan::start);
     let between = starts.filter(|start| start.is_between_tokens());
@@ -316,7 +316,7 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     async fn write(&self, mut writer: Writer) -> Result<(TableEntry, Writer), BackupError> {
-        let list = self.frozen.catalog.partitions(self.table)?;
+        let map = self.frozen.catalog.partitions(self.table)?;
         writer.begin_table();
         let (rows, writer) = self.entries(Kind::Row, writer).await?;
         let (deletions, writer) = self.entries(Kind::Deletion, writer).await?;
@@ -325,7 +325,7 @@ impl Copy<'_> {
         let entry = TableEntry {
             keyspace: self.table.keyspace.clone(),
             table: self.table.name.clone(),
-            splits: splits(list.all().iter().map(|partition| &partition.span)),
+            splits: splits(map.all().iter().map(|partition| &partition.span)),
             rows,
             deletions,
             late,
@@ -336,9 +336,9 @@ impl Copy<'_> {
 
     /// Copies the entries that the partition map assigns to each store of the table. Returns how many there were.
     async fn entries(&self, kind: Kind, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
-        let list = self.frozen.catalog.partitions(self.table)?;
+        let map = self.frozen.catalog.partitions(self.table)?;
         let (mut count, mut block) = (0_u64, Block::default());
-        for partition in list.all() {
+        for partition in map.all() {
             let mut rest = Rest::all(self.table.storage_id, partition, kind);
             loop {
                 let filled = self.frozen.moments.fill(&mut block, partition, &mut rest).await;
@@ -355,8 +355,8 @@ impl Copy<'_> {
     /// Adds the changes of unfinished logged batches to the table.
     async fn late(&self, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        let said = self.batches.iter();
-        for entry in said.filter_map(|merge| backups::late_entry(self.table.storage_id, merge)) {
+        let merges_found = self.batches.iter();
+        for entry in merges_found.filter_map(|merge| backups::late_entry(self.table.storage_id, merge)) {
             count += 1;
             if block.add(entry) {
                 writer = write_block(writer, std::mem::take(&mut block)).await?;

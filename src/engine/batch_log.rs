@@ -3,13 +3,13 @@
 //! ```text
 //! main: !batch record ─► each other store its part ─► main: its part, and removal of the record      answered
 //! ```
-//! The record is durable before any part is, and each part before the record is removed, whatever the durability. Where
-//! a part fails, a task replays all parts from the record. Where the server ended in between, the next start replays
-//! them before it answers a request. Writing a part twice changes nothing, since versions of rows merge; each part goes
-//! where its rows are by then. A batch to one store is one commit and needs no record.
+//! The record is durable before any part is, and each part before the record is removed, whatever the durability. If a
+//! part fails, a task replays all parts from the record. If the server ends in between, the next start replays them
+//! before it answers a request. Writing a part twice changes nothing, since versions of rows merge. A replay writes
+//! each part to the store that has its rows by then. A batch to one store is one commit and needs no record.
 //!
-//! **Deletions.** A replayed part has the timestamps of the batch, so it must meet the deletions that came after it. As
-//! long as a batch is pending no purge drops them (pending.rs), however short a table's `gc_grace_seconds`.
+//! **Deletions.** A replayed part has the timestamps of the batch, so deletions that came after the batch must still
+//! exist. While a batch is pending no purge removes them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
 //! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
@@ -25,7 +25,7 @@ use super::view::follow::{Touched, ViewRow};
 use super::write::passes::{Closed, Passes};
 use super::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::rows::{partition_of, said};
+use crate::partition::rows::{decode_change, partition_of};
 use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
 use crate::partition::{BatchKeys, StoreId};
 
@@ -33,8 +33,8 @@ use crate::partition::{BatchKeys, StoreId};
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Bytes of one commit of a replay or of a view's build, which need not be atomic: a commit has a limit, and parts for
-/// several stores may go to one by now.
+/// Most bytes of one commit of a replay or of a view's build, which need not be atomic. A commit has a limit, and after
+/// a move the parts for several stores may go to one store.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Makes the record of a batch durable, before any part of it is written.
@@ -54,7 +54,7 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
     let mut left = Vec::new();
     for logged in batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
         match Box::pin(replay(catalog, logged)).await {
-            // A retry cannot succeed; the rest of the database is served.
+            // A retry cannot succeed. The server serves the rest of the database.
             Err(error @ Error::Refused(_)) => {
                 tracing::error!(%error, "a logged batch cannot be written as a whole");
                 left.push(logged.clone());
@@ -72,9 +72,9 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
 async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
     let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
     let logged = Batch::logged(record).ok_or_else(damaged)?;
-    while let Some(gate) = write_again(catalog, &logged, &damaged).await? {
-        match gate {
-            Closed::Held(gate) => gate.wait().await,
+    while let Some(closed) = write_again(catalog, &logged, &damaged).await? {
+        match closed {
+            Closed::Held(latch) => latch.wait().await,
             Closed::Superseded => tokio::task::yield_now().await,
         }
     }
@@ -92,11 +92,11 @@ pub(super) type Parts = BTreeMap<StoreId, (Store, Batch)>;
 /// Stores that were written to, with their numbers.
 pub(super) type Written = Vec<(StoreId, Store)>;
 
-/// Adds the row of a view. A row that no store accepts is skipped: writes that need one are refused, so it follows from
-/// a base row that was there before the view.
+/// Adds the row of a view. A row that no store accepts is skipped. Writes that need such a row are refused, so it
+/// derives from a base row that is older than the view.
 ///
 /// # Errors
-/// When its place is none of its partition.
+/// The position of the row is in none of the view's partitions.
 pub(super) fn put_view_row(parts: &mut Parts, row: &ViewRow) -> Result<(), Error> {
     if row.is_impossible()? {
         let (keyspace, view) = (&row.view.keyspace, &row.view.name);
@@ -118,9 +118,9 @@ pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written
     let mut stores = Vec::with_capacity(parts.len());
     for (id, (store, batch)) in parts {
         for batch in batch.pieces(COMMIT_BYTES) {
-            let to_note = passes.keys_to_note(|| BatchKeys::of(&batch));
+            let to_record = passes.keys_to_record(|| BatchKeys::of(&batch));
             let committed = store.commit(batch).await;
-            passes.note(&to_note, committed.is_ok());
+            passes.record(&to_record, committed.is_ok());
             committed.map_err(|error| storage_write(&error))?;
         }
         stores.push((id, store));
@@ -128,9 +128,9 @@ pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written
     Ok(stores)
 }
 
-/// Writes all parts of a logged batch, with the view rows that now follow from them; durable when it returns. The view
-/// rows come first: they are computed from the base rows as these will be, so a crash in between leaves nothing that
-/// the next replay does not correct. Returns the obstacle if the partition of a view is being moved; then nothing was
+/// Writes all parts of a logged batch and the view rows that now derive from them; all is durable when it returns. The
+/// view rows come first. They are computed from the base rows as the batch leaves them, so after a crash in between the
+/// next replay corrects everything. Returns the obstacle if the partition of a view is being moved; then nothing was
 /// written.
 async fn write_again(
     catalog: &Catalog,
@@ -140,36 +140,36 @@ async fn write_again(
     let snapshot = catalog.load_full();
     let touched = touched(&snapshot, logged)?;
     let stripes = touched.partitions().filter_map(|(table, key)| {
-        let list = snapshot.partitions_of(table)?;
-        Some((table, list.placement().spread(list.token(key), key)))
+        let map = snapshot.partitions_of(table)?;
+        Some((table, map.placement().spread(map.token(key), key)))
     });
     let _held = catalog.stripes.lock_all(stripes).await;
     let ((snapshot, parts), mut passes) = Passes::wait(|| {
         let snapshot = catalog.load_full();
-        let (mut parts, mut gates) = (Parts::new(), Vec::new());
+        let (mut parts, mut latches) = (Parts::new(), Vec::new());
         for (space, key, value) in &logged.merges {
             let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
             // The table may have been dropped.
-            let Some(list) = snapshot.partitions_of(table) else {
+            let Some(map) = snapshot.partitions_of(table) else {
                 continue;
             };
-            let partition = list.at(token, &partition_key);
-            gates.push(Arc::clone(&partition.gate));
+            let partition = map.at(token, &partition_key);
+            latches.push(Arc::clone(&partition.latch));
             let part = parts
                 .entry(partition.store_id)
                 .or_insert_with(|| (partition.store().clone(), Batch::new()));
             part.1.merge(*space, key.clone(), value.clone());
         }
-        Ok(((snapshot, parts), gates))
+        Ok(((snapshot, parts), latches))
     })
     .await?;
-    // Views may have been added since the locks were taken; the next try takes theirs.
+    // Views may have been added since the locks were taken. The next attempt locks their partitions too.
     if self::touched(&snapshot, logged)?.partitions().ne(touched.partitions()) {
         return Ok(Some(Closed::Superseded));
     }
     let mut of_views = Parts::new();
     for row in touched.following(&snapshot, None, catalog.now_seconds()).await? {
-        if let Err(closed) = passes.add(&row.partition.gate) {
+        if let Err(closed) = passes.add(&row.partition.latch) {
             return Ok(Some(closed));
         }
         put_view_row(&mut of_views, &row)?;
@@ -189,7 +189,7 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
     for (space, key, value) in &logged.merges {
         touched.add(
             snapshot,
-            said(*space, key, value).map_err(|error| storage_read(&error))?,
+            decode_change(*space, key, value).map_err(|error| storage_read(&error))?,
         );
     }
 
@@ -210,13 +210,13 @@ pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
             let Err(error) = replay(&catalog, &logged).await else {
                 return;
             };
-            // The stores are closed: the next start writes the batch.
+            // The stores are closed: the next start replays the batch.
             if let Err(store::Error::Closed) = catalog.main().commit(Batch::new()).await {
                 return;
             }
             let main = catalog.main().clone();
             drop(catalog);
-            tracing::warn!(%error, "a logged batch waits to be written");
+            tracing::warn!(%error, "a logged batch could not be replayed; the replay is retried");
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                 return;
             }
@@ -225,9 +225,9 @@ pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
     });
 }
 
-/// Removes the record of a batch of which nothing was written, until that succeeds or the catalog is dropped: a failed
-/// commit of the record may have made it durable, and the next start would write a batch that was answered as failed
-/// long before.
+/// Removes the record of a batch of which nothing was written; repeats this until it succeeds or the catalog is
+/// dropped. A failed commit of the record may have made it durable. Otherwise the next start would write a batch that
+/// was answered as failed long before.
 pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
     catalog.pending.waits(&key);
     let (pending, tasks) = (Arc::clone(&catalog.pending), catalog.tasks.clone());
@@ -241,7 +241,7 @@ pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
                 Ok(_) => return pending.end(&key),
                 Err(store::Error::Closed) => return,
                 Err(_) if catalog.strong_count() == 0 => return,
-                Err(error) => tracing::warn!(%error, "the record of a batch that was not written stays for a while"),
+                Err(error) => tracing::warn!(%error, "the record of an unwritten batch could not be removed; the removal is retried"),
             }
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                 return;

@@ -26,8 +26,8 @@
 //! snapshot in which one table has another partition map. Earlier requests keep the map that they began with. No row
 //! can be lost, doubled or missed:
 //! - A row's key in the store consists of table number, token and keys; it contains no partition id. Both maps route it
-//!   to the same store (a merge of two stores' partitions is refused), so a write by the old map goes where readers by
-//!   the new one read. A move to another store (lift.rs) is the one change for which this does not hold.
+//!   to the same store (a merge of two stores' partitions is refused), so a write by the old map goes to the store that
+//!   the new map's readers use. A move to another store (lift.rs) is the one change for which this does not hold.
 //! - Each map by itself covers the ring without gap or overlap, and a scan uses one map from its first token to its
 //!   last: it visits each token once. All of a scan's parts in one store are read as of one moment of that store
 //!   (read::source).
@@ -39,8 +39,8 @@ mod adopt;
 mod freeze;
 mod leftovers;
 mod lift;
-mod lists;
 mod open;
+mod partition_maps;
 mod publication;
 mod steps;
 mod views;
@@ -59,8 +59,8 @@ use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
 use self::leftovers::{Leftovers, garbage_key};
-use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};
+use self::partition_maps::{give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
 use self::views::records_of_views;
@@ -109,15 +109,14 @@ pub(crate) struct Snapshot {
 type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
-    /// A writer to a base table of the schema, by this or an earlier partition map, learns at its gate that views
-    /// follow it.
+    /// Registers with each base table the views that follow it. So a writer sees them at the latch, whichever partition
+    /// map it uses.
     fn new(schema: Arc<Schema>, generation: u64, rules: Rules, partitions: Partitions) -> Self {
         let followed = Followed::all(&schema);
         for base in followed.keys() {
-            let lists = partitions.get(base).into_iter();
-            lists
-                .flat_map(|list| list.all())
-                .for_each(|partition| partition.gate.follow());
+            let maps = partitions.get(base).into_iter();
+            maps.flat_map(|map| map.all())
+                .for_each(|partition| partition.latch.follow());
         }
         Self {
             schema,
@@ -139,7 +138,7 @@ impl Snapshot {
     }
 
     /// The same without partition maps.
-    pub(super) fn without_lists(&self) -> Self {
+    pub(super) fn without_partition_maps(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
             generation: self.generation,
@@ -156,7 +155,7 @@ impl Snapshot {
     pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
         self.partitions
             .get(&table.storage_id)
-            .ok_or_else(|| gone(&table.keyspace, &table.name))
+            .ok_or_else(|| no_table(&table.keyspace, &table.name))
     }
 
     /// The table or view of this number.
@@ -175,7 +174,7 @@ impl Snapshot {
 /// The catalog of one server.
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
-    /// Called under `changing`, so that no other change intervenes between a commit and its announcement.
+    /// Called while `changing` is locked, so that no other change comes between a commit and its announcement.
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,
@@ -267,8 +266,8 @@ impl Catalog {
         }
         let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
         self.indexes.add_building(index, &progress);
-        let list = partitions.get(&table);
-        let stores = list.into_iter().flat_map(|list| list.stores());
+        let map = partitions.get(&table);
+        let stores = map.into_iter().flat_map(|map| map.stores());
         let build = Build {
             home: self.stores.clone(),
             stores: stores.map(|(id, store)| (id, store.clone())).collect(),
@@ -310,7 +309,7 @@ impl Catalog {
             {
                 let schema = Arc::clone(&catalog.load().schema);
                 let table = schema.table_or_view(&of.keyspace, &of.table);
-                let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?.storage_id;
+                let table = table.ok_or_else(|| no_table(&of.keyspace, &of.table))?.storage_id;
                 Box::pin(catalog.move_partition(table, of.change.clone())).await?;
             }
             Ok(outcome)
@@ -320,7 +319,7 @@ impl Catalog {
 
     async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
+        self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
         let before = Arc::clone(&current.schema);
         let context = SchemaContext {
@@ -335,8 +334,8 @@ impl Catalog {
         let outcome = intent.apply(&before, &context).map_err(NotChanged::Refused)?;
         self.offers.check_metered(Some(&before), &outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
-            let list = current.partitions.get(&table.storage_id);
-            list.map_or(0, |list| list.bytes(table.storage_id).bytes)
+            let map = current.partitions.get(&table.storage_id);
+            map.map_or(0, |map| map.bytes(table.storage_id).bytes)
         })?;
         self.growth.refuse_second(&before, &outcome.schema)?;
         if let Some(of) = outcome
@@ -345,9 +344,8 @@ impl Catalog {
             .filter(|of| lift::moves(&of.change).is_none())
         {
             let table = before.table_or_view(&of.keyspace, &of.table);
-            let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
-            self.put_partitions_in_force(table.storage_id, of.change.clone())
-                .await?;
+            let table = table.ok_or_else(|| no_table(&of.keyspace, &of.table))?;
+            self.change_partitions(table.storage_id, of.change.clone()).await?;
         }
         if outcome.change.is_none() {
             return Ok(outcome);
@@ -395,11 +393,11 @@ impl Catalog {
 
     async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
+        self.resolve_locked(&mut changing).await?;
         let before = Arc::clone(&self.current.load().schema);
         let table = before
             .table_or_view(keyspace, name)
-            .ok_or_else(|| gone(keyspace, name))?;
+            .ok_or_else(|| no_table(keyspace, name))?;
         let views = before
             .keyspaces
             .get(keyspace)
@@ -413,7 +411,7 @@ impl Catalog {
             let id = changing.next_storage_id;
             changing.next_storage_id += u32::try_from(numbers.len()).unwrap_or(u32::MAX);
             let changed = next.with_storage_id(keyspace, &emptied.name, id);
-            next = changed.ok_or_else(|| gone(keyspace, name))?;
+            next = changed.ok_or_else(|| no_table(keyspace, name))?;
             old.extend(numbers);
         }
         let next = Arc::new(next);
@@ -437,7 +435,8 @@ impl Catalog {
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
         let publication = Publication::begin(&self.is_in_doubt);
         let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
-        // Other stores use the numbers that the change assigns, so it must be durable here before it is durable there.
+        // Other stores use the numbers that the change assigns. So it must be durable here before they write under
+        // them.
         if recorded.is_ok() && !self.stores.is_one() {
             recorded = self.stores.make_durable(self.stores.main()).await;
         }
@@ -503,19 +502,19 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
+            catalog.resolve_locked(&mut changing).await?;
             catalog.begin_views();
             Ok(())
         })
         .await
     }
 
-    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; no-op if no change is in doubt.
-    async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
+    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock. Does nothing if no change is in doubt.
+    async fn resolve_locked(&self, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
         }
-        // When this commit is done, every earlier one has been applied or never will be.
+        // When this commit is answered, every earlier one has been applied or never will be.
         commit(self.stores.main(), Batch::new()).await?;
         let durable = self.stores.make_durable(self.stores.main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
@@ -527,13 +526,13 @@ impl Catalog {
             .max(found.next_storage_id.unwrap_or_default())
             .max(schema.storage_id_max().saturating_add(1));
         let current = self.current.load_full();
-        for (id, list) in &current.partitions {
+        for (id, map) in &current.partitions {
             // Unchanged tables keep their accounts.
             if let Some(read) = partitions.get(id) {
-                let next = if read.epoch() == list.epoch() {
-                    Arc::clone(list)
+                let next = if read.epoch() == map.epoch() {
+                    Arc::clone(map)
                 } else {
-                    Arc::new(read.after(list))
+                    Arc::new(read.after(map))
                 };
                 partitions.insert(*id, next);
             }
@@ -543,15 +542,15 @@ impl Catalog {
         let difference = Difference::between(&current.schema, &schema);
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         self.stores.set_derivations(meanwhile);
-        for (index, table) in difference.come() {
+        for (index, table) in difference.added() {
             let record = found.indexes.remove(&index).unwrap_or_default();
             self.begin_index(changing, &partitions, table, index, record);
         }
-        self.note_views(found.views);
+        self.keep_view_records(found.views);
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
         self.current.store(Arc::new(snapshot));
-        for index in difference.gone() {
+        for index in difference.removed() {
             self.indexes.remove(index);
         }
         self.stores.set_derivations(then.clone());
@@ -582,8 +581,8 @@ impl Catalog {
             }
         }
         let difference = Difference::between(before, &next);
-        let (come, gone) = (difference.come(), difference.gone());
-        let garbage: BTreeSet<StorageId> = garbage.iter().chain(&gone).copied().collect();
+        let (added, removed) = (difference.added(), difference.removed());
+        let garbage: BTreeSet<StorageId> = garbage.iter().chain(&removed).copied().collect();
         check_garbage(&next, &garbage)?;
         for id in &garbage {
             batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
@@ -593,10 +592,10 @@ impl Catalog {
         } else {
             Record::default()
         };
-        for (index, _) in &come {
+        for (index, _) in &added {
             batch.put(Space::Catalog, index::record_key(*index), begun.encode());
         }
-        for index in &gone {
+        for index in &removed {
             batch.delete(Space::Catalog, index::record_key(*index));
         }
         let view_records = records_of_views(before, &next, &begun, |key, record| match record {
@@ -618,14 +617,14 @@ impl Catalog {
         if !difference.is_empty() {
             self.stores.set_derivations(meanwhile);
         }
-        for (index, table) in come {
+        for (index, table) in added {
             self.begin_index(changing, &partitions, table, index, begun.clone());
         }
-        self.note_views(view_records);
+        self.keep_view_records(view_records);
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&next), generation, self.rules, partitions);
         self.current.store(Arc::new(snapshot));
-        for index in gone {
+        for index in removed {
             self.indexes.remove(index);
         }
         if !difference.is_empty() {
@@ -637,9 +636,9 @@ impl Catalog {
         for id in garbage {
             self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
         }
-        for (store, lists) in left {
+        for (store, maps) in left {
             changing.stores.in_use.remove(&store);
-            self.leftovers.remove_store(store, lists);
+            self.leftovers.remove_store(store, maps);
         }
         Ok(())
     }
@@ -657,7 +656,7 @@ impl Catalog {
     }
 }
 
-/// Runs a change of the catalog to its end, even if the client disconnects. Were it to stop between the record and the
+/// Runs a change of the catalog to its end, even if the client disconnects. If it stopped between the record and the
 /// publication, requests would write by the old catalog, and the next start would read by the new one.
 async fn to_the_end<T: Send + 'static, E: From<Error> + Send + 'static>(
     tasks: &Tasks,
@@ -675,7 +674,7 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
-/// Checks that no table or index of a schema has a number whose rows are removed: they would be lost.
+/// Checks that no table or index of a schema has a number whose rows are being removed: its rows would be lost.
 fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), Broken> {
     if garbage.is_empty() {
         return Ok(());
@@ -688,7 +687,7 @@ fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), B
     }
 }
 
-fn gone(keyspace: &str, table: &str) -> Error {
+fn no_table(keyspace: &str, table: &str) -> Error {
     let (keyspace, table) = (keyspace.to_owned(), table.to_owned());
     Refusal::NoTable { keyspace, table }.into()
 }

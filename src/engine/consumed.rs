@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use crate::throughput::{PartitionRef, RequestUnits};
 
-/// Most counters. Beyond it, which takes many splits, the counters of single partitions begin again; those of their
+/// Most counters. Beyond it, which takes many splits, the counters of single partitions restart from 0; those of their
 /// tables do not.
 const COUNTERS_MAX: usize = 65_536;
 

@@ -1,6 +1,6 @@
 //! Sizes of physical partitions, by counting.
 //!
-//! A store knows the size of a table, not its distribution on the ring, and a few keys may have most of the rows. So
+//! A store has the size of a table, but not its distribution on the ring, and a few keys may have most of the rows. So
 //! views count partitions before they show them ([`Counts::count_small`]):
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted,
 //!                   have grown or shrunk by half, or were written to and not counted for ten minutes
 //! ```
-//! Until then a larger table shows its last count, scaled by the growth of the table as a whole, and by the part of the
-//! ring where its partitions have changed since. Engines that only estimate (SlateDB) know from their tables where on
-//! the ring bytes lie, and reading them all would cost a bucket's requests: nothing is counted there.
+//! Until then a larger table shows its last count. This is scaled by the growth of the whole table, and by the part of
+//! the ring where its partitions have changed since. Engines that only estimate (SlateDB) derive the distribution on
+//! the ring from their tables. Nothing is counted there: to read all rows would cost requests to the bucket.
 //!
 //! **Bounds.** An entry for each table of several partitions, of some tens of bytes for each of these.
 
@@ -44,7 +44,7 @@ pub(super) struct Counts {
 #[derive(Debug, Default)]
 struct Kept {
     counted: HashMap<StorageId, Arc<Counted>>,
-    /// Tables that the next check is to count.
+    /// Tables that the next check counts.
     wanted: BTreeSet<StorageId>,
 }
 
@@ -109,8 +109,8 @@ impl Place {
 struct Seqs(Vec<(StoreId, CommitSeq)>);
 
 impl Seqs {
-    fn now(list: &TablePartitions) -> Self {
-        let stores = list.stores();
+    fn now(map: &TablePartitions) -> Self {
+        let stores = map.stores();
         Self(stores.map(|(id, store)| (id, store.snapshot().seq())).collect())
     }
 }
@@ -128,13 +128,13 @@ impl Counted {
     }
 
     /// Whether this count covers the partitions of a map as they are now.
-    fn is_of(&self, list: &TablePartitions) -> bool {
-        let seqs = Seqs::now(list);
+    fn is_of(&self, map: &TablePartitions) -> bool {
+        let seqs = Seqs::now(map);
         let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
-        self.places.len() == list.all().len() && self.places.iter().zip(list.all()).all(is)
+        self.places.len() == map.all().len() && self.places.iter().zip(map.all()).all(is)
     }
 
-    /// Whether a table that holds so much now, and was written to since, is to be counted again though it is large.
+    /// Whether a large table, which holds so much now and was written to since, must be counted again.
     fn is_old(&self, table: Estimate, now: Duration) -> bool {
         let (bytes, _) = self.total();
         bytes.abs_diff(table.bytes) > bytes / 2 || now.saturating_sub(self.at) >= AGAIN
@@ -170,9 +170,9 @@ impl Counted {
 ///
 /// # Errors
 /// When the medium fails.
-async fn count(list: &TablePartitions, table: StorageId, now: Duration) -> Result<Counted, Error> {
-    let mut places = Vec::with_capacity(list.all().len());
-    for partition in list.all() {
+async fn count(map: &TablePartitions, table: StorageId, now: Duration) -> Result<Counted, Error> {
+    let mut places = Vec::with_capacity(map.all().len());
+    for partition in map.all() {
         let (mut bytes, mut rows) = (0, 0);
         let seq = walk(partition, table, |row| {
             bytes += row.bytes() as u64;
@@ -214,20 +214,20 @@ impl Counts {
         let mut left = self.at_once_rows_max;
         for table in snapshot.schema.stored_tables() {
             let id = table.storage_id;
-            let Ok(list) = snapshot.partitions(table) else {
+            let Ok(map) = snapshot.partitions(table) else {
                 continue;
             };
-            let total = list.bytes(id);
-            if list.all().len() == 1 || !total.is_exact {
+            let total = map.bytes(id);
+            if map.all().len() == 1 || !total.is_exact {
                 continue;
             }
             let before = self.of(id);
-            if before.as_ref().is_some_and(|counted| counted.is_of(list)) {
+            if before.as_ref().is_some_and(|counted| counted.is_of(map)) {
                 continue;
             }
             if total.rows <= left {
                 left -= total.rows;
-                if let Err(error) = self.count_table(list, id).await {
+                if let Err(error) = self.count_table(map, id).await {
                     tracing::debug!(%error, keyspace = table.keyspace, table = table.name, "sizes are estimated");
                 }
             } else if before.is_none_or(|counted| counted.is_old(total, now)) {
@@ -240,8 +240,8 @@ impl Counts {
     ///
     /// # Errors
     /// When the medium fails.
-    pub(super) async fn count_table(&self, list: &TablePartitions, table: StorageId) -> Result<Arc<Counted>, Error> {
-        let counted = Arc::new(count(list, table, self.clock.monotonic()).await?);
+    pub(super) async fn count_table(&self, map: &TablePartitions, table: StorageId) -> Result<Arc<Counted>, Error> {
+        let counted = Arc::new(count(map, table, self.clock.monotonic()).await?);
         self.put(table, Arc::clone(&counted));
         Ok(counted)
     }
@@ -261,30 +261,30 @@ impl Counts {
             .schema
             .stored_tables()
             .filter(|table| wanted.contains(&table.storage_id));
-        let lists: Vec<_> = tables
+        let maps: Vec<_> = tables
             .filter_map(|table| Some((table.storage_id, Arc::clone(snapshot.partitions(table).ok()?))))
             .collect();
-        // Other tables' lists are not held while these are counted.
+        // Do not keep the other tables' partition maps alive during the count.
         drop(snapshot);
-        for (table, list) in lists {
-            self.count_table(&list, table).await?;
+        for (table, map) in maps {
+            self.count_table(&map, table).await?;
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
     /// The sizes of a table's physical partitions, in order, by the last count if there is one.
-    pub(super) fn held(&self, list: &TablePartitions, table: StorageId) -> Vec<Estimate> {
-        let partitions = list.all().iter();
+    pub(super) fn held(&self, map: &TablePartitions, table: StorageId) -> Vec<Estimate> {
+        let partitions = map.all().iter();
         match self.of(table) {
-            Some(counted) if list.all().len() > 1 => {
-                let (seqs, total) = (Seqs::now(list), list.bytes(table));
+            Some(counted) if map.all().len() > 1 => {
+                let (seqs, total) = (Seqs::now(map), map.bytes(table));
                 partitions
                     .map(|partition| counted.share(partition, &seqs, total))
                     .collect()
             }
             _ => partitions
-                .map(|partition| list.bytes_in(table, &partition.span))
+                .map(|partition| map.bytes_in(table, &partition.span))
                 .collect(),
         }
     }

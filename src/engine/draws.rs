@@ -1,4 +1,4 @@
-//! Randomness for requests: one seed at the start of the server, a generator of its own for each request.
+//! Randomness for requests: one seed at the start of the server, and a separate generator for each request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -12,7 +12,7 @@ use crate::invariant::Broken;
 use crate::partition::store::Damaged;
 use crate::partition::{Consistency, MapError, Shortage};
 
-/// Why a command failed. Texts are Cassandra's where people read them.
+/// Why a command failed. The texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The command, or its values, are invalid.
@@ -100,8 +100,8 @@ pub enum Error {
         /// When a budget has request units again.
         retry_after: std::time::Duration,
     },
-    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients
-    /// never see it.
+    /// An answer needs more bytes than its connection has now; the request is executed again once there are enough.
+    /// Clients never see this error.
     #[error("there is no memory for an answer of {bytes} bytes now")]
     NoRoom {
         /// How many.
@@ -138,7 +138,7 @@ impl<R> From<Error> for NotChanged<R> {
 
 impl Error {
     /// Whether a change of a table's partition map is refused because another change came first: the table was dropped,
-    /// or split, merged or moved there.
+    /// or split, merged or moved at this place.
     pub(super) const fn is_overtaken(&self) -> bool {
         match self {
             Self::TableGone => true,

@@ -1,8 +1,9 @@
 //! The estimated charge and access path of a command, without executing it.
 //!
-//! **Sources of the estimate.** The store's counts of a table's rows and their average size. The contents of
-//! the named partitions, and the entries of an index, by walking them up to [`COUNTED_MAX`]. Writes count
-//! as writes of new rows (updates as changes), and a limit as reached by the first rows scanned. The request itself is
+//! **Sources of the estimate.** The store's counts of a table's rows and their average size; and the contents of the
+//! named partitions and the entries of an index, walked up to [`COUNTED_MAX`]. Writes count as writes of new rows
+//! (updates as changes). A limit counts as reached by the first rows scanned. The estimate does not affect the charge
+//! of the request itself, which is exact.
 //! charged exactly, whatever the estimate was.
 
 use std::collections::BTreeSet;

@@ -6,8 +6,8 @@
 //!     ─→ refuse     Refused: it can never be written
 //!     ─→ our fault  Fault
 //! ```
-//! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A
-//! request logs the failure in full when it is converted.
+//! Texts of storage name directories and files: they are for the log alone. [`FailureCause`] has the words for clients.
+//! A request logs the failure in full when it is converted.
 
 use super::refusal::LimitRefusal;
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct StorageFailure {
 }
 
 impl PartialEq for StorageFailure {
-    /// By kind: errors of the operating system have no equality.
+    /// Compares kinds: errors of the operating system have no equality.
     fn eq(&self, other: &Self) -> bool {
         let [ours, theirs] = [&self.error, &other.error].map(|error| std::mem::discriminant(&**error));
         self.access == other.access && ours == theirs
@@ -57,7 +57,7 @@ pub enum FailureCause {
     RequestTooLarge,
     /// Cosmos's answer to a change of throughput during another one (HTTP's 423).
     Scaling,
-    /// A change of the schema failed, and the store cannot say yet whether it took effect.
+    /// A change of the schema failed, and it is unknown yet whether it took effect.
     CatalogInDoubt,
     /// The disk is full.
     DiskFull,
@@ -83,7 +83,7 @@ impl fmt::Display for FailureCause {
             Self::Replica => "Operation failed - received 0 responses and 1 failures",
             Self::Conflict => "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
             Self::RequestTooLarge => "Request size is too large",
-            // The fact is documented, the words are ours.
+            // Cosmos documents this error; the words are ours.
             Self::Scaling => "The scale operation cannot be performed because another scale operation is in progress.",
             Self::CatalogInDoubt => "a change of the schema failed, and the store cannot say yet whether it was done",
             Self::DiskReserve => {
@@ -107,7 +107,7 @@ pub(crate) fn storage_read(error: &StoreError) -> Error {
     storage(error, Access::Read)
 }
 
-/// A store refused or failed a write.
+/// A store refused a write or failed it.
 pub(crate) fn storage_write(error: &StoreError) -> Error {
     storage(error, Access::Write)
 }
@@ -120,9 +120,9 @@ fn storage(error: &StoreError, access: Access) -> Error {
 
 /// How a failure is reported to clients.
 enum Outward {
-    /// The same may succeed later, or elsewhere.
+    /// The same request may succeed later, or on another replica.
     Retry(FailureCause),
-    /// It never succeeds.
+    /// The request never succeeds.
     Refuse(LimitRefusal),
     /// The program is wrong.
     OurFault,
@@ -150,7 +150,7 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::LostWrites { .. }
         | StoreError::Damaged(_) => FailureCause::Damaged,
         StoreError::Engine { .. } => FailureCause::Engine,
-        // Only where a store is opened first, before there are requests.
+        // Occurs only when a store is opened, before there are requests.
         StoreError::UnknownScheme { .. }
         | StoreError::Bucket { .. }
         | StoreError::NoBucket { .. }
@@ -173,8 +173,8 @@ fn outward(error: &StoreError) -> Outward {
 }
 
 impl Error {
-    /// The error of a request as its client sees it: failures of stores with the request's level and kind of write,
-    /// without the names of directories. Other errors stay as they are.
+    /// The error of a request as its client sees it. Failures of stores get the request's level and kind of write,
+    /// without the names of directories. Other errors stay unchanged.
     #[cold]
     pub(crate) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
         let failure = match self {

@@ -2,12 +2,13 @@
 //!
 //! Nothing here runs while [`Nodes::is_quiet`]: then every replica is alive, none lags, and any level is met.
 //!
-//! A read: replicas are counted; the plan's decision is applied (wait, split, refuse); replicas are counted again,
-//! since a node may have died meanwhile; at ONE a lagging follower may give an earlier moment. A write: the same, and
-//! once more right before the commit ([`admit_writes`]); a timeout after applying is returned after the write is done.
+//! A read: the living replicas are counted; the plan's decision is applied (wait, split, refuse); the replicas are
+//! counted again, since a node may have died meanwhile. At ONE a lagging follower may return an earlier state. A write
+//! is treated the same, with one more count right before the commit ([`admit_writes`]). A timeout after applying is
+//! returned after the write is done.
 //!
-//! A replica without lag answers reads that use an index: the index may have been built since the moment that a lagging
-//! replica shows.
+//! Reads that use an index see a replica without lag. The index may be newer than the state that a lagging replica
+//! shows.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The figures of the services, for the room `views`: each method gathers one kind at one moment.
+//! The figures of the services, for the module `views`: each method gathers one kind at one moment.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -146,7 +146,7 @@ impl<'a> Figures<'a> {
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
-                    per_second: partition.heat.per_second(),
+                    per_second: partition.load.per_second(),
                     budget: budget_of(partitions, partition.id.0, now),
                     request_units: self.ledger.meter.spent().of(PartitionRef {
                         table: table.storage_id,
@@ -258,12 +258,12 @@ impl<'a> Figures<'a> {
         let hottest = self.ledger.meter.hot().hottest(self.clock.monotonic(), HOT_KEYS_MAX);
         let shown = hottest.into_iter().filter_map(|hot| {
             let table = tables.get(&hot.table)?;
-            let list = snapshot.partitions(table).ok()?;
+            let map = snapshot.partitions(table).ok()?;
             Some(HotKey {
                 keyspace: table.keyspace.clone(),
                 table: table.name.clone(),
                 key: printed_key(table, &hot.key),
-                token: list.placement().token_of_spread(hot.spread),
+                token: map.placement().token_of_spread(hot.spread),
                 requests: hot.requests,
                 requests_error: hot.requests_error,
                 request_units: hot.units.as_f64(),

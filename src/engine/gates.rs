@@ -12,15 +12,15 @@
 //!                may wait                        [`admit_read`]
 //! 5 staged       sizes, once they are known      the sink: tombstones,   [`lifetime`], [`row`],
 //!                                                memory                  [`staged`], [`commit`]
-//! 6 told after   what was decided before,                                [`told_after`]
+//! 6 afterwards   what was decided before,                                [`planned_failure`]
 //!                although the work was done
 //! ```
-//! A phase never uses what a later one computes, so a request that fails early costs little. Each check is a static
+//! A phase never uses the results of a later one, so a request that fails early costs little. Each check is a static
 //! call that decides by its arguments. Its mechanism (a threshold, a budget, a replica set) lives in its own file and
-//! does not know the order.
+//! does not depend on the order.
 //!
-//! Elsewhere: refusals of the planner (it decides by names and types alone), of a conditional write by the rows that it
-//! reads (`write::condition`), and of a store by the row that it merges into (`storage::judge_row`).
+//! Not here: the planner refuses by names and types alone, a conditional write by the rows that it reads
+//! (`write::condition`), and a store by the row that it merges into (`storage::check_row_bytes`).
 
 use super::refusal::LevelRefusal;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ pub(super) fn route<'a>(
     let partitions = request.snapshot.partitions(&modification.table);
     Ok(Routed {
         modification,
-        partitions: partitions.map_err(|gone| refuse_system(&modification.table).err().unwrap_or(gone))?,
+        partitions: partitions.map_err(|missing| refuse_system(&modification.table).err().unwrap_or(missing))?,
     })
 }
 
@@ -218,7 +218,7 @@ pub(super) async fn admit_read(
 }
 
 /// Admits a write: the disk's reserve, the fault plan and replicas, then request units of all physical partitions that
-/// it writes. Returns the fault plan's answer for after the write ([`told_after`]).
+/// it writes. Returns the fault plan's answer for after the write ([`planned_failure`]).
 pub(super) async fn admit_write(
     gates: Gates<'_>,
     request: &Request<'_>,
@@ -228,7 +228,7 @@ pub(super) async fn admit_write(
     if gates.is_disk_short {
         keep_reserve(routed, write)?;
     }
-    let told_after = if gates.nodes.is_quiet() {
+    let planned_failure = if gates.nodes.is_quiet() {
         None
     } else {
         Box::pin(disturbance(gates).inject_write_fault(request, routed, write)).await?
@@ -242,7 +242,7 @@ pub(super) async fn admit_write(
     }
     let work = Work::Write(write.write_kind);
     gates.admission.admit(request, concerned, work).await?;
-    Ok(told_after)
+    Ok(planned_failure)
 }
 
 /// Refuses all but deletions on a disk with less free space than its reserve.
@@ -282,7 +282,7 @@ const fn disturbance(gates: Gates<'_>) -> FaultInjector<'_> {
     }
 }
 
-// 5. Staged: sizes are known. Under the locks of a write where it has any, inside the gates of its physical partitions.
+// 5. Staged: sizes are known. The write holds its locks, if it needs any, and the latches of its physical partitions.
 
 /// Checks that enough replicas are alive, before the reads of a condition and again before the commit.
 pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
@@ -296,7 +296,7 @@ pub(super) fn lifetime(limits: &SizeLimits, table: &Table, ttl_seconds: u32, now
 }
 
 /// Checks a written row merged with the stored one. `bytes_together` gets the limit, so that it need not merge rows
-/// that are surely below it.
+/// whose sum is below it.
 pub(super) async fn row(
     limits: &SizeLimits,
     request: &WriteRequest,
@@ -342,9 +342,9 @@ pub(super) async fn commit(
     logical.admit(weights, request.now_seconds).await
 }
 
-// 6. Told after.
+// 6. Afterwards.
 
 /// The error that the fault plan returns for a write although it was executed.
-pub(super) fn told_after(planned: Option<Error>) -> Result<(), Error> {
+pub(super) fn planned_failure(planned: Option<Error>) -> Result<(), Error> {
     planned.map_or(Ok(()), Err)
 }

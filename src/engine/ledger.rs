@@ -1,10 +1,12 @@
-//! The ledger: charges of statements, settled and recorded in one place.
+//! The ledger settles the charges of statements: it replaces the estimate by the measured cost, and records it in one
+//! place.
 //!
 //! A statement's [`Charges`] grow while it runs: reads add to them as rows are accepted ([`super::read::sink`]), and
-//! writes when their commit reports the outcome of each row ([`super::write`]). Budgets, load, hot keys and the request
-//! log get them from [`Ledger::settle`] alone.
+//! writes when their commit reports the outcome of each row ([`super::write`]). Only [`Ledger::settle`] passes them on,
+//! to budgets, load, hot keys and the request log.
 //!
-//! A failed statement is charged for its work up to the failure. One that could not be planned or bound did no work.
+//! A failed statement is charged for its work up to the failure. A statement that could not be planned or bound is
+//! charged nothing.
 
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ impl Ledger {
         Charges::with_keys(self.prices, read_factor, key_weight)
     }
 
-    /// Empty charges at the same prices, for an estimate that is not charged to any budget.
+    /// Empty charges at the same prices, for an estimate that no budget pays.
     pub(crate) fn estimated(&self, consistency: Consistency) -> Charges {
         Charges::new(self.prices, self.read_factor(consistency))
     }
@@ -67,20 +69,20 @@ impl Ledger {
         let charge = charges.total();
         let receipt = ChargeReceipt { charge, waited };
         if request.is_traced() && matches!(ended, Ended::Answered { .. }) {
-            notes.push(note(charges));
+            notes.push(trace_of(charges));
             if let Some(waited) = waited {
                 notes.push(format!("Waited {} ms for request units", waited.as_millis()));
             }
         }
         if charges.is_on() {
-            self.meter.note(request, executed, charges, receipt, ended);
+            self.meter.record(request, executed, charges, receipt, ended);
         }
         receipt
     }
 }
 
 /// The trace of charges.
-fn note(charges: &mut Charges) -> String {
+fn trace_of(charges: &mut Charges) -> String {
     let stages = Stage::ALL.map(|stage| (stage.name(), charges.of(stage)));
     let stages: Vec<String> = stages
         .into_iter()

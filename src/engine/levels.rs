@@ -10,8 +10,8 @@
 //!                  ANY, EACH_QUORUM                 refused
 //! ```
 //! The strict rows are a table of one page of the documentation. Other paragraphs of the same page advise the levels
-//! that it forbids, and the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal are
-//! ours, the code is Cassandra's for an invalid level (0x2200). System tables are read at any level.
+//! that this table forbids, and the vendor's own tool reads at LOCAL_QUORUM from any account. The words of the refusal
+//! are ours; the code is Cassandra's for an invalid level (0x2200). System tables are read at any level.
 //!
 //! Source: Azure Cosmos DB's documentation, consistency mapping and consistency levels.
 
@@ -31,7 +31,7 @@ pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result
     let account = rules.account;
     let is_refused = match asked {
         Consistency::One | Consistency::LocalOne => return Ok(Consistency::One),
-        // Not for reads in Cassandra either, which refuses it itself.
+        // ANY is no level of reads: Cassandra's own check refuses it.
         Consistency::Any => return Ok(asked),
         Consistency::EachQuorum => true,
         _ => account.consistency != AccountConsistency::Strong,
@@ -82,7 +82,7 @@ pub(super) fn counter(consistency: Consistency, table: &Table) -> Result<(), Err
     Ok(())
 }
 
-/// Refuses the level that Cassandra has for tools of its own, in its words.
+/// Refuses the level that only Cassandra's own tools use, in Cassandra's words.
 pub(super) fn refuse_node_local(asked: Consistency) -> Result<(), Error> {
     if asked == Consistency::NodeLocal {
         return Err(LevelRefusal::NodeLocal.into());

@@ -19,9 +19,9 @@ use crate::schema::Table;
 pub struct SizeLimits {
     /// Bytes of a logical partition: keys and values of its rows as they are stored, and of their index entries.
     pub logical_partition_bytes_max: Option<u64>,
-    /// Bytes of a row as stored, without its key, checked by reading the row before a write, as Cosmos words it.
+    /// Bytes of a row as stored, without its key. Checked by reading the row before a write, with Cosmos's error.
     pub row_bytes_max: Option<u64>,
-    /// The same, checked by the store where the write meets the row, so that writers read nothing first.
+    /// The same, checked by the store when it merges the write with the row, so that writers read nothing first.
     pub merged_row_bytes_max: Option<u64>,
     /// Bytes that one request writes.
     pub request_bytes_max: Option<u64>,
@@ -53,8 +53,8 @@ impl SizeLimits {
     pub const LOGICAL_PARTITION_BYTES_MAX: u64 = 20 << 30;
     /// Bytes of a row and of a request in the `cosmos` profile: 2 MB.
     pub const ROW_BYTES_MAX: u64 = 2 << 20;
-    /// Bytes of a row in the `cassandra` profile: 16 MiB, as of a request. Longer ones stall the one writer, which
-    /// writes a row whole, and in the end no frame holds them.
+    /// Bytes of a row in the `cassandra` profile: 16 MiB, as of a request. The one writer writes a row whole, so longer
+    /// rows would delay all other writes, and the longest would fit into no frame.
     pub const MERGED_ROW_BYTES_MAX: u64 = 16 << 20;
     /// Statements of a batch in the `cosmos` profile.
     pub const BATCH_OPERATIONS_MAX: usize = 100;
@@ -82,7 +82,7 @@ impl SizeLimits {
         }
     }
 
-    /// Refuses what would live longer than it may.
+    /// Refuses a time to live beyond the limit.
     pub(super) fn check_ttl(&self, ttl_seconds: u32) -> Result<(), Error> {
         match self.ttl_seconds_max {
             Some(seconds_max) if ttl_seconds > seconds_max => Err(LimitRefusal::Ttl {
@@ -94,7 +94,7 @@ impl SizeLimits {
         }
     }
 
-    /// Refuses a request that writes more than it may.
+    /// Refuses a request that writes more bytes than the limit.
     pub(super) fn check_request(
         &self,
         bytes: u64,

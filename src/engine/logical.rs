@@ -1,34 +1,34 @@
 //! Sizes of logical partitions, and the limit that none may exceed.
 //!
-//! The size of an ordinary partition is never computed. Writes fill [`Gauges`]; the partition that fills one is
-//! counted, and if it holds an eighth of the limit it is watched from then on: its size is the count plus what has been
-//! written since. Commits report how rows changed. Where they do not (SlateDB writes without reading), and for index
-//! entries, all written bytes are added. That is never too little, since a row merged of two is no longer than both.
-//! Where the sum would exceed the limit though little of it is certain, the partition is counted again before a write
-//! is refused, so that repeated writes of the same rows are not refused.
+//! The size of an ordinary partition is never computed. Writes add their bytes to [`Gauges`]; when a gauge is full, the
+//! partition that filled it is counted. If it holds an eighth of the limit it is watched from then on: its size is the
+//! count plus the bytes written since. Commits report how rows changed. Where they do not (SlateDB writes without
+//! reading), and for index entries, all written bytes are added. That is never too little, since a merged row is no
+//! longer than both its versions. If the sum would exceed the limit but most of it is uncertain, the partition is
+//! counted again before a write is refused. So repeated writes of the same rows are not refused.
 //!
-//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it when they
-//! would exceed the limit; its commit makes them certain. Deletions are never refused. After a deletion, or after a
-//! while, the next write that would be refused has the partition purged and counted first: deleted and expired data
-//! makes room.
+//! **Life of a write** to a watched partition: [`LogicalPartitions::admit`] adds its bytes and refuses it if the
+//! partition would exceed the limit; its commit makes the bytes certain. Deletions are never refused. After a deletion,
+//! or after a while, the next write that would be refused has the partition purged and counted first: purged data frees
+//! space.
 //!
-//! **Restarts.** Each watched partition has a record, written in one commit with the write that makes it stale by half
-//! of a hundredth of the limit. So a partition is known from the start to within that, and counted anew when it is
-//! first written.
+//! **Restarts.** Each watched partition has a record of its size. It is rewritten in the same commit as the write by
+//! which the size has grown by half a hundredth of the limit. So after a start the size is known within that, and the
+//! partition is counted again when it is first written.
 //!
 //! ```text
 //! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key    (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
 //! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
-//! key, and for one of two keys of one token that are watched together; versions that do not know it count such a
-//! partition anew.
+//! key, and for one of two keys of one token that are watched together. Versions that do not read the second form count
+//! such a partition again.
 //!
 //! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is
 //! counted at a time in the background.
 //!
 //! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start,
-//! partitions below an eighth of the limit are unknown.
+//! sizes below an eighth of the limit are unknown.
 
 mod count;
 mod record;
@@ -56,7 +56,7 @@ use crate::partition::store::{Batch, KEY_BYTES_MAX, Space, Store};
 use crate::partition::{Gauges, Hosted, Placement};
 use crate::schema::{Schema, StorageId, Table};
 
-use self::count::{Counted, Turn, count};
+use self::count::{CountPermit, Counted, count};
 pub(crate) use self::count::{entries_of, printed_key};
 pub(crate) use self::record::{Place, Recorded};
 pub(super) use self::record::{RECORD, decode};
@@ -88,11 +88,11 @@ pub(crate) struct Weight {
     pub(crate) spread: i64,
     /// Its key.
     pub(crate) key: Bytes,
-    /// Where it is.
+    /// The physical partition that holds it.
     pub(crate) partition: Arc<Hosted>,
-    /// Keys and values of rows as they are written.
+    /// Bytes of keys and values of rows, as they are written.
     pub(crate) row_bytes: u64,
-    /// Keys and values of the index entries that derive from them.
+    /// Bytes of keys and values of the index entries that derive from them.
     pub(crate) entry_bytes: u64,
     /// Whether it only deletes; such a write is never refused.
     pub(crate) deletes: bool,
@@ -124,12 +124,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A write that was admitted to a watched partition and is not committed yet.
-struct OnItsWay {
+struct InFlight {
     watched: Arc<Watched>,
     place: Place,
     /// The bytes added for it.
     bytes: u64,
-    /// Those of rows among them.
+    /// The part of `bytes` that belongs to rows.
     row_bytes: u64,
     counts_begun: u64,
     /// Bytes of its rows before the commit and after it, as far as the store has reported.
@@ -140,7 +140,7 @@ struct OnItsWay {
 /// An admitted write; its bytes are in flight until this is dropped.
 #[derive(Default)]
 pub(crate) struct Admitted {
-    on_their_way: Vec<OnItsWay>,
+    in_flight: Vec<InFlight>,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
     /// Records to write in the same commit.
@@ -150,12 +150,12 @@ pub(crate) struct Admitted {
 impl Admitted {
     /// Whether any partition that is written is watched.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.on_their_way.is_empty()
+        !self.in_flight.is_empty()
     }
 
     /// Records the size of a row before and after the commit, if the store has read it.
-    pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
-        if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
+    pub(crate) fn record_sizes(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
+        if let Some(way) = self.in_flight.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
             way.after_bytes += after_bytes;
         }
@@ -164,7 +164,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        for way in &self.on_their_way {
+        for way in &self.in_flight {
             let mut size = lock(&way.watched.size);
             size.in_flight = size.in_flight.saturating_sub(way.bytes);
             // A concurrent count may or may not have seen the write, so its bytes stay as they were added.
@@ -232,15 +232,15 @@ impl Guarded {
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
-    /// Unfinished batches, which keep deletions from being dropped.
+    /// Unfinished batches, for which deletions must be kept.
     pending: Arc<Pending>,
     cap: Option<u64>,
     guarded: Guarded,
     gauges: Gauges,
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
-    /// Bytes of those counted and not watched.
+    /// Sizes of partitions that were counted and are not watched.
     seen: Mutex<BTreeMap<Place, u64>>,
-    /// A task is counting: the one that has the [`Turn`].
+    /// A task is counting: the one that has the [`CountPermit`].
     is_counting: Arc<AtomicBool>,
     clock: Clock,
     timestamps: WriteClock,
@@ -288,7 +288,7 @@ impl LogicalPartitions {
         }
     }
 
-    /// Whether each write updates the size of this partition.
+    /// Whether each write of this partition must update its size.
     pub(crate) fn is_watched(&self, place: impl FnOnce() -> Place) -> bool {
         let watched = self.watched.load();
         !watched.is_empty() && watched.contains_key(&place())
@@ -301,8 +301,11 @@ impl LogicalPartitions {
     pub(crate) async fn admit(self: &Arc<Self>, weights: &[Weight], now_seconds: i64) -> Result<Admitted, Error> {
         let mut admitted = Admitted::default();
         for weight in weights {
-            weight.partition.heat.note_written(weight.row_bytes);
-            if self.gauges.note(weight.table.storage_id, weight.spread, weight.bytes()) {
+            weight.partition.load.record_written(weight.row_bytes);
+            if self
+                .gauges
+                .record(weight.table.storage_id, weight.spread, weight.bytes())
+            {
                 Box::pin(self.count_named(weight)).await;
             }
             let Some(cap) = self.cap else { continue };
@@ -332,7 +335,7 @@ impl LogicalPartitions {
         loop {
             let (verdict, counts_begun) = {
                 let mut size = lock(&watched.size);
-                let verdict = size.judge(weight, cap, self.clock.monotonic(), must_decide);
+                let verdict = size.check(weight, cap, self.clock.monotonic(), must_decide);
                 (verdict, size.counts_begun)
             };
             match verdict {
@@ -353,7 +356,7 @@ impl LogicalPartitions {
                         let is_ordered = weight.partition.placement() == Placement::Key;
                         admitted.records.extend(self.record(&place, is_ordered, bytes));
                     }
-                    admitted.on_their_way.push(OnItsWay {
+                    admitted.in_flight.push(InFlight {
                         watched: Arc::clone(watched),
                         place,
                         bytes: weight.bytes(),
@@ -404,22 +407,22 @@ impl LogicalPartitions {
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
         let whole = weight.partition.store_bytes(weight.table.storage_id);
         if whole.bytes <= quick_bytes(self.cap) {
-            return self.look_at(weight).await;
+            return self.count_and_watch(weight).await;
         }
-        let Some(turn) = Turn::take(&self.is_counting) else {
-            // One at a time; the next to fill the gauge tries again.
+        let Some(permit) = CountPermit::take(&self.is_counting) else {
+            // One partition is counted at a time; the next one to fill its gauge is counted then.
             self.gauges.counted(weight.table.storage_id, weight.spread, 0);
             return;
         };
         let (partitions, weight) = (Arc::clone(self), weight.clone());
         self.tasks.spawn("count", async move {
-            let _turn = turn;
-            partitions.look_at(&weight).await;
+            let _permit = permit;
+            partitions.count_and_watch(&weight).await;
         });
     }
 
     /// Counts a partition and watches it if it is large.
-    async fn look_at(self: &Arc<Self>, weight: &Weight) {
+    async fn count_and_watch(self: &Arc<Self>, weight: &Weight) {
         let place = weight.place();
         let watched = self.watched.load().get(&place).map(Arc::clone);
         if let Some(watched) = watched {
@@ -505,12 +508,12 @@ impl LogicalPartitions {
     }
 
     fn spawn_count(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
-        let Some(turn) = Turn::take(&self.is_counting) else {
+        let Some(permit) = CountPermit::take(&self.is_counting) else {
             return;
         };
         let (partitions, weight, watched) = (Arc::clone(self), weight.clone(), Arc::clone(watched));
         self.tasks.spawn("count", async move {
-            let _turn = turn;
+            let _permit = permit;
             let sweep_at = lock(&watched.size).is_freed.then_some(now_seconds);
             if let Err(error) = partitions.count_watched(&weight, &watched, sweep_at, None).await {
                 tracing::warn!(%error, "could not count a logical partition");
@@ -572,19 +575,20 @@ impl LogicalPartitions {
     pub(crate) fn keep(&self, is_there: impl Fn(StorageId) -> bool) -> Vec<Vec<u8>> {
         lock(&self.seen).retain(|place, _| is_there(place.table));
         let watched = self.watched.load();
-        let gone: Vec<Place> = watched.keys().filter(|place| !is_there(place.table)).cloned().collect();
-        if gone.is_empty() {
+        let removed: Vec<Place> = watched.keys().filter(|place| !is_there(place.table)).cloned().collect();
+        if removed.is_empty() {
             return Vec::new();
         }
         self.watched.rcu(|all| {
             let mut all = imbl::HashMap::clone(all);
-            for place in &gone {
+            for place in &removed {
                 all.remove(place);
             }
             all
         });
-        // Of each both keys that its record may have.
-        gone.iter()
+        // Both forms of each key, since the record may have either.
+        removed
+            .iter()
             .flat_map(|place| [short_key(place), long_key(place)])
             .collect()
     }
@@ -592,17 +596,17 @@ impl LogicalPartitions {
     /// Removes the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
     pub(super) async fn forget_dropped(&self, schema: &Schema, main: &Store) {
         let there: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
-        let gone = self.keep(|id| there.contains(&id));
-        if gone.is_empty() {
+        let removed = self.keep(|id| there.contains(&id));
+        if removed.is_empty() {
             return;
         }
         let mut batch = Batch::new();
-        for key in gone {
+        for key in removed {
             batch.delete(Space::Catalog, key);
         }
         // A record that stays describes no table: numbers of tables are never used again.
         if let Err(error) = main.commit(batch).await {
-            tracing::warn!(%error, "records of dropped partitions stay");
+            tracing::warn!(%error, "records of dropped partitions could not be removed");
         }
     }
 

@@ -1,20 +1,21 @@
-//! The meter: records the charges of statements with all their consumers, which are the counters by physical partition,
+//! The meter: passes the charges of statements to all their consumers, which are the counters by physical partition,
 //! load, hot keys and the request log.
 //!
 //! ```text
-//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog
-//!                    │                                (one lock, few shared counters a turn)
+//! settle ── Meter::record ─→ Sheet of this thread ─── end of the poll ─→ ConsumedUnits, Load, RequestLog
+//!                    │                                (one lock, few shared counters a poll)
 //!                    └───→ HotKeys, of the few sampled requests
 //! ```
 //! Metering must cost a request next to nothing. So during one poll of a connection ([`turn`]) its charges are added to
-//! a sheet of the thread. The sheet is merged into the shared counters before the answers of the poll are written: a
-//! client with an answer finds it counted. Outside a poll it is merged at once. A reader of counters or the log during
-//! a poll settles its own sheet first.
+//! a sheet of the thread. The sheet is merged into the shared counters before the answers of the poll are written: when
+//! a client has an answer, its charge is counted. Outside a poll charges are merged at once. A reader of counters or of
+//! the log during a poll merges its own sheet first.
 //!
-//! Load gets the tokens of requests at the resolution that it keeps: requests of [`Heat::TOGETHER`] units are recorded
-//! at the token of the last of them, several such groups at once.
+//! Tokens are recorded as load at the resolution that load keeps. Requests of [`Load::TOGETHER`] units together are
+//! recorded at the token of the last of them, several such groups at once.
 //!
-//! A server may be started without metering, to compare: then statements have no charges, and the meter gets none.
+//! A server may be started without metering, for comparisons: then statements have no charges, and the meter records
+//! none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::request::Request;
 use super::request_log::{Page, RequestLog};
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
-use crate::partition::{Heat, Hosted, HotKeys, PhysicalPartitionId, Placement};
+use crate::partition::{Hosted, HotKeys, Load, PhysicalPartitionId, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use crate::token::Token;
 
@@ -52,12 +53,12 @@ pub(super) struct Meter {
 #[derive(Debug)]
 struct Place {
     partition: PartitionRef,
-    heat: Option<Arc<Heat>>,
-    /// Whether its table is ordered by partition key: then keys are recorded as load, as far as they are kept.
+    load: Option<Arc<Load>>,
+    /// Whether its table is ordered by partition key. Then keys are recorded as load, as far as the load keeps keys.
     is_ordered: bool,
     /// Charged, in millionths of a unit, excluding charges that are not recorded as load yet.
     micros: u64,
-    /// Tokens of statements to record as load, at most `together`, each for [`Heat::TOGETHER`] or a little more; and
+    /// Tokens of statements to record as load, at most `together`, each for [`Load::TOGETHER`] or a little more; and
     /// the charges of all these statements, in millionths.
     tokens: [i64; TOKENS_MAX],
     together: usize,
@@ -110,13 +111,13 @@ impl Meter {
 
     /// The units charged since the start.
     pub(super) fn spent(&self) -> &ConsumedUnits {
-        self.settle_here();
+        self.merge_current();
         &self.spent
     }
 
     /// The last statements.
     pub(super) fn log(&self) -> &RequestLog {
-        self.settle_here();
+        self.merge_current();
         &self.log
     }
 
@@ -126,7 +127,7 @@ impl Meter {
     }
 
     /// Records a statement, its charges, its receipt and its outcome.
-    pub(super) fn note(
+    pub(super) fn record(
         self: &Arc<Self>,
         request: &Request<'_>,
         executed: Executed<'_>,
@@ -134,21 +135,21 @@ impl Meter {
         receipt: ChargeReceipt,
         ended: Ended,
     ) {
-        let noted = SHEET.with_borrow_mut(|sheet| {
+        let is_recorded = SHEET.with_borrow_mut(|sheet| {
             if sheet.whose != self.number && !self.begin(sheet) {
                 return false;
             }
-            self.note_on(sheet, request, executed, charges, receipt, ended);
+            self.record_on(sheet, request, executed, charges, receipt, ended);
             true
         });
-        if !noted {
-            self.note_alone(request, executed, charges, receipt, ended);
+        if !is_recorded {
+            self.record_alone(request, executed, charges, receipt, ended);
         }
     }
 
     /// Records a statement outside of polls.
     #[inline(never)]
-    fn note_alone(
+    fn record_alone(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,
@@ -157,8 +158,8 @@ impl Meter {
         ended: Ended,
     ) {
         let mut sheet = Sheet::default();
-        self.note_on(&mut sheet, request, executed, charges, receipt, ended);
-        self.tell(&mut sheet, self.clock.monotonic());
+        self.record_on(&mut sheet, request, executed, charges, receipt, ended);
+        self.merge(&mut sheet, self.clock.monotonic());
     }
 
     /// Takes the thread's sheet for the current poll, if there is one.
@@ -166,7 +167,7 @@ impl Meter {
     fn begin(self: &Arc<Self>, sheet: &mut Sheet) -> bool {
         let is_kept = turn::keep_back(self);
         if is_kept {
-            // An earlier registration was settled already: the end of a poll settles one.
+            // An earlier registration was merged already: the end of a poll merges one.
             sheet.whose = self.number;
             if self.log.is_on() {
                 sheet.page.reserve();
@@ -176,7 +177,7 @@ impl Meter {
     }
 
     #[inline(always)]
-    fn note_on(
+    fn record_on(
         &self,
         sheet: &mut Sheet,
         request: &Request<'_>,
@@ -193,29 +194,29 @@ impl Meter {
         });
         match place {
             Some((place, token, micros)) => place.ask(token, micros),
-            None => self.note_charges(sheet, request, charges),
+            None => self.record_charges(sheet, request, charges),
         }
         if self.log.is_on() {
             let now = || self.clock.monotonic();
-            self.log.note(&mut sheet.page, request, executed, receipt, ended, now);
+            self.log.record(&mut sheet.page, request, executed, receipt, ended, now);
         }
     }
 
     #[inline(never)]
-    fn note_charges(&self, sheet: &mut Sheet, request: &Request<'_>, charges: &mut Charges) {
+    fn record_charges(&self, sheet: &mut Sheet, request: &Request<'_>, charges: &mut Charges) {
         let key_weight = charges.key_weight();
         let mut metadata = charges.micros();
         for charge in charges.partitions() {
             metadata = metadata.saturating_sub(charge.micros());
-            self.note_charge(sheet, request, charge, key_weight);
+            self.record_charge(sheet, request, charge, key_weight);
         }
         sheet.metadata = sheet.metadata.saturating_add(metadata);
     }
 
-    fn note_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
+    fn record_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
         if let (Some(spread), Some(key)) = (charge.spread, &charge.key) {
             let (table, units) = (charge.partition.table, charge.units());
-            self.hot.note(table, spread, key, units, request.began, key_weight);
+            self.hot.record(table, spread, key, units, request.began, key_weight);
         }
         if let Some(place) = sheet
             .places
@@ -226,7 +227,7 @@ impl Meter {
             return;
         }
         if sheet.places.len() >= PLACES_MAX {
-            self.tell_charges(sheet);
+            self.merge_charges(sheet);
         }
         let mut place = Place::of(request, charge);
         place.add(charge, key_weight);
@@ -234,13 +235,13 @@ impl Meter {
     }
 
     /// Merges a sheet into all consumers, and empties it.
-    fn tell(&self, sheet: &mut Sheet, now: Duration) {
-        self.tell_charges(sheet);
+    fn merge(&self, sheet: &mut Sheet, now: Duration) {
+        self.merge_charges(sheet);
         self.log.put(&mut sheet.page, now);
     }
 
-    fn tell_charges(&self, sheet: &mut Sheet) {
-        sheet.places.iter_mut().for_each(Place::tell_heat);
+    fn merge_charges(&self, sheet: &mut Sheet) {
+        sheet.places.iter_mut().for_each(Place::record_load);
         let places = sheet.places.iter();
         let charged = places.map(|place| (place.partition, place.micros));
         let metadata = std::mem::take(&mut sheet.metadata);
@@ -254,10 +255,10 @@ impl Meter {
     }
 
     /// Merges the charges of this thread's current poll into all consumers.
-    fn settle_here(&self) {
+    fn merge_current(&self) {
         SHEET.with_borrow_mut(|sheet| {
             if sheet.whose == self.number {
-                self.tell(sheet, self.clock.monotonic());
+                self.merge(sheet, self.clock.monotonic());
             }
         });
     }
@@ -267,7 +268,7 @@ impl KeptBack for Meter {
     fn settle(&self, now: Duration) {
         SHEET.with_borrow_mut(|sheet| {
             sheet.whose = 0;
-            self.tell(sheet, now);
+            self.merge(sheet, now);
         });
     }
 }
@@ -276,20 +277,20 @@ impl Place {
     /// The physical partition of a charge, as the request found it.
     fn of(request: &Request<'_>, charge: &Charge) -> Self {
         let PartitionRef { table, partition } = charge.partition;
-        let list = request.partition_map(table);
-        let served = list.and_then(|list| {
+        let map = request.partition_map(table);
+        let served = map.and_then(|map| {
             // Its index is found by the token without a search, unless the keys of one token are divided.
-            let of_hash = charge.spread.filter(|_| list.placement() == Placement::Hash);
-            let of_token = of_hash.map(|spread| list.at(Token::bound(spread), &[]));
+            let of_hash = charge.spread.filter(|_| map.placement() == Placement::Hash);
+            let of_token = of_hash.map(|spread| map.at(Token::bound(spread), &[]));
             let is_it = |found: &&Arc<Hosted>| found.id.0 == partition;
             of_token
                 .filter(is_it)
-                .or_else(|| list.find(PhysicalPartitionId(partition)))
+                .or_else(|| map.find(PhysicalPartitionId(partition)))
         });
         Self {
             partition: charge.partition,
-            heat: served.map(|served| Arc::clone(&served.heat)),
-            is_ordered: list.is_some_and(|list| list.placement() == Placement::Key),
+            load: served.map(|served| Arc::clone(&served.load)),
+            is_ordered: map.is_some_and(|map| map.placement() == Placement::Key),
             micros: 0,
             tokens: [0; TOKENS_MAX],
             together: 0,
@@ -301,12 +302,12 @@ impl Place {
     }
 
     fn add(&mut self, charge: &Charge, key_weight: u64) {
-        if let (true, Some(key), Some(heat)) = (self.is_ordered, &charge.key, &self.heat) {
-            heat.note_key(key, charge.units() * key_weight);
+        if let (true, Some(key), Some(load)) = (self.is_ordered, &charge.key, &self.load) {
+            load.record_key(key, charge.units() * key_weight);
         }
         match charge.spread {
             Some(spread) => self.ask(spread, charge.micros()),
-            // A scan has no token of its own: it adds to the load and not to the samples.
+            // A scan has no token of its own: it adds to the load, but not to the samples.
             None => self.scanned = self.scanned.saturating_add(charge.micros()),
         }
     }
@@ -315,7 +316,7 @@ impl Place {
     fn ask(&mut self, token: i64, micros: u64) {
         self.asked = self.asked.saturating_add(micros);
         self.token = token;
-        if self.asked >= Heat::TOGETHER.in_micros() {
+        if self.asked >= Load::TOGETHER.in_micros() {
             self.put_together();
         }
     }
@@ -324,17 +325,17 @@ impl Place {
     #[inline]
     fn put_together(&mut self) {
         match self.tokens.get_mut(self.together) {
-            Some(token) if self.asked < Heat::TOGETHER.in_micros() * 2 => {
+            Some(token) if self.asked < Load::TOGETHER.in_micros() * 2 => {
                 *token = self.token;
                 self.together += 1;
                 self.together_micros += std::mem::take(&mut self.asked);
             }
-            _ => self.tell_heat(),
+            _ => self.record_load(),
         }
     }
 
     #[inline(never)]
-    fn tell_heat(&mut self) {
+    fn record_load(&mut self) {
         let (asked, scanned) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.scanned));
         let (together, together_micros) = (
             std::mem::take(&mut self.together),
@@ -342,15 +343,15 @@ impl Place {
         );
         let told = together_micros.saturating_add(asked).saturating_add(scanned);
         self.micros = self.micros.saturating_add(told);
-        let Some(heat) = &self.heat else { return };
+        let Some(load) = &self.load else { return };
         if let Some(tokens) = self.tokens.get(..together).filter(|tokens| !tokens.is_empty()) {
-            heat.note_all(tokens, RequestUnits::rounded(together_micros));
+            load.record_all(tokens, RequestUnits::rounded(together_micros));
         }
         if asked > 0 {
-            heat.note(self.token, RequestUnits::rounded(asked));
+            load.record(self.token, RequestUnits::rounded(asked));
         }
         if scanned > 0 {
-            heat.note_scan(RequestUnits::rounded(scanned));
+            load.record_scan(RequestUnits::rounded(scanned));
         }
     }
 }

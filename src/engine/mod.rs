@@ -1,4 +1,4 @@
-//! The `engine` room: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
+//! The `engine` module: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
 //!
 //! [`Engine`] is what front ends call: it routes a [`command`](crate::command) to stores through [`crate::partition`],
 //! and settles its charges. `cql` is the first front end.
@@ -24,11 +24,11 @@ mod failure;
 mod fault_injection;
 mod figures;
 mod gates;
-mod heat;
 pub(crate) mod index;
 pub(crate) mod ledger;
 mod levels;
 mod limits;
+mod load;
 mod logical;
 mod meter;
 mod offers;

@@ -16,7 +16,7 @@ use crate::partition::TablePartitions;
 use crate::schema::{Keyspace, Schema, Table, Throughput};
 use crate::throughput::{Account, Footing, Grant, RequestUnits, Slice, TableBudget};
 
-/// How throughput is dealt with.
+/// How throughput is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThroughputRules {
     /// Request units a second of a table that has no throughput and shares none. `None` means no limit.
@@ -29,7 +29,7 @@ pub struct ThroughputRules {
     pub waiting_max: usize,
     /// Request units a second for DDL and reads of the schema. `None` means no limit.
     pub metadata_per_second: Option<u32>,
-    /// Whether statements are charged at all; if not, no table may have throughput.
+    /// Whether statements are charged at all. If not, no table may have throughput.
     pub is_metered: bool,
     /// Delay between a change of throughput and the split into the physical partitions that it requires. Zero splits
     /// with the change.
@@ -74,7 +74,7 @@ impl Default for ThroughputRules {
 pub(crate) struct Offers {
     rules: ThroughputRules,
     clock: Clock,
-    /// Of keyspaces that share their throughput, by name.
+    /// The accounts of keyspaces that share their throughput, by name.
     pools: Mutex<HashMap<String, Arc<Account>>>,
 }
 
@@ -119,7 +119,7 @@ impl Offers {
         pools.get(keyspace).cloned()
     }
 
-    /// Makes the pools those of this schema.
+    /// Makes the pools match this schema.
     fn fit_pools(&self, schema: &Schema) {
         let now = self.clock.monotonic();
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,29 +153,29 @@ impl Offers {
         }
     }
 
-    /// The partition map with the accounts that its table needs. `None` means that it has them.
-    pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, list: &TablePartitions) -> Option<TablePartitions> {
+    /// The partition map with the accounts that its table needs. `None` means that it already has them.
+    pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, map: &TablePartitions) -> Option<TablePartitions> {
         let grant = self.grant(keyspace, table);
         let now = self.clock.monotonic();
-        let budget = match (list.budget(), grant) {
+        let budget = match (map.budget(), grant) {
             (None, None) => return None,
             (Some(_), None) => None,
-            (None, Some(grant)) => Some(TableBudget::new(grant, &slices(list), now)),
+            (None, Some(grant)) => Some(TableBudget::new(grant, &slices(map), now)),
             (Some(budget), Some(grant)) => {
-                let slices = slices(list);
+                let slices = slices(map);
                 if budget.serves(&grant, &slices) {
                     return None;
                 }
                 Some(budget.next(grant, &slices, now))
             }
         };
-        let mut next = list.clone();
+        let mut next = map.clone();
         next.set_budget(budget.map(Arc::new));
         Some(next)
     }
 
-    /// Gives the partition maps of tables that differ from `before` their accounts; all of a keyspace whose throughput
-    /// differs.
+    /// Gives the partition maps of tables that differ from `before` their accounts. If a keyspace's throughput differs,
+    /// this includes all its tables.
     pub(crate) fn fit_all<'a>(
         &self,
         before: Option<&'a Schema>,
@@ -195,8 +195,8 @@ impl Offers {
                 _ => keyspace.all_tables().collect(),
             };
             for table in tables {
-                let Some(list) = list_of(table) else { continue };
-                if let Some(next) = self.fit(keyspace, table, &list) {
+                let Some(map) = list_of(table) else { continue };
+                if let Some(next) = self.fit(keyspace, table, &map) {
                     fitted.push((table.as_ref(), Arc::new(next)));
                 }
             }
@@ -204,7 +204,7 @@ impl Offers {
         fitted
     }
 
-    /// Refuses throughput where nothing is charged. Throughput in `before` was checked then.
+    /// Refuses throughput on a server without metering. Throughput in `before` was checked earlier.
     ///
     /// # Errors
     /// Names the tables and keyspaces with throughput.
@@ -295,11 +295,11 @@ fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
     Ok(())
 }
 
-fn slices(list: &TablePartitions) -> Vec<Slice> {
+fn slices(map: &TablePartitions) -> Vec<Slice> {
     let slice = |partition: &Arc<crate::partition::Hosted>| Slice {
         id: partition.id.0,
         lower: partition.lower(),
         upper: partition.upper(),
     };
-    list.all().iter().map(slice).collect()
+    map.all().iter().map(slice).collect()
 }

@@ -1,19 +1,20 @@
 //! Sizes of physical partitions, and the check that splits those that are too large.
 //!
 //! A check is one pass over the tables, run periodically by a background task. It costs nothing for a table that is
-//! smaller than the limit, which the store knows. For others it walks their keys and counts bytes. It counts again only
+//! smaller than the limit by the store's figures. For others it walks their keys and counts bytes. It counts again only
 //! when a partition may have passed the limit since: [`PartitionSizes`] keeps the last counts.
 //!
 //! A partition beyond the limit is split at once into as many parts of about equal size as fit below the limit. A
 //! logical partition is never cut. A partition filled by one key stays as it is, and is logged once.
 //!
 //! Merging is optional. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit
-//! in two consecutive checks, as long as the table has more partitions than its options gave it. A split leaves more
-//! than a quarter of it, so a table must shrink, and stay so, before a split is undone. Thus it does not alternate.
+//! in two consecutive checks. The table must have more partitions than its options gave it. A split leaves parts of
+//! more than a quarter of the limit. So a split is undone only if the table shrinks and stays small; splits and merges
+//! do not alternate.
 //!
 //! A partition that fills fast is split earlier, by a check of the written bytes each second (written.rs).
 //!
-//! The load of a partition splits it elsewhere (heat.rs).
+//! Another check splits partitions by their load (load.rs).
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -60,7 +61,7 @@ pub struct PartitionSizes(HashMap<StorageId, Sizes>);
 struct Sizes {
     /// The epoch of the partition map then.
     epoch: u64,
-    /// Bytes of the table then, as the store knows them.
+    /// Bytes of the table at that moment, by the store's figures.
     table_bytes: u64,
     /// Bytes of each partition, in order.
     bytes: Vec<u64>,
@@ -76,11 +77,11 @@ pub(super) struct Resizer<'a> {
 }
 
 impl Resizer<'_> {
-    /// Splits physical partitions that are too large and, if `limits` allow it, merges small ones: at most one merge
-    /// of each table. First counts the tables that a view requested. Requests do not wait for it; it may stop anywhere.
+    /// Splits physical partitions that are too large and, if `limits` allow it, merges small ones: at most one merge of
+    /// each table. First counts the tables that a view requested. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
-    /// When the medium fails; changes made before remain.
+    /// The medium fails; changes made before remain.
     pub(super) async fn repartition(
         self,
         limits: PartitionLimits,
@@ -111,24 +112,24 @@ impl Resizer<'_> {
         sizes: &mut PartitionSizes,
         done: &mut Repartitioned,
     ) -> Result<(), Error> {
-        let list = snapshot.partitions(table)?;
+        let map = snapshot.partitions(table)?;
         let id = table.storage_id;
-        let table_bytes = list.bytes(id).bytes;
-        let may_merge = limits.merges && list.all().len() > least(table);
+        let table_bytes = map.bytes(id).bytes;
+        let may_merge = limits.merges && map.all().len() > least(table);
         if table_bytes <= limits.bytes_max && !may_merge {
             return Ok(());
         }
         let counted = match sizes.0.remove(&id) {
-            Some(counted) if counted.epoch == list.epoch() && !is_stale(&counted, table_bytes, limits) => counted,
+            Some(counted) if counted.epoch == map.epoch() && !is_stale(&counted, table_bytes, limits) => counted,
             before => Sizes {
-                epoch: list.epoch(),
+                epoch: map.epoch(),
                 table_bytes,
-                bytes: self.counts.count_table(list, id).await?.bytes(),
+                bytes: self.counts.count_table(map, id).await?.bytes(),
                 small: before.map(|before| before.small).unwrap_or_default(),
             },
         };
         let mut places = Vec::new();
-        for (partition, bytes) in list.all().iter().zip(&counted.bytes) {
+        for (partition, bytes) in map.all().iter().zip(&counted.bytes) {
             if *bytes <= limits.bytes_max {
                 continue;
             }
@@ -150,7 +151,7 @@ impl Resizer<'_> {
         }
         let mut counted = counted;
         if may_merge {
-            let small = small_pairs(list, &counted.bytes, limits);
+            let small = small_pairs(map, &counted.bytes, limits);
             let again = small.iter().find(|pair| counted.small.contains(pair));
             if let Some(&(left, right)) = again {
                 done.merges += u64::from(change(self.catalog, id, PartitionChange::Merge { left, right }).await?);
@@ -184,7 +185,7 @@ fn carried_out<T>(table: StorageId, changed: Result<T, Error>) -> Result<Option<
             tracing::warn!(
                 table,
                 partitions_max = PARTITIONS_MAX,
-                "a physical partition must be split, and its table has as many as it may have"
+                "a physical partition should be split, but its table already has the largest number of partitions"
             );
             Ok(None)
         }
@@ -233,7 +234,7 @@ struct Cutting {
 
 impl Cutting {
     fn new(bytes: u64, bytes_max: u64) -> Self {
-        // As many as fit with space left in each.
+        // As many parts as leave free space in each.
         let parts = (bytes / bytes_max.max(1)).saturating_add(1).max(2);
         Self {
             bytes,
@@ -297,7 +298,7 @@ impl Cutting {
     }
 }
 
-/// How many partitions a table's options give it.
+/// The number of partitions that a table's options give it.
 fn least(table: &Table) -> usize {
     let given = table.options.partitions.map_or(1, usize::from);
     given.max(table.options.throughput.map_or(1, Throughput::partitions_at_first))
@@ -305,23 +306,23 @@ fn least(table: &Table) -> usize {
 
 /// Whether the table grew or shrank so much since the count that it is out of date.
 fn is_stale(counted: &Sizes, table_bytes: u64, limits: PartitionLimits) -> bool {
-    let come = table_bytes.saturating_sub(counted.table_bytes);
+    let added = table_bytes.saturating_sub(counted.table_bytes);
     let fullest = counted.bytes.iter().copied().max().unwrap_or_default();
     // A partition that could not be split is counted again only after new bytes.
-    let may_pass = come > 0 && fullest.saturating_add(come) > limits.bytes_max;
-    let gone = counted.table_bytes.saturating_sub(table_bytes);
-    may_pass || (limits.merges && gone.max(come) > limits.bytes_max / 16)
+    let may_pass = added > 0 && fullest.saturating_add(added) > limits.bytes_max;
+    let removed = counted.table_bytes.saturating_sub(table_bytes);
+    may_pass || (limits.merges && removed.max(added) > limits.bytes_max / 16)
 }
 
 /// Quiet neighbours that together hold at most a quarter of the limit.
-fn small_pairs(list: &TablePartitions, bytes: &[u64], limits: PartitionLimits) -> Vec<(u64, u64)> {
-    let pairs = list.all().windows(2).zip(bytes.windows(2));
+fn small_pairs(map: &TablePartitions, bytes: &[u64], limits: PartitionLimits) -> Vec<(u64, u64)> {
+    let pairs = map.all().windows(2).zip(bytes.windows(2));
     let small = pairs.filter_map(|(partitions, bytes)| match (partitions, bytes) {
         ([left, right], [a, b])
             if left.store_id == right.store_id
                 && a + b <= limits.bytes_max / 4
-                && left.heat.is_quiet()
-                && right.heat.is_quiet() =>
+                && left.load.is_quiet()
+                && right.load.is_quiet() =>
         {
             Some((left.id.0, right.id.0))
         }

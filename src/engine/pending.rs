@@ -5,8 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by
-/// then may have taken their time before it and hide parts of it. Longer than any request waits for its commit.
+/// Deletions are kept if they were made up to this many seconds before a batch in flight was logged. A request that had
+/// begun by then may have taken its timestamp earlier, and hide parts of the batch. The time is longer than any request
+/// waits for its commit.
 const IN_FLIGHT_SECONDS: i64 = 60;
 
 /// Prefix of the keys of batch records, in the catalog space.
@@ -20,9 +21,9 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     [RECORD, &number.to_be_bytes()].concat()
 }
 
-/// The logged batches of which a part may not be written yet: by the key of the record, the time of logging, s since
-/// 1970-01-01 UTC. `None` means that a part failed and waits for its replay. At most one for each request and task that
-/// works on one.
+/// The logged batches of which a part may not be written yet, by the key of the record. The value is the time of
+/// logging, s since 1970-01-01 UTC. `None` means that a part failed and waits for its replay. At most one entry for
+/// each request and task that works on a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Mutex<BTreeMap<Vec<u8>, Option<i64>>>);
 
@@ -37,7 +38,7 @@ impl Pending {
         key
     }
 
-    /// Marks a batch whose part failed: neither its wait nor later clock changes are bounded.
+    /// Marks a batch of which a part failed: the wait for its replay has no bound, and the clock may change meanwhile.
     pub(crate) fn waits(&self, key: &[u8]) {
         self.all().insert(key.to_vec(), None);
     }
@@ -47,7 +48,7 @@ impl Pending {
         self.all().remove(key);
     }
 
-    /// The time before which deletions may be dropped; without logged batches it would be `gc_before_seconds`.
+    /// The time before which deletions may be purged. Without logged batches it would be `gc_before_seconds`.
     pub(crate) fn purge_horizon_seconds(&self, gc_before_seconds: i64) -> i64 {
         let all = self.all();
         let kept = |logged: &Option<i64>| logged.map_or(i64::MIN, |at| at.saturating_sub(IN_FLIGHT_SECONDS));

@@ -16,7 +16,7 @@ pub(super) const PROBE: &[u8] = b"!probe";
 /// Stores that one probe checks concurrently.
 const STORES_AT_ONCE: usize = 32;
 
-/// How long a store took.
+/// The durations of a store's probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Took {
     /// The durable write.
@@ -34,23 +34,23 @@ pub struct StoreProbe {
     pub outcome: Option<Result<Took, Error>>,
 }
 
-/// A probe of all stores, filled as they answer: a caller that stops waiting sees which ones did.
+/// A probe of all stores. Results are filled in as the stores answer: a caller that stops waiting sees which ones did.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// The open stores, the main one first. Empty as long as another probe runs.
     pub stores: Vec<StoreProbe>,
 }
 
-/// Probes stores, one probe after the other: probes that run at once may disturb each other.
+/// Probes stores, one probe after the other: concurrent probes may disturb each other.
 #[derive(Debug, Default)]
 pub(super) struct Prober {
     running: tokio::sync::Mutex<()>,
 }
 
 impl Prober {
-    /// Writes a record in each open store, durably, and reads it back; all concurrently, up to a limit. Skips a side
-    /// store that is removed meanwhile. Concurrent probes may disturb each other, so they run one at a time. Takes as
-    /// long as the slowest store: the caller sets the limit, by dropping the future.
+    /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a side store
+    /// that is removed meanwhile. Takes as long as the slowest store: the caller limits the time by dropping the
+    /// future.
     pub(super) async fn probe(&self, stores: &Stores, clock: &Clock, probe: &mut Probe) {
         let _one_at_a_time = self.running.lock().await;
         let open = stores.all();

@@ -9,7 +9,7 @@ use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;
 
-/// The origin of a request, as logs show it. Made once for a statement and shared by its executions.
+/// The origin of a request, as logs show it. Created once for a statement and shared by its executions.
 #[derive(Debug)]
 pub struct Origin {
     number: u64,
@@ -17,7 +17,8 @@ pub struct Origin {
     pub kind: StatementKind,
     /// The first table that it names; `None` means that it names none.
     pub table: Option<Arc<Table>>,
-    /// Whether the request log keeps it. Statements on system keyspaces, which drivers send permanently, are left out.
+    /// Whether the request log records it. Statements on system keyspaces, which drivers send all the time, are left
+    /// out.
     pub is_logged: bool,
     /// Its original text.
     pub text: Arc<str>,

@@ -1,5 +1,5 @@
-//! Why the engine refuses a command: data, from which `Display` makes the text. Texts are Cassandra's or Cosmos's where
-//! these have one.
+//! Reasons for which the engine refuses a command. They are data; `Display` makes the text. Texts are Cassandra's or
+//! Cosmos's where these have one.
 
 use crate::consistency::Consistency;
 use crate::functions;
@@ -65,7 +65,7 @@ pub enum Refusal {
         /// Its name.
         table: String,
     },
-    /// A restored schema or row does not fit the present schema: why.
+    /// A restored schema or row does not fit the present schema. Holds the reason.
     #[error("{0}")]
     Restore(String),
 }
@@ -280,7 +280,7 @@ pub enum ThroughputRefusal {
 /// Why a physical partition is not moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveRefusal {
-    /// The change is not a move, or is a move where only the partition map may change.
+    /// The change is not a move; or it is a move, where only the partition map may change.
     #[error("{0}")]
     NoMove(&'static str),
     /// No such partition.
@@ -308,7 +308,7 @@ pub enum MoveRefusal {
         /// The most side stores.
         stores_max: usize,
     },
-    /// Another change overtook the move.
+    /// Another change came before the end of the move.
     #[error(
         "The table or its physical partitions changed while physical partition {0} was moved; it is where it was, try again"
     )]

@@ -1,4 +1,4 @@
-//! One running request: its terms, the catalog that it sees, its time and its claim on budgets.
+//! One running request: its terms, its catalog snapshot, its time and its reservations in budgets.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -65,10 +65,10 @@ impl std::fmt::Debug for Request<'_> {
 }
 
 impl Request<'_> {
-    /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map, so
-    /// that a request which kept its own would wait for itself, or for another one that does.
+    /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map. A
+    /// request that kept its own map would wait for itself, or for another request that waits for it.
     pub(crate) fn drop_partition_map(&mut self) {
-        self.snapshot = Arc::new(self.snapshot.without_lists());
+        self.snapshot = Arc::new(self.snapshot.without_partition_maps());
     }
 
     /// Time and randomness for its functions.

@@ -3,9 +3,9 @@
 //! ```text
 //! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn    number rises by one for each
 //! ```
-//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand
-//! below one heading, which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones. Values are
-//! not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are
+//! **Bound.** As many entries as the setting says. The entries of one poll of a connection ([`crate::metrics::turn`])
+//! share one heading, which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones. Values are
+//! not shown: a text's constants are removed when the log is read ([`Origin::without_values`]), and bound values are
 //! not kept. Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could
 //! not be planned.
 //!
@@ -27,7 +27,7 @@ use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;
 
-/// Longer texts are cut.
+/// Bytes of a text; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 2048;
 
 /// The statement of an entry.
@@ -36,7 +36,7 @@ enum LoggedStatement {
     Statement(Arc<Origin>),
     /// The beginning of a long text.
     Beginning(Arc<Origin>),
-    /// Statements in a batch that came as a message.
+    /// A BATCH message: its first table and the number of its statements.
     Batch(Option<Arc<Table>>, usize),
 }
 
@@ -47,9 +47,9 @@ struct Entry {
     charge: u32,
     request_bytes: u32,
     response_bytes: u32,
-    /// [`NO_ERROR`]: none.
+    /// [`NO_ERROR`] means no error.
     error_code: u16,
-    /// Which of its heading's.
+    /// The index of its statement in its heading.
     asked: u8,
 }
 
@@ -61,10 +61,10 @@ struct Rare {
     receipt: ChargeReceipt,
 }
 
-/// In place of an error's code: no error has this one.
+/// Stands for no error: no error has this code.
 const NO_ERROR: u16 = u16::MAX;
 
-/// The fields that the statements of a turn share: they arrived together, and so began together.
+/// The fields that the statements of a poll share: they arrived together, and so began together.
 #[derive(Debug, Default)]
 struct Heading {
     client: Option<SocketAddr>,
@@ -89,7 +89,7 @@ const ORIGINS_MAX: usize = 4;
 /// Statements below one heading.
 const ENTRIES_MAX: usize = 256;
 
-/// The entries that a turn adds to the log.
+/// The entries that a poll adds to the log.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     heading: Heading,
@@ -116,13 +116,13 @@ pub(super) struct RequestLog {
 #[derive(Debug, Default)]
 struct Kept {
     turns: VecDeque<LoggedPoll>,
-    /// Theirs, in the same order.
+    /// The entries of the headings, in the same order.
     entries: VecDeque<Entry>,
     next: u64,
 }
 
 impl RequestLog {
-    /// Keeps so many; 0: none.
+    /// A log of at most this many entries; 0 means that it records nothing.
     pub(super) fn new(entries_max: usize) -> Self {
         Self {
             entries_max,
@@ -130,7 +130,7 @@ impl RequestLog {
         }
     }
 
-    /// Whether anything is kept.
+    /// Whether anything is recorded.
     pub(super) const fn is_on(&self) -> bool {
         self.entries_max > 0
     }
@@ -155,7 +155,7 @@ impl RequestLog {
         let old = kept.forget(self.entries_max);
         drop(kept);
         page.entries.clear();
-        // Freed without the lock.
+        // The old entries are freed without the lock.
         drop(old);
     }
 }
@@ -205,14 +205,14 @@ impl Kept {
 }
 
 impl Page {
-    /// Makes room, so that no statement has to.
+    /// Reserves memory for the entries, so that no statement has to allocate.
     pub(super) fn reserve(&mut self) {
         self.entries.reserve_exact(ENTRIES_MAX);
     }
 
     /// Fast path: appends an entry that shares the page's start time and one of its first statements, as nearly every
-    /// entry of a turn does, and has nothing rare. Returns false if it does not apply. The client is the page's: a turn
-    /// has one.
+    /// entry of a poll does, and has no rare field. Returns false if the entry is different. A poll has one client, so
+    /// the client is the page's.
     #[inline(always)]
     pub(super) fn goes_on_with(
         &mut self,
@@ -260,7 +260,7 @@ impl Page {
         self.heading.client.as_ref() != request.terms.client || self.heading.user.as_ref() != request.terms.user
     }
 
-    /// Appends an entry of which anything may be rare; `asked` is the place of its statement.
+    /// Appends an entry that may have rare fields; `asked` is the index of its statement.
     fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended) {
         let charge = u32::try_from(receipt.charge.in_hundredths());
         if receipt.waited.is_some() || charge.is_err() {
@@ -337,8 +337,8 @@ fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
             if text.len() <= TEXT_BYTES_MAX {
                 return Some(LoggedStatement::Statement(Arc::clone(origin)));
             }
-            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in
-            // bytes.
+            // Cut here rather than when the log is shown: the log is bounded in entries, so each entry must be bounded
+            // in bytes.
             let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
             let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
             let table = origin.table.as_slice();
@@ -386,7 +386,7 @@ impl LoggedStatement {
 impl RequestLog {
     /// Adds a statement to a page. A full page is first put into the log.
     #[inline(always)]
-    pub(super) fn note(
+    pub(super) fn record(
         &self,
         page: &mut Page,
         request: &Request<'_>,
@@ -400,7 +400,7 @@ impl RequestLog {
         }
     }
 
-    /// Writes a statement unlike the one before.
+    /// Writes a statement that does not fit the fast path.
     #[inline(never)]
     fn turn_over(
         &self,

@@ -28,7 +28,7 @@ use super::read::virtual_rows;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::request::{Request, Terms};
 use super::upkeep::Upkeep;
-use super::write::WriteRoom;
+use super::write::WriteServices;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
@@ -50,14 +50,14 @@ pub use self::reads::{Checked, Paging, ReadPage};
 /// Default time for background work to end after the stores are closed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Reads the state that only the server knows, whenever a view shows it.
+/// Returns the state that only the server has; called whenever a view shows it.
 pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
 
 /// The engine: the services that execute commands.
 pub struct Engine {
     pub(crate) catalog: Arc<Catalog>,
     stores: Stores,
-    writes: WriteRoom,
+    writes: WriteServices,
     pub(crate) clock: Clock,
     /// The virtual nodes, each as its clients see it in the system tables.
     seen: Vec<NodeInfo>,
@@ -250,21 +250,22 @@ impl Engine {
         seen.expect("a database has a node")
     }
 
-    /// Where a change of the catalog failed and may have been done, reads from the store which it was. A front end
-    /// calls this before it begins a request; without it the request may be refused until another one has done so.
+    /// If a change of the catalog failed and may have been applied, reads the actual catalog from the store. A front
+    /// end calls this before it begins a request. Without it the request may be refused until another one has resolved
+    /// the change.
     pub async fn resolve_in_doubt(&self) {
         if self.catalog.is_in_doubt() {
-            // Boxed, since it is rare and would make every request's future larger. On failure reads go on: either
-            // catalog is right.
+            // Boxed, since it is rare and would make every request's future larger. After a failure reads continue:
+            // both catalogs are valid for them.
             let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
             drop(resolving);
         }
     }
 
-    /// Begins a request. Everything that it sees of the catalog is of this moment.
+    /// Begins a request. It sees the catalog of this moment, until its end.
     #[must_use]
     pub fn begin<'a>(&self, terms: Terms<'a>) -> Request<'a> {
-        // One reading of the clock for all that the request needs of it.
+        // The clock is read once for all times of the request.
         let now_micros = self.writes.clock.now_micros();
         Request {
             snapshot: Arc::clone(&self.catalog.load()),
@@ -339,7 +340,7 @@ impl Engine {
             NotChanged::Failed(error) => NotChanged::Failed(catalog_edge(error)),
             refused @ NotChanged::Refused(_) => refused,
         })?;
-        // The figures are searched only when a table may have been dropped.
+        // Search the figures only when a table may have been dropped.
         if outcome
             .change
             .as_ref()
@@ -351,7 +352,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Removes the figures of dropped tables, once they outnumber the tables.
+    /// Removes the figures of dropped tables once there are more figures than tables.
     fn forget_dropped_figures(&self) {
         let schema = self.schema();
         let stored: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();

@@ -72,7 +72,7 @@ pub struct HotKey {
     pub token: i64,
     /// Requests of the last one to two minutes; an upper bound.
     pub requests: u64,
-    /// It may be fewer by so many.
+    /// The number of requests may be lower by at most this much.
     pub requests_error: u64,
     /// The charges of the counted requests.
     pub request_units: f64,
@@ -133,7 +133,7 @@ pub struct ThroughputShown {
     pub keyspace: String,
     /// The table; empty for the throughput that the keyspace's tables share.
     pub table: String,
-    /// Whether it follows use.
+    /// Whether it is autoscale throughput.
     pub is_autoscale: bool,
     /// Whether it is that of the keyspace.
     pub is_shared: bool,
@@ -168,16 +168,16 @@ pub struct ThrottleShown {
     pub retry_after_millis: i32,
     /// Whether it waited in the server.
     pub was_retried: bool,
-    /// Whether it was carried out in the end.
+    /// Whether it was executed in the end.
     pub was_admitted: bool,
 }
 
-/// A statement that was carried out.
+/// A statement that was executed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedRequest {
-    /// Rises by one for each.
+    /// Rises by one with each statement.
     pub number: u64,
-    /// Its own.
+    /// The id of this statement.
     pub activity_id: Uuid,
     /// The client's address. `None` means that the request came over no connection.
     pub address: Option<SocketAddr>,
@@ -189,11 +189,11 @@ pub struct LoggedRequest {
     pub command: String,
     /// How long it took.
     pub duration_ms: f64,
-    /// The protocol's error code; −1: none.
+    /// The protocol's error code; −1 means no error.
     pub error_code: i32,
     /// Request units.
     pub request_charge: f64,
-    /// Bytes of the request's body; 0: not known.
+    /// Bytes of the request's body; 0 means unknown.
     pub request_bytes: u64,
     /// Bytes of the rows answered.
     pub response_bytes: u64,

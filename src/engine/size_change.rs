@@ -1,12 +1,12 @@
 //! Physical partitions that a change of throughput requires and that are made later, as the setting
 //! `split-delay-seconds` says.
 //!
-//! In Azure Cosmos DB throughput beyond the capacity of a table's physical partitions is billed at once, and served
-//! once they have been split, which takes hours; meanwhile a second change is refused. Here the split itself takes no
-//! time, so only the delay is waited for. Without one (the default) partitions exist when ALTER is answered, and no
-//! change is ever refused for this.
+//! In Azure Cosmos DB, throughput beyond the capacity of a table's physical partitions is billed at once. It is served
+//! after the partitions have been split, which takes hours; meanwhile a second change is refused. Here the split itself
+//! takes no time, so only the delay is imitated. Without a delay (the default) the partitions exist when ALTER is
+//! answered, and no change is ever refused for this reason.
 //!
-//! Waiting tables are kept in memory: after a restart the tables that still lack partitions begin to wait again.
+//! Waiting tables are kept in memory. After a restart the delay starts again for tables that still lack partitions.
 //!
 //! Sources: Azure Cosmos DB's documentation (scaling-provisioned-throughput-best-practices;
 //! DocumentClient.ReplaceOfferAsync, of 423; monitor-reference, by which CQL clients receive 423 as 5376, a failed
@@ -28,7 +28,8 @@ use crate::schema::{Keyspace, Schema, Table, Throughput};
 #[derive(Debug)]
 pub(super) struct SizeChange {
     delay: Duration,
-    /// The monotonic time at which each gets them, by the table's id: its rows' number changes with TRUNCATE.
+    /// The monotonic time at which each table gets its partitions. The key is the table's id, because TRUNCATE changes
+    /// the number of its rows.
     due: Mutex<HashMap<Uuid, Duration>>,
 }
 
@@ -55,12 +56,12 @@ impl SizeChange {
         self.delay.is_zero()
     }
 
-    /// From `now` on a table waits.
+    /// Starts the delay of a table at `now`.
     pub(super) fn begin(&self, table: Uuid, now: Duration) {
         self.due().entry(table).or_insert(now.saturating_add(self.delay));
     }
 
-    /// Whether a table waits.
+    /// Whether a table's delay has not passed yet.
     fn is_going_on(&self, table: &Table) -> bool {
         self.due().contains_key(&table.id)
     }

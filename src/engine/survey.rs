@@ -17,7 +17,7 @@ use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 
-/// Logical partitions that are kept of each table: so many of the largest and of the busiest.
+/// Logical partitions that are kept of each table: this many of the largest and of the busiest.
 const KEPT_MAX: usize = 10;
 /// Days of writes that are kept of each.
 const DAYS_MAX: usize = 32;
@@ -66,11 +66,12 @@ pub struct TableSurvey {
     pub rows: u64,
     /// The largest logical partitions, the largest first.
     pub largest: Vec<LogicalSurvey>,
-    /// Those with the most bytes of their own last day, of those written last; the latest and busiest first.
+    /// Logical partitions with the most bytes on the last day on which they were written; the latest day and the
+    /// busiest first.
     pub busiest: Vec<LogicalSurvey>,
 }
 
-fn note(daily: &mut BTreeMap<i64, u64>, day: i64, bytes: u64) {
+fn add_bytes(daily: &mut BTreeMap<i64, u64>, day: i64, bytes: u64) {
     *daily.entry(day).or_default() += bytes;
     if daily.len() > DAYS_MAX {
         daily.pop_first();
@@ -155,13 +156,13 @@ impl Walk<'_> {
             logical.rows += 1;
             logical.bytes += bytes;
             if let Some(day) = day {
-                note(&mut logical.daily, day, bytes);
+                add_bytes(&mut logical.daily, day, bytes);
             }
         }
         if let Some(partition) = self.survey.partitions.get_mut(self.at) {
             partition.bytes += bytes;
             if let Some(day) = day {
-                note(&mut partition.daily, day, bytes);
+                add_bytes(&mut partition.daily, day, bytes);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Purges in the background: expired cells and old tombstones are removed from the stores, partition by partition.
 //!
-//! A purge uses the partition map in force: it visits in each store the ranges that the map assigns to it, and nothing
-//! else. For every stride it enters the gate of the physical partition, as a writer does, so that a move waits for
-//! strides in progress. A partition that is being moved is left out: purged keys are not recorded for the copy. It
-//! never waits for a move.
+//! A purge uses the current partition map: it visits in each store the ranges that the map assigns to it, and nothing
+//! else. For every stride it holds the latch of the physical partition, as a writer does, so that a move waits for
+//! strides in progress. A partition that is being moved is left out, since purged keys are not recorded for the copy. A
+//! purge never waits for a move.
 
 pub(super) mod partition;
 
@@ -73,7 +73,7 @@ impl Sweeper<'_> {
         Ok(swept)
     }
 
-    /// Purges the physical partitions of a table, one after the other, by the map in force.
+    /// Purges the physical partitions of a table, one after the other, by the current map.
     ///
     /// # Errors
     /// The first failure; the other partitions were purged nevertheless.
@@ -81,7 +81,7 @@ impl Sweeper<'_> {
         let mut outcome = Ok(());
         let mut next = Some(KeyBound::LOWEST);
         while let Some(start) = next.filter(|_| self.clock.may_purge()) {
-            // Looked up each time: a task that keeps a partition map keeps the rows where its partitions were.
+            // Looked up each time: a task that holds a partition map keeps old rows in their stores.
             let Some((partition, grace_seconds)) = self.place_to_sweep(table, &start) else {
                 break;
             };
@@ -89,7 +89,7 @@ impl Sweeper<'_> {
             let now_seconds = self.clock.now_seconds();
             let pending = &self.catalog.pending;
             let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
-            // The map may have changed since: ranges purged before are left out.
+            // The map may have changed since: skip the ranges that were purged before.
             let span = KeySpan::new(start, next.clone());
             let sweep = span.and_then(|span| partition.sweep(table.storage_id, &span, now_seconds, gc_before_seconds));
             let Some(sweep) = sweep else { continue };

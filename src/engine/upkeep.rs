@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::counts::Counts;
 use super::error::Error;
-use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
+use super::load;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::probe::{Probe, Prober};
 use super::survey::{TableSurvey, survey};
@@ -16,7 +16,7 @@ use super::written::MeasuredPartitions;
 use crate::clock::Clock;
 use crate::functions::Timeuuids;
 use crate::partition::store::Swept;
-use crate::partition::{HeatLimits, Stores};
+use crate::partition::{LoadLimits, Stores};
 
 /// The upkeep of a database ([`super::Engine::upkeep`]). Requests do not wait for it, and it may stop anywhere.
 #[derive(Clone, Copy)]
@@ -78,8 +78,8 @@ impl<'a> Upkeep<'a> {
     ///
     /// # Errors
     /// When the medium fails; changes made before remain.
-    pub async fn look_at_heat(self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
-        heat::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
+    pub async fn split_by_load(self, limits: &LoadLimits) -> Result<Repartitioned, Error> {
+        load::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
     }
 
     /// Purges data that no reader can see any more: expired cells, deleted rows, and deletions older than their table's
@@ -116,26 +116,25 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Checks the free space of the disk: below the reserve, only writes that may free space are admitted.
-    pub fn look_at_disk(&self) {
-        self.stores.look_at_disk();
+    pub fn check_disk(&self) {
+        self.stores.check_disk();
     }
 
-    /// Forgets the timestamps and timeuuids given so far: for a reset, after which nothing is stored that has one.
+    /// Forgets the timestamps and timeuuids issued so far. For a reset, after which no stored data has one.
     pub fn forget_timestamps(self) {
         self.timestamps.forget();
         self.timeuuids.forget();
     }
 
-    /// Why data cannot be read until the server restarts; `None` means that it can be read, or will be again.
+    /// Why data cannot be read until the server restarts. `None` means that it can be read, or will be again.
     #[must_use]
     pub fn lost(self) -> Option<String> {
         let (id, error) = self.stores.lost()?;
         Some(format!("store {}: {error}", id.0))
     }
 
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many.
-    /// Leaves out a store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by
-    /// dropping the future.
+    /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a store that
+    /// is removed meanwhile. Takes as long as the slowest store: the caller limits the time by dropping the future.
     pub async fn probe(self, probe: &mut Probe) {
         self.prober.probe(self.stores, self.clock, probe).await;
     }

@@ -1,4 +1,4 @@
-//! Bytes of values and keys, as the engine needs them: the seam to `types`.
+//! Bytes of values and keys as the engine needs them: the interface to `types`.
 
 use bytes::Bytes;
 

@@ -1,18 +1,18 @@
-//! Physical partitions by the bytes written to them: a check each second that keeps a fast loader from filling one far
-//! beyond the limit.
+//! Splits physical partitions by the bytes written to them. A check each second keeps a fast loader from filling one
+//! far beyond the limit.
 //!
 //! The check of sizes (partitions.rs) walks whole tables once a minute; a loader can write several times the limit in
 //! that time. This check walks single partitions, and only those that may have passed the limit. Three conditions must
 //! hold, the cheapest first:
 //! ```text
-//! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::heat)
+//! written since it was last measured ≥ limit / 8     an atomic counter of the partition (partition::load)
 //! its table holds more than the limit                what the stores know of the table
 //! bytes measured last + written since > limit        it grows by at most the bytes written to it;
 //!                                                    unknown if it was never measured
 //! ```
 //! So a partition that is split is at most an eighth larger than the limit, plus the writes of a second and of the
-//! walk. It is split into as many parts as make each smaller than the limit; parts begin with nothing written and
-//! nothing measured.
+//! walk. It is split into as many parts as make each smaller than the limit. The counters of the parts begin at 0, and
+//! the parts count as never measured.
 //!
 //! Measurements are kept in memory: an entry for each physical partition that was walked, removed with the partition.
 
@@ -26,8 +26,8 @@ use super::partitions::{PartitionLimits, Repartitioned, Resizer, cuts, split};
 use crate::partition::{Hosted, PhysicalPartitionId, TablePartitions};
 use crate::schema::{StorageId, Table, system};
 
-/// The part of the limit that must be written to a partition before it is measured again: a partition of a filled table
-/// is then read eight times in full for each time that it is written in full.
+/// The part of the limit that must be written to a partition before it is measured again. With an eighth, a partition
+/// of a full table is read eight times in full for each time that it is written in full.
 const GROWTH_DIVISOR: u64 = 8;
 
 /// The measurements of physical partitions.
@@ -44,7 +44,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Whether a partition with so many bytes written since its creation is to be measured.
+    /// Whether a partition with this many bytes written since its creation must be measured.
     fn is_due(self, written: u64, table_bytes: impl FnOnce() -> u64, bytes_max: u64) -> bool {
         let grown = written.saturating_sub(self.written);
         grown >= (bytes_max / GROWTH_DIVISOR).max(1)
@@ -70,16 +70,16 @@ impl Resizer<'_> {
         let keyspaces = keyspaces.filter(|keyspace| !system::is_local(&keyspace.name));
         let tables: Vec<_> = keyspaces.flat_map(|keyspace| keyspace.all_tables()).collect();
         if !measured.0.is_empty() {
-            let lists = tables.iter().filter_map(|table| {
-                let list = snapshot.partitions(table).ok()?;
-                Some(list.all().iter().map(|partition| (table.storage_id, partition.id)))
+            let maps = tables.iter().filter_map(|table| {
+                let map = snapshot.partitions(table).ok()?;
+                Some(map.all().iter().map(|partition| (table.storage_id, partition.id)))
             });
-            let known: HashSet<_> = lists.flatten().collect();
+            let known: HashSet<_> = maps.flatten().collect();
             measured.0.retain(|place, _| known.contains(place));
         }
         for table in tables {
-            let list = snapshot.partitions(table)?;
-            done.splits += self.split_table(table, list, limits.bytes_max, measured).await?;
+            let map = snapshot.partitions(table)?;
+            done.splits += self.split_table(table, map, limits.bytes_max, measured).await?;
         }
         Ok(done)
     }
@@ -87,17 +87,17 @@ impl Resizer<'_> {
     async fn split_table(
         self,
         table: &Table,
-        list: &TablePartitions,
+        map: &TablePartitions,
         bytes_max: u64,
         measured: &mut MeasuredPartitions,
     ) -> Result<u64, Error> {
         let id = table.storage_id;
         let mut places = Vec::new();
-        for partition in list.all() {
-            let written = partition.heat.written_bytes();
+        for partition in map.all() {
+            let written = partition.load.written_bytes();
             let place = (id, partition.id);
             let before = measured.0.get(&place).copied().unwrap_or_default();
-            if !before.is_due(written, || list.bytes(id).bytes, bytes_max) {
+            if !before.is_due(written, || map.bytes(id).bytes, bytes_max) {
                 continue;
             }
             // Bytes written during the walk count as written since.
@@ -147,8 +147,8 @@ async fn bytes_of(partition: &Hosted, table: StorageId) -> Result<u64, Error> {
 mod tests {
     use super::*;
 
-    /// Written until it was measured, bytes then, written until now, bytes of the table, whether it is measured with a
-    /// limit of 800.
+    /// Columns: bytes written up to the measurement, bytes measured, bytes written until now, bytes of the table,
+    /// whether it is measured with a limit of 800.
     #[test]
     fn a_partition_is_measured_when_it_may_have_passed_the_limit() {
         for (before, bytes, written, table, is_due) in [
@@ -161,7 +161,7 @@ mod tests {
             (1000, Some(700), 1101, 5000, true),
             (1000, Some(800), 1050, 5000, false),
             (1000, Some(800), 1100, 5000, true),
-            // One key fills it: measured again after as much as anywhere else.
+            // One key fills it: it is measured again after as many bytes as any other partition.
             (1000, Some(9000), 1099, 9000, false),
             (1000, Some(9000), 1100, 9000, true),
         ] {
@@ -169,7 +169,7 @@ mod tests {
             let found = measured.is_due(written, || table, 800);
             assert_eq!(found, is_due, "{measured:?}, {written} written, {table} in the table");
         }
-        // A limit so small that an eighth of it is nothing measures nothing that was not written to.
+        // With a limit of which an eighth is 0, a partition without writes is not measured.
         assert!(!Measured::default().is_due(0, || 9, 1));
     }
 }

@@ -96,12 +96,12 @@ fn extreme(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     ))
 }
 
-/// A sum with the error of its last addition, and the number of values.
+/// A compensated sum (Kahan): the sum, the rounding error of the last addition, and the number of values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Floats {
     sum: f64,
     compensation: f64,
-    /// The sum without compensation, which turns infinity into NaN.
+    /// The sum without compensation, since compensation turns infinity into NaN.
     simple: f64,
     /// The sum of all values divided by 2⁶⁴, which does not overflow when the sum does.
     small: f64,
@@ -122,6 +122,7 @@ impl Floats {
     }
 
     fn sum(&self) -> f64 {
+        // Kahan's formula subtracts the compensation here; Cassandra's `AggregateFcts` adds it.
         let sum = self.sum + self.compensation;
         if sum.is_nan() && self.simple.is_infinite() {
             self.simple
@@ -272,7 +273,7 @@ impl State {
             Self::Floats { average, floats } => {
                 let value = if average { floats.average() } else { floats.sum() };
                 if native == Native::Float {
-                    types::encode_f32(types::narrow(value)).to_vec()
+                    types::encode_f32(types::double_to_float(value)).to_vec()
                 } else {
                     types::encode_f64(value).to_vec()
                 }
@@ -292,7 +293,7 @@ impl State {
 pub struct Accumulator {
     function: Function,
     state: State,
-    /// The state of a user-defined aggregate, in place of `state`.
+    /// The state of a user-defined aggregate; replaces `state`.
     folded: Option<Folded>,
 }
 

@@ -1,4 +1,4 @@
-//! What resolution knows of an argument: its text, how it fits a type, and its own type.
+//! An argument as overload resolution sees it: its text, how well it fits a type, and its own type.
 
 use crate::types::{Assignment, CqlType, Native};
 use std::fmt;
@@ -66,7 +66,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Marks it as a list literal of so many elements.
+    /// Marks it as a list literal of this many elements.
     #[must_use]
     pub fn with_elements(mut self, elements: u32) -> Self {
         self.elements = Some(elements);

@@ -1,9 +1,9 @@
-//! `+ - * / %` between numbers, strings, and times and durations; unary minus.
+//! `+ - * / %` between numbers, `+` between strings, `+` and `-` between a timestamp or date and a duration; unary minus.
 
 use super::candidates::Candidates;
 use super::cast::{Number, truncated};
 use super::problem::{OperationFailure, Problem};
-use super::{Call, Function, Look, Outcome, calendar, decimal};
+use super::{Call, Function, NameFormat, Outcome, calendar, decimal};
 use crate::types::{self, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
 use bytes::Bytes;
 use grammar::ast::ArithmeticOperator;
@@ -55,8 +55,8 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     Some(Candidates::Overloads(operations(operator)))
 }
 
-/// The type of the result: the wider one; floating point wins over integers of 32 bits at most, doubles over all but the
-/// unbounded, decimal over everything.
+/// The type of the result: the wider of the two types, with two exceptions. A float and an integer of 64 bits give a
+/// double. A varint and a float or double give a decimal.
 fn promoted(left: Native, right: Native) -> Native {
     let is_float = |native| matches!(native, Native::Float | Native::Double);
     let both = [left, right];
@@ -86,7 +86,7 @@ pub(super) fn operations(operator: ArithmeticOperator) -> Vec<Function> {
         let arguments = [CqlType::Native(left), CqlType::Native(right)];
         let body = move |call: &Call<'_>| body(call, operator);
         Function::scalar(function_name(operator), arguments, CqlType::Native(returns), body)
-            .looking(Look::Infix(operator_text(operator)))
+            .with_name_format(NameFormat::Infix(operator_text(operator)))
     };
     let mut functions = Vec::with_capacity(NUMBERS.len() * NUMBERS.len() + 6);
     for left in NUMBERS {
@@ -95,8 +95,13 @@ pub(super) fn operations(operator: ArithmeticOperator) -> Vec<Function> {
         }
     }
     if matches!(operator, ArithmeticOperator::Add | ArithmeticOperator::Subtract) {
-        functions.push(make(Native::Timestamp, Native::Duration, Native::Timestamp, moment));
-        functions.push(make(Native::Date, Native::Duration, Native::Date, moment));
+        functions.push(make(
+            Native::Timestamp,
+            Native::Duration,
+            Native::Timestamp,
+            add_duration,
+        ));
+        functions.push(make(Native::Date, Native::Duration, Native::Date, add_duration));
     }
     if operator == ArithmeticOperator::Add {
         functions.push(make(Native::Ascii, Native::Ascii, Native::Ascii, concatenation));
@@ -138,7 +143,10 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
             truncated(integers(left.to_i64(), right.to_i64(), operator)?, returns)
         }
         Native::Float => {
-            let (x, y) = (types::narrow(left.to_f64()), types::narrow(right.to_f64()));
+            let (x, y) = (
+                types::double_to_float(left.to_f64()),
+                types::double_to_float(right.to_f64()),
+            );
             floats(x, y, operator).to_be_bytes().to_vec()
         }
         Native::Double => floats(left.to_f64(), right.to_f64(), operator).to_be_bytes().to_vec(),
@@ -245,8 +253,8 @@ fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<De
     .ok_or_else(overflow)
 }
 
-/// A timestamp or date and a duration: months by the calendar, then days and time.
-fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
+/// Adds a duration to a timestamp or date, or subtracts it: first months by the calendar, then days, then nanoseconds.
+fn add_duration(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     let is_date = native(call.argument_type(0)) == Native::Date;
     let millis = if is_date {
         types::decode_date(call.bytes(0)).map(|days| days * DAY_MILLIS)
@@ -290,7 +298,7 @@ pub(super) fn negations() -> Vec<Function> {
         let value_type = CqlType::Native(native);
         let body =
             move |call: &Call<'_>| Ok(Number::decode(native, call.bytes(0)).map(|number| negated(number, native)));
-        Function::scalar(NEGATE, [value_type.clone()], value_type, body).looking(Look::Prefix)
+        Function::scalar(NEGATE, [value_type.clone()], value_type, body).with_name_format(NameFormat::Prefix)
     };
     NUMBERS.into_iter().map(overload).collect()
 }

@@ -1,4 +1,4 @@
-//! `intAsBlob`, `blobAsInt` and their kin: a value's bytes, and bytes as a value.
+//! `intAsBlob`, `blobAsInt` and the like: convert a value to its bytes, and bytes to a value.
 
 use super::candidates::Candidates;
 use super::problem::Unfit;

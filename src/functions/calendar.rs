@@ -1,6 +1,6 @@
 //! Months in the calendar of Java's `GregorianCalendar`: Julian up to 4 October 1582, Gregorian from the 15th.
 //!
-//! Arithmetic and `floor` count months in it; dates are parsed and printed in the Gregorian calendar alone.
+//! Arithmetic and `floor` count months in this calendar; dates are parsed and printed in the Gregorian calendar.
 
 use crate::types::{Civil, DAY_MILLIS};
 
@@ -80,7 +80,7 @@ impl Day {
     }
 }
 
-/// The day `months` after the one `days` after 1970-01-01; a day that the month does not have becomes its last.
+/// Adds months to a day; both days are counted from 1970-01-01. If the month is too short, the result is its last day.
 pub(super) fn plus_months(days: i64, months: i64) -> i64 {
     if months == 0 {
         return days;

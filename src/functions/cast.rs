@@ -2,13 +2,13 @@
 
 use super::candidates::Candidates;
 use super::problem::Failure;
-use super::{Call, Function, Look, Outcome, time};
+use super::{Call, Function, NameFormat, Outcome, time};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-/// Types that are cast to and from one another.
+/// Numeric types. Each can be cast to every other, but none to counter.
 const NUMBERS: [Native; 9] = [
     Native::Tinyint,
     Native::Smallint,
@@ -21,7 +21,7 @@ const NUMBERS: [Native; 9] = [
     Native::Counter,
 ];
 
-/// Types other than numbers that are cast to text.
+/// Types other than numbers that can be cast to text and ascii.
 const TEXTS: [Native; 7] = [
     Native::Boolean,
     Native::Uuid,
@@ -32,7 +32,7 @@ const TEXTS: [Native; 7] = [
     Native::Inet,
 ];
 
-/// `cast_as_text` and, as Cassandra 4 called it, `castAsText`.
+/// Finds `cast_as_text` and its former name `castAsText` (Cassandra 4).
 pub(super) fn find(name: &str) -> Option<Candidates> {
     let legacy = |name: &str| name.strip_prefix("castAs").map(str::to_lowercase);
     let target = name
@@ -60,7 +60,7 @@ pub(super) fn casts(target: &str) -> Vec<Function> {
     let overload = |from: Native| {
         let body = move |call: &Call<'_>| cast(from, native, call.bytes(0));
         let (from, to) = (CqlType::Native(from), CqlType::Native(native));
-        Function::scalar(format!("cast_as_{target}"), [from], to, body).looking(Look::Cast)
+        Function::scalar(format!("cast_as_{target}"), [from], to, body).with_name_format(NameFormat::Cast)
     };
     from.into_iter().map(overload).collect()
 }
@@ -82,12 +82,12 @@ fn cast(from: Native, to: Native, bytes: &[u8]) -> Outcome {
     }
 }
 
-/// The value of any numeric type.
+/// A value of any numeric type.
 #[derive(Clone, Debug)]
 pub(super) enum Number {
-    /// tinyint … bigint, counter.
+    /// tinyint, smallint, int, bigint, counter.
     Integer(i64),
-    /// float; kept apart since its shortest text is not its double's.
+    /// float; not stored as a double, since its shortest text differs from that of the same double.
     Float(f32),
     /// double.
     Double(f64),
@@ -98,7 +98,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// `None` for an empty value.
+    /// Decodes a value; `None` for an empty value.
     pub(super) fn decode(native: Native, bytes: &[u8]) -> Option<Self> {
         Some(match native {
             Native::Tinyint => Self::Integer(types::decode_i8(bytes)?.into()),
@@ -127,24 +127,24 @@ impl Number {
         match self {
             Self::Integer(value) => *value as f32,
             Self::Float(value) => *value,
-            Self::Double(value) => types::narrow(*value),
+            Self::Double(value) => types::double_to_float(*value),
             Self::Varint(value) => value.to_f32().unwrap_or(f32::NAN),
-            Self::Decimal(value) => types::narrow(value.to_f64()),
+            Self::Decimal(value) => types::double_to_float(value.to_f64()),
         }
     }
 
-    /// The low 64 bits of the whole part; doubles saturate, as in Java.
+    /// The low 64 bits of the integer part; doubles saturate, as in Java.
     pub(super) fn to_i64(&self) -> i64 {
         match self {
             Self::Integer(value) => *value,
             Self::Float(_) | Self::Double(_) => saturated(self.to_f64()),
             Self::Varint(value) => low_bits(value),
-            // Beyond 2⁶⁴ · 2⁶⁴ zeros the low bits are zeros too.
-            Self::Decimal(value) => value.to_integer(WHOLE_DIGITS_MAX).map_or(0, |whole| low_bits(&whole)),
+            // With more zeros the low 64 bits are zeros.
+            Self::Decimal(value) => value.to_integer(ADDED_ZEROS_MAX).map_or(0, |whole| low_bits(&whole)),
         }
     }
 
-    /// The whole part; of decimals the low 64 bits, as in Cassandra.
+    /// The integer part. As in Cassandra, floats and doubles saturate at 64 bits, and decimals give only their low 64 bits.
     pub(super) fn to_varint(&self) -> BigInt {
         match self {
             Self::Integer(value) => BigInt::from(*value),
@@ -154,7 +154,7 @@ impl Number {
         }
     }
 
-    /// `None` for NaN and infinities.
+    /// The value as a decimal; `None` for NaN and infinities.
     pub(super) fn to_decimal(&self) -> Option<Decimal> {
         match self {
             Self::Integer(value) => Some(whole(BigInt::from(*value))),
@@ -191,15 +191,16 @@ impl Number {
     }
 }
 
-/// Decimals with a longer whole part have only zeros in their low 64 bits.
-const WHOLE_DIGITS_MAX: u32 = 100_000;
+/// Maximum zeros that a negative scale adds to a decimal's integer part, if the part is computed. A number that ends in 64
+/// decimal zeros is a multiple of 2⁶⁴, so with more zeros the low 64 bits are known to be zeros.
+const ADDED_ZEROS_MAX: u32 = 100_000;
 
 pub(super) fn whole(unscaled: BigInt) -> Decimal {
     Decimal { unscaled, scale: 0 }
 }
 
 /// Java's `(long) double`: towards zero, saturating, NaN is 0.
-#[expect(clippy::cast_possible_truncation, reason = "saturation is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "saturation is intended")]
 pub(super) fn saturated(value: f64) -> i64 {
     value as i64
 }
@@ -211,7 +212,7 @@ fn low_bits(value: &BigInt) -> i64 {
     (value & mask).to_u64().unwrap_or(0).cast_signed()
 }
 
-/// The low bytes of an integer, as many as the type has.
+/// The low bytes of an integer, as many as the type is wide.
 pub(super) fn truncated(value: i64, to: Native) -> Vec<u8> {
     let width = match to {
         Native::Tinyint => 1,

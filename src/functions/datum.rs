@@ -134,7 +134,8 @@ pub(super) fn encoded(ty: &CqlType, datum: &Datum) -> Result<Bytes, &'static str
     match (ty, datum) {
         (CqlType::Frozen(of), datum) => encoded(of, datum),
         (CqlType::List(of), Datum::List(items)) => Ok(types::encode_list(slices(&all(of, items)?))),
-        (CqlType::Set(of), Datum::List(items)) => Ok(of.encode_set(slices(&all(of, items)?))),
+        // Not sorted: Java's order is seen by the next function. The planner sorts what is stored.
+        (CqlType::Set(of), Datum::List(items)) => Ok(types::encode_list(slices(&all(of, items)?))),
         (CqlType::Vector(of, size), Datum::List(items)) if items.len() == *size as usize => {
             Ok(of.encode_vector(slices(&all(of, items)?)))
         }
@@ -146,7 +147,7 @@ pub(super) fn encoded(ty: &CqlType, datum: &Datum) -> Result<Bytes, &'static str
                 };
                 pairs.push((encoded(key, k)?, encoded(value, v)?));
             }
-            Ok(key.encode_sorted_map(pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect()))
+            Ok(types::encode_map(pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref()))))
         }
         (CqlType::Tuple(of), Datum::Tuple(items)) => encoded_fields(of.iter(), items),
         (CqlType::User(user), Datum::Tuple(items)) => encoded_fields(user.fields.iter().map(|(_, ty)| ty), items),

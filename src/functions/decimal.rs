@@ -31,13 +31,13 @@ fn make(unscaled: BigInt, scale: i64) -> Option<Decimal> {
 fn aligned(left: &Decimal, right: &Decimal) -> Option<(BigInt, BigInt, i64)> {
     let (left_scale, right_scale) = (i64::from(left.scale), i64::from(right.scale));
     let scale = left_scale.max(right_scale);
-    let lift = |value: &Decimal, from: i64| {
+    let rescale = |value: &Decimal, from: i64| {
         if value.unscaled.is_zero() {
             return Some(BigInt::zero());
         }
         Some(&value.unscaled * power(scale - from)?)
     };
-    Some((lift(left, left_scale)?, lift(right, right_scale)?, scale))
+    Some((rescale(left, left_scale)?, rescale(right, right_scale)?, scale))
 }
 
 /// The sum; `None` if it would be too long.

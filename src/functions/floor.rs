@@ -1,7 +1,7 @@
 //! `floor(time, duration[, start])`: the last multiple of a duration, counted from a start, that is not after a time.
 //!
-//! Cassandra's rules, with their oddities. Without a start counting begins in 1970, and earlier times are rejected. A
-//! duration of months only may return a time after the argument, since it counts whole month numbers.
+//! The rules are Cassandra's. Without a start, counting begins in 1970, and earlier times are rejected. With a duration of
+//! months only, the result may be after the argument, since only the month numbers are compared.
 
 use super::calendar::{millis_plus_months, months_between};
 use super::candidates::Candidates;
@@ -19,13 +19,13 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }
     let native = |native| CqlType::Native(native);
     let mut functions = Vec::new();
-    // The type of the floored value, and the types of the start and the result.
+    // The type of the first argument, and the type of the start and the result.
     for (of, as_) in [
         (Native::Timestamp, Native::Timestamp),
         (Native::Timeuuid, Native::Timestamp),
         (Native::Date, Native::Date),
     ] {
-        let body = move |call: &Call<'_>| moment(of, as_, call);
+        let body = move |call: &Call<'_>| floor_value(of, as_, call);
         functions.push(Function::scalar(
             name,
             [native(of), native(Native::Duration)],
@@ -52,7 +52,7 @@ fn is_negative(duration: &Duration) -> bool {
     duration.months < 0 || duration.days < 0 || duration.nanoseconds < 0
 }
 
-fn moment(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
+fn floor_value(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
     let Some(at) = unix_millis(of, call.bytes(0)) else {
         return Ok(None);
     };
@@ -83,7 +83,8 @@ fn moment(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
     }
 }
 
-/// All in milliseconds since 1970-01-01; `start` is not after `at`, and no part of the duration is negative.
+/// The floor of `at`. Times are in milliseconds since 1970-01-01. `start` is not after `at`, and no part of the duration is
+/// negative.
 fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
     let below_months = i64::from(duration.days) * DAY_MILLIS + duration.nanoseconds / MILLI_NANOS;
     if duration.months == 0 {
@@ -97,7 +98,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
     if below_months == 0 {
         return millis_plus_months(start, times * months);
     }
-    // The parts below months may go too far, so step back. Each step is at least a month.
+    // With the parts below months the result may be after `at`, so step back. Each step is at least a month.
     let mut moved = millis_plus_months(start, times * months);
     let mut times = times;
     loop {

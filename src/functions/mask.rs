@@ -92,7 +92,7 @@ fn replace(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     Ok(function.taking_null())
 }
 
-/// Checks an argument that must be of one type.
+/// Checks that an argument fits the type `native`.
 fn require(name: &str, argument: &Argument<'_>, native: Native) -> Result<CqlType, Error> {
     let required = CqlType::Native(native);
     let exact = match &argument.natural {
@@ -129,8 +129,8 @@ fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     Ok(Function::scalar(name, types, given, move |call: &Call<'_>| mask_part(call, inner, ascii)).taking_null())
 }
 
-/// Masks a text except for its ends, or only its ends. Counts UTF-16 code units, as Cassandra's runtime does: a
-/// character beyond the first plane counts as two. Half of a split character becomes a question mark.
+/// Masks a text except for its ends (`inner`), or only its ends. Counts UTF-16 code units, as Cassandra's runtime does: a
+/// character outside the basic plane counts as two. Half of a split character becomes a question mark.
 fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
     if call.is_null(0) {
         return Ok(None);
@@ -149,7 +149,7 @@ fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
             return Err(unfit.into());
         }
     };
-    // Null and negative ends have no length.
+    // A null or negative length of an end is 0.
     let end = |index| usize::try_from(types::decode_i32(call.bytes(index)).unwrap_or(0)).unwrap_or(0);
     let text = String::from_utf8_lossy(call.bytes(0));
     let (begin, last) = (end(1), text.encode_utf16().count().saturating_sub(end(2)));
@@ -177,8 +177,8 @@ fn hash(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<F
     Ok(Function::scalar(name, types, CqlType::Native(Native::Blob), digest).taking_null())
 }
 
-/// The digests of Cassandra's runtime, by the names that it knows (Java Security Standard Algorithm Names): their object
-/// identifiers too, with or without `OID.`.
+/// Hashes a value with a digest of Cassandra's runtime. The digest is given by its name (Java Security Standard Algorithm
+/// Names) or by its object identifier, with or without `OID.`.
 fn digest(call: &Call<'_>) -> Outcome {
     if call.is_null(0) {
         return Ok(None);

@@ -67,7 +67,7 @@ fn compute(operation: Operation, number: Number) -> Result<Number, Problem> {
                 let rounded = saturated((f64::from(value) + 0.5).floor());
                 Number::Float(rounded.clamp(i32::MIN.into(), i32::MAX.into()) as f32)
             }
-            _ => Number::Float(types::narrow(doubles(operation, value.into()))),
+            _ => Number::Float(types::double_to_float(doubles(operation, value.into()))),
         },
         Number::Double(value) => Number::Double(doubles(operation, value)),
         Number::Varint(value) => match operation {
@@ -86,11 +86,11 @@ fn doubles(operation: Operation, value: f64) -> f64 {
     match operation {
         Operation::Abs => value.abs(),
         Operation::Exp => value.exp(),
-        // Processors make this NaN of an invalid operation, and Java returns it.
+        // The bits of the NaN that processors return for an invalid operation; Java returns it unchanged.
         Operation::Log | Operation::Log10 if value < 0.0 => f64::from_bits(0xfff8_0000_0000_0000),
         Operation::Log => value.ln(),
         Operation::Log10 => value.log10(),
-        // Java: the floor of value + 1/2 as a long.
+        // As in Java: the floor of value + 1/2, as a long.
         Operation::Round => saturated((value + 0.5).floor()) as f64,
     }
 }
@@ -166,7 +166,8 @@ fn exp(value: &Decimal) -> Option<Decimal> {
     if value.unscaled.is_zero() {
         return Some(whole(BigInt::from(1)));
     }
-    // The result's exponent must fit 32 bits, so the argument is below 5 · 10⁹ and ten digits more are enough.
+    // The result's exponent must fit 32 bits, so the argument is below 5 · 10⁹. Ten more digits are enough for its integer
+    // part; twelve are used.
     let whole_part = value
         .to_integer(20)?
         .to_i64()
@@ -243,8 +244,8 @@ fn fixed_decimal(unscaled: BigInt) -> Option<Decimal> {
     })
 }
 
-/// As Cassandra's: the quotient of two rounded logarithms. So 0 has the scale of that division. A power of ten has
-/// zeros after its point or none, depending on whether its rounded logarithm is a multiple of the rounded one of ten.
+/// As in Cassandra: the quotient of two rounded logarithms. So a result of 0 has the scale of that division. The result for
+/// a power of ten has zeros after its point, or none if its rounded logarithm is a multiple of the rounded one of ten.
 fn log10(value: &Decimal) -> Option<Decimal> {
     let (ln, ln10, _) = ln_parts(value);
     let rounded = |ln: BigInt| decimal::to_precision(&fixed_decimal(ln)?, PRECISION + QUOTIENT_DIGITS);

@@ -1,11 +1,12 @@
-//! The `functions` room: scalars, operators, casts and aggregates, built-in and user-defined.
+//! The `functions` module: scalars, operators, casts and aggregates, built-in and user-defined.
 //!
-//! Life of a function: the planner has a name and arguments ([`Argument`]: how each fits a type, and its own type).
-//! [`resolve`] finds the overload as Cassandra does and returns a [`Function`], whose argument types then type the
-//! literals and markers. For each row [`Function::call`] turns wire bytes into wire bytes; an aggregate's rows go to an
+//! Life of a function: the planner has a name and arguments ([`Argument`]: how well each fits a type, and its own type).
+//! [`resolve`] finds the overload as Cassandra does and returns a [`Function`]. Its argument types then give the types of
+//! literals and markers. For each row [`Function::call`] maps wire bytes to wire bytes; an aggregate's rows go to an
 //! [`Accumulator`] instead.
 //!
-//! Each family is a file with a `find`, which resolves its names. A new function is a line there and a body.
+//! Each family of functions is a file whose `find` resolves the names of the family. A new function is a line there and a
+//! body.
 //!
 //! Invariants: no call panics, whatever the bytes; a function returns the same result for the same arguments and
 //! [`Context`]. Deliberately absent: `token`, `writetime` and `ttl`, which need tables. The bodies of user functions
@@ -92,7 +93,7 @@ enum Body {
 
 /// The format of a call in a column's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum NameFormat {
     /// `system.f(a, b)`
     Call,
     /// `a + b`
@@ -111,7 +112,7 @@ struct Definition {
     arguments: Vec<CqlType>,
     returns: CqlType,
     body: Body,
-    look: Look,
+    name_format: NameFormat,
     /// Whether it is called even if an argument is null; otherwise the result is then null.
     takes_null: bool,
 }
@@ -181,7 +182,7 @@ impl Function {
             arguments: arguments.into(),
             returns,
             body: Body::Scalar(Arc::new(body)),
-            look: Look::Call,
+            name_format: NameFormat::Call,
             takes_null: false,
         }))
     }
@@ -198,7 +199,7 @@ impl Function {
             arguments: arguments.into(),
             returns,
             body: Body::Aggregate(kind),
-            look: Look::Call,
+            name_format: NameFormat::Call,
             takes_null: true,
         }))
     }
@@ -219,8 +220,26 @@ impl Function {
         self.with(|definition| definition.takes_null = true)
     }
 
-    fn looking(self, look: Look) -> Self {
-        self.with(|definition| definition.look = look)
+    fn with_name_format(self, format: NameFormat) -> Self {
+        self.with(|definition| definition.name_format = format)
+    }
+
+    /// Whether a user made it.
+    #[must_use]
+    pub fn is_user_defined(&self) -> bool {
+        self.0.keyspace != KEYSPACE
+    }
+
+    /// Itself; for a user-defined aggregate also its state function and its final function.
+    pub fn with_parts(&self) -> impl Iterator<Item = &Self> {
+        let fold = match &self.0.body {
+            Body::User(fold) => Some(fold),
+            Body::Scalar(_) | Body::Aggregate(_) => None,
+        };
+        let parts = fold
+            .into_iter()
+            .flat_map(|fold| std::iter::once(&fold.state).chain(&fold.last));
+        std::iter::once(self).chain(parts)
     }
 
     /// Its keyspace.
@@ -257,11 +276,11 @@ impl Function {
     #[must_use]
     pub fn result_name<T: AsRef<str>>(&self, arguments: &[T]) -> String {
         let argument = |index: usize| arguments.get(index).map_or("", AsRef::as_ref);
-        match self.0.look {
-            Look::Infix(operator) => format!("{} {operator} {}", argument(0), argument(1)),
-            Look::Prefix => format!("-{}", argument(0)),
-            Look::Cast => format!("cast({} as {})", argument(0), self.0.returns.cql_name()),
-            Look::Call => {
+        match self.0.name_format {
+            NameFormat::Infix(operator) => format!("{} {operator} {}", argument(0), argument(1)),
+            NameFormat::Prefix => format!("-{}", argument(0)),
+            NameFormat::Cast => format!("cast({} as {})", argument(0), self.0.returns.cql_name()),
+            NameFormat::Call => {
                 let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
                 format!("{}.{}({})", self.0.keyspace, self.0.name, arguments.join(", "))
             }

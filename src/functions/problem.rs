@@ -1,12 +1,12 @@
-//! The faults of a function's body, as data. `Display` makes Cassandra's text.
+//! The errors of a function's body, as data. `Display` makes Cassandra's text.
 
 use thiserror::Error;
 
 use super::error::{Error, Failed};
-use super::{Function, KEYSPACE, Look};
+use super::{Function, KEYSPACE, NameFormat};
 use crate::types::{self, CqlType, Duration};
 
-/// A fault of a body; [`Error`] adds the function to it.
+/// An error of a body; [`Error`] adds the function to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// The request is invalid.
@@ -47,7 +47,7 @@ pub enum Unfit {
     /// A floor with a start after its argument.
     #[error("The floor function starting time is greater than the provided time")]
     LateStart,
-    /// A floor of a time by a day or more.
+    /// A floor of a time by months, by days, or by more than 24 hours.
     #[error("For time values, the floor can only be computed for durations smaller that a day")]
     AboveDay,
     /// A padding of no or several characters.
@@ -93,7 +93,7 @@ pub enum Failure {
         text: String,
         /// Java's class of the error.
         class: &'static str,
-        /// The place and the fault.
+        /// The position and the error, as Jackson prints them.
         what: String,
     },
     /// JSON that is no value of the type.
@@ -183,8 +183,8 @@ impl Problem {
         let why = match self {
             Self::Unfit(unfit) => return Error::Unfit(unfit),
             Self::Failure(failure) => *failure,
-            Self::Operation(what) => match (function.0.look, types.as_slice()) {
-                (Look::Infix(operator), [left, right]) => Failure::Infix {
+            Self::Operation(what) => match (function.0.name_format, types.as_slice()) {
+                (NameFormat::Infix(operator), [left, right]) => Failure::Infix {
                     left: left.clone(),
                     operator,
                     right: right.clone(),

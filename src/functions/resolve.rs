@@ -68,8 +68,8 @@ pub fn resolve(
     }
 }
 
-/// Resolves a call among a user's functions of one name, including built-in ones of that name if the call has no
-/// keyspace. `None` means that none fits, and a built-in one that is made for its arguments may.
+/// Resolves a call among the user-defined functions of one name. If the call has no keyspace, built-in functions of that
+/// name are candidates too.
 ///
 /// # Errors
 /// In Cassandra's words.
@@ -78,7 +78,7 @@ pub fn choose(
     mut candidates: Vec<Function>,
     arguments: &[Argument<'_>],
     receiver: Option<&CqlType>,
-) -> Result<Option<Function>, Error> {
+) -> Result<Function, Error> {
     let written = match &name.keyspace {
         Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
         None => name.name.as_str().to_owned(),
@@ -90,14 +90,9 @@ pub fn choose(
     };
     match built_in {
         Some(Candidates::Overloads(others)) => candidates.extend(others),
-        Some(Candidates::Generic(_)) => {
-            return Ok(match matching(&candidates, arguments, receiver) {
-                Match::Exact(function) => Some(function),
-                Match::Weak(compatible) => match compatible.as_slice() {
-                    [only] => Some(only.clone()),
-                    _ => None,
-                },
-            });
+        // Cassandra makes the built-in function first, and refuses the call where it cannot be made.
+        Some(Candidates::Generic(make)) => {
+            candidates.insert(0, make(name.name.as_str(), arguments, receiver)?);
         }
         None => {}
     }
@@ -108,7 +103,6 @@ pub fn choose(
             Error::Ambiguous(written.clone(), list(compatible))
         }
     })
-    .map(Some)
 }
 
 /// Resolves the operation `left operator right`.

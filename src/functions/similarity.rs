@@ -1,5 +1,5 @@
-//! Similarity of two float vectors, as numbers of which a greater one means more alike: as functions, and as the order
-//! of vector indexes.
+//! Similarity of two float vectors: the CQL functions, and the order of vector indexes. A greater score means more similar
+//! vectors.
 
 use super::argument::Argument;
 use super::candidates::{Candidates, requires};
@@ -15,17 +15,17 @@ const NAMES: [&str; 3] = ["similarity_cosine", "similarity_euclidean", "similari
 /// The similarity function of a vector index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Similarity {
-    /// The cosine of the angle; Cassandra's default.
+    /// `(1 + cos(x, y)) / 2`, from 0 to 1; undefined for a zero vector. Cassandra's default.
     #[default]
     Cosine,
-    /// The dot product.
+    /// `(1 + x · y) / 2`.
     DotProduct,
-    /// The Euclidean distance.
+    /// `1 / (1 + d²)` with the Euclidean distance d; from 0 to 1.
     Euclidean,
 }
 
 impl Similarity {
-    /// The function that an index's option `similarity_function` names.
+    /// The function with this name in an index's option `similarity_function`, in any case; `None` if there is none.
     #[must_use]
     pub fn of_option(name: &str) -> Option<Self> {
         match name.to_ascii_uppercase().as_str() {
@@ -36,7 +36,7 @@ impl Similarity {
         }
     }
 
-    /// As the option writes it.
+    /// Its name in the option, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Similarity {
         }
     }
 
-    /// The similarity of two vectors; `None` if it is undefined, as for the angle of a zero vector.
+    /// The similarity of two vectors of the same dimension; `None` if it is undefined or NaN.
     #[must_use]
     pub fn score(self, x: &[f32], y: &[f32]) -> Option<f32> {
         let score = match self {
@@ -58,7 +58,7 @@ impl Similarity {
     }
 }
 
-/// The floats of a vector's wire bytes.
+/// Decodes the wire bytes of a `vector<float, n>`; incomplete trailing bytes are ignored.
 #[must_use]
 pub fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).filter_map(types::decode_f32).collect()
@@ -68,7 +68,7 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     NAMES.contains(&name).then_some(Candidates::Generic(make))
 }
 
-/// The number of floats in an argument, if known.
+/// The number of floats in an argument; `None` if it is not known.
 fn dimension(name: &str, argument: &Argument<'_>) -> Result<Option<u32>, Error> {
     if argument.elements.is_some() {
         return Ok(argument.elements);
@@ -118,7 +118,7 @@ fn cosine(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
     if xx == 0.0 || yy == 0.0 {
         return Err(Unfit::ZeroVector.into());
     }
-    let cosine = types::narrow(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
+    let cosine = types::double_to_float(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
     Ok((1.0 + cosine) / 2.0)
 }
 

@@ -1,5 +1,5 @@
-//! What Cassandra answered to some 1,700 selections of functions on four tables (`functions.json`, made by
-//! `compat/golden/functions.py`), against what we answer.
+//! Compares our results with Cassandra's for some 1,700 selections of functions on four tables (`functions.json`, recorded
+//! by `compat/golden/functions.py`).
 
 use super::*;
 use crate::types::{Assignment, Native, UserType, preferred_type, term_text, type_text, unhex};
@@ -56,10 +56,10 @@ impl Table {
     }
 }
 
-/// Why a selection has no answer from this small evaluator.
+/// The reason why this small evaluator has no result for a selection.
 #[derive(Debug, PartialEq)]
 enum Failure {
-    /// Not a matter of functions.
+    /// The selection does not test functions.
     Skip,
     Function(Error),
     Text(String),
@@ -71,7 +71,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The function of a call, its arguments' texts, its arguments; no function for a cast to the same type.
+/// The function of a call, its arguments' texts, its arguments. The function is `None` for a cast to the same type.
 type Resolved = (Option<Function>, Vec<String>, Vec<Selector>);
 
 struct Evaluator<'a> {
@@ -250,7 +250,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// A message with the signatures in it put in order: Cassandra gives them in that of a hash table.
+/// A message with its signatures sorted: Cassandra lists them in the order of a hash table.
 fn ordered(message: &str) -> String {
     let Some((head, rest)) = message.split_once("signatures: ") else {
         return message.to_owned();
@@ -264,11 +264,11 @@ fn ordered(message: &str) -> String {
     format!("{head}signatures: {}{tail}", signatures.join(", "))
 }
 
-/// Cases that are not about functions, or where Cassandra fails for reasons of its own.
+/// Cases that do not test functions, or in which Cassandra fails for unrelated reasons.
 fn is_other(case: &Value) -> bool {
     let message = case.get("message").and_then(Value::as_str).unwrap_or_default();
     let code = case.get("code").and_then(Value::as_str).unwrap_or_default();
-    // A digest that we do not have, and a name that Cassandra remembers from another call.
+    // An unsupported digest, and a name that Cassandra caches from another call.
     let select = case.get("select").and_then(Value::as_str);
     let known = select == Some("mask_hash(t, 'MD2')") || select == Some("to_json(m)");
     known
@@ -352,7 +352,7 @@ fn functions_answer_as_cassandra() {
                 }
             }
             (Err(failure), Some(message)) => {
-                // Cassandra's own exceptions: that both fail is enough.
+                // For Cassandra's internal exceptions it is enough that both fail.
                 if case.get("code").unwrap() == "0x0000" {
                     continue;
                 }
@@ -393,7 +393,7 @@ fn timeuuids_grow() {
     assert!(made.iter().all(|uuid| now.validate(uuid).is_ok()));
 }
 
-/// Every overload that there is.
+/// Every overload.
 fn every_function() -> Vec<Function> {
     use grammar::ast::ArithmeticOperator::{Add, Divide, Modulo, Multiply, Subtract};
     let mut all = arithmetic::negations();
@@ -445,7 +445,7 @@ fn every_function() -> Vec<Function> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever bytes come, nothing panics, and what comes out of valid values is a value of the type.
+    /// No bytes cause a panic, and the result for valid values is a valid value of the result type.
     #[test]
     fn calls_never_panic(a in proptest::collection::vec(any::<u8>(), 0..20), b in proptest::collection::vec(any::<u8>(), 0..20)) {
         let context = Context::new(1_582_937_106_000_000, Arc::new(Timeuuids::new(1)), 2);

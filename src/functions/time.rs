@@ -130,7 +130,7 @@ fn now(call: &Call<'_>) -> Outcome {
     Ok(Some(Bytes::copy_from_slice(&call.context.timeuuid())))
 }
 
-/// Version 4, variant 10 (RFC 4122 §4.4).
+/// A random uuid: version 4, variant 10 (RFC 4122 §4.4).
 fn random_uuid(call: &Call<'_>) -> Outcome {
     let high = (call.context.random() & 0xffff_ffff_ffff_0fff) | 0x4000;
     let low = (call.context.random() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use java::{CompileError, Datum, Failure as Fault, Limits, Program, Signature};
 
 use super::problem::Failure;
-use super::{Body, Context, Definition, Error, Function, Look, Timeuuids, datum};
+use super::{Body, Context, Definition, Error, Function, NameFormat, Timeuuids, datum};
 use crate::types::{self, CqlType};
 
 /// Maximum steps of one call. They take about a tenth of a second; a loop of a few operations runs half a million
@@ -143,7 +143,7 @@ impl Function {
             arguments,
             returns,
             body: Body::Scalar(Arc::new(body)),
-            look: Look::Call,
+            name_format: NameFormat::Call,
             takes_null,
         }))
     }
@@ -163,7 +163,7 @@ impl Function {
             arguments,
             returns,
             body: Body::User(Arc::new(fold)),
-            look: Look::Call,
+            name_format: NameFormat::Call,
             takes_null: true,
         }))
     }

@@ -16,7 +16,7 @@ use crate::backup::{Block, Entry, Kind, entries};
 use crate::mutant::{self, Mutant};
 use crate::storage::{Batch, Error, Gap, KeyRange, Order, Result, Salvage, Snapshot, Space, Store, TableId};
 
-/// A change that a logged batch will make: the space, the key, and the value merged there.
+/// A change that a logged batch will make: the space, the key, and the value to merge.
 pub type Merge = (Space, Vec<u8>, Bytes);
 
 /// A snapshot of each store.
@@ -26,7 +26,7 @@ pub struct Moments {
     all: BTreeMap<StoreId, (Store, Snapshot)>,
 }
 
-/// How far the entries of a physical partition have been copied.
+/// The entries of a physical partition that are not copied yet.
 #[derive(Debug)]
 pub struct Rest {
     space: Space,
@@ -63,20 +63,20 @@ impl Rest {
 }
 
 impl Moments {
-    /// Takes a snapshot of the main store and of all stores of these partition maps. The caller holds all gates. An
-    /// empty commit to each store completes after every commit that cancelled requests had handed to it.
+    /// Takes a snapshot of the main store and of all stores of these partition maps. The caller holds all latches. An
+    /// empty commit to each store completes after every commit that cancelled requests had submitted to it.
     ///
+    /// # Errors
     /// A store takes no writes.
-    /// A store takes no writes.
-    pub async fn take<'a>(main: &Store, lists: impl Iterator<Item = &'a TablePartitions>) -> Result<Self> {
+    pub async fn take<'a>(main: &Store, maps: impl Iterator<Item = &'a TablePartitions>) -> Result<Self> {
         let mut stores: BTreeMap<StoreId, Store> = BTreeMap::from([(StoreId::MAIN, main.clone())]);
-        for list in lists {
-            stores.extend(list.stores().map(|(id, store)| (id, store.clone())));
+        for map in maps {
+            stores.extend(map.stores().map(|(id, store)| (id, store.clone())));
         }
         try_join_all(stores.values().map(|store| store.commit(Batch::new()))).await?;
         let mut all = BTreeMap::new();
         for (id, store) in stores {
-            if mutant::is_on(Mutant::SnapshotWithoutGates) {
+            if mutant::is_on(Mutant::SnapshotWithoutLatches) {
                 store.commit(Batch::new()).await?;
             }
             let at = store.snapshot();

@@ -1,8 +1,9 @@
 //! Index entries of a hosted partition, and the places of the rows that they refer to.
 //!
-//! A *place* is what follows the table id in the key of a row or of a logical partition: entries end with one ([`crate::storage::derivation`]).
-//! An index lies whole in a store. So a walk over it passes entries of other partitions and, for a while after a move,
-//! those of rows that are elsewhere now. Such an [`Entry`] has no place here, so no row can be read through it.
+//! A *place* is the part of a row's key, or of a logical partition's, after the table id. Index entries end with one
+//! ([`crate::storage::derivation`]). A whole index lies in one store. So a walk over it passes entries of other
+//! partitions and, for a while after a move, entries of rows that are in another store now. Such an [`Entry`] has no
+//! place here, so no row can be read through it.
 
 use std::borrow::Cow;
 use std::ops::{Bound, ControlFlow};
@@ -54,7 +55,7 @@ impl Place {
         PlaceRef(&self.0)
     }
 
-    /// The token and the partition key of the logical partition that the place names or lies in.
+    /// The token and the partition key of the logical partition that the place names, or in which it lies.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -122,7 +123,7 @@ impl PlaceRange {
         };
     }
 
-    /// Moves the start after a logical partition, unless it is there or further already.
+    /// Moves the start after a logical partition, unless the start is already there or beyond.
     pub fn skip(&mut self, prefix: &Prefix) {
         let after = key::place_of(prefix.as_bytes()).and_then(key::successor);
         if let Some(after) = after

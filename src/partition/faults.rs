@@ -1,4 +1,4 @@
-//! The fault plan: deliberate faults, so that a team can observe its driver and its retries. Pure: the caller passes
+//! The fault plan: deliberate faults by which a team can observe its driver and its retries. Pure: the caller passes
 //! the time, the number of the request and its subject. The same plan with the same requests in the same order makes
 //! the same decisions.
 //!
@@ -34,14 +34,14 @@
 //! | `split` | the physical partition that is read or written is split while the request holds the old partition map | |
 //!
 //! Every fault but the first three applies to requests, selected by `keyspace`, `table`, `partition` (of any of its
-//! tables), `statement`, `consistency` and `node` (where the client is connected). The first `skip` matches pass; each
-//! later one is hit with `probability`, until `count` were hit. Every fault is in effect from `from-ms` to `until-ms`
-//! after the plan became active, and from the `from-request`th to before the `until-request`th request on users' tables
-//! since. If several hit one request, the delays add up, and the first refusal counts. Requests on system tables, DDL
-//! and logins are exempt.
+//! tables), `statement`, `consistency` and `node` (where the client is connected). The first `skip` matching requests
+//! are not hit. Each later one is hit with `probability`, until `count` were hit. A fault is in effect from `from-ms`
+//! to `until-ms` after the plan became active. It is in effect from the `from-request`th to before the
+//! `until-request`th request on users' tables since then. If several faults hit one request, their delays add up, and
+//! the first refusal counts. Requests on system tables, DDL and logins are exempt.
 //!
-//! A draw depends on the seed, the index of the fault in the plan and the number of the match, on no clock: other
-//! requests in between do not change it.
+//! A draw depends on the seed, the index of the fault in the plan and the number of the match. It depends on no clock,
+//! and requests that do not match do not change it.
 
 mod course;
 

@@ -1,21 +1,20 @@
-//! Which logical partitions may have grown large: estimated from written bytes, in bounded memory.
+//! Finds logical partitions that may have grown large: estimates their sizes from written bytes, in bounded memory.
 //!
-//! Every logical partition maps to one of a fixed number of gauges. A write adds its bytes there, and the write that
-//! fills the gauge names a partition worth counting: the larger a partition's share of the bytes, the sooner it is
-//! named. Once that one is counted the gauge begins again, with a limit of a quarter of the counted size. So repeated
-//! counts cost no more than four times the bytes written, and a partition that is alone in its gauge is never more than
-//! a quarter larger than at its last count. Two partitions may share a gauge; the one with more writes is then more
-//! likely to be named.
+//! Every logical partition maps to one of a fixed number of gauges. A write adds its bytes there. The write that fills
+//! the gauge selects its partition for a count: the larger a partition's share of the bytes, the sooner it is selected.
+//! After the count the gauge restarts, with a limit of a quarter of the counted size. So repeated counts cost no more
+//! than four times the bytes written. A partition that is alone in its gauge is at most a quarter larger than at its
+//! last count. If two partitions share a gauge, the one with more writes is more likely to be selected.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A power of two: 64 KiB in all.
+/// Number of gauges, a power of two: 64 KiB in all.
 const GAUGES: usize = 4096;
 
 /// Growth since the last count after which a partition is counted again, as a part of its size: a quarter.
 const GROWTH_DIVISOR: u64 = 4;
 
-/// Bytes written to groups of logical partitions since one of each was counted.
+/// Bytes written to groups of logical partitions since a partition of each group was counted.
 #[derive(Debug)]
 pub struct Gauges {
     gauges: Box<[Gauge]>,
@@ -52,7 +51,7 @@ impl Gauges {
     /// Adds bytes written to a logical partition, given by its table's number and the number that the placement made of
     /// its key ([`super::Placement::spread`]). Returns whether the caller should count the partition. That caller
     /// reports the result to [`Gauges::counted`]; until then no other caller gets `true`.
-    pub fn note(&self, table: u32, spread: i64, bytes: u64) -> bool {
+    pub fn record(&self, table: u32, spread: i64, bytes: u64) -> bool {
         let Some(gauge) = self.of(table, spread) else {
             return false;
         };
@@ -61,7 +60,7 @@ impl Gauges {
         before < full_at && before.saturating_add(bytes) >= full_at
     }
 
-    /// Records the counted size of the partition that was named.
+    /// Records the counted size of the partition that was selected.
     pub fn counted(&self, table: u32, spread: i64, bytes: u64) {
         if let Some(gauge) = self.of(table, spread) {
             let full_at = self.bytes_min.max(bytes / GROWTH_DIVISOR);
@@ -78,17 +77,18 @@ mod tests {
     #[test]
     fn who_fills_a_gauge_is_told_once() {
         let gauges = Gauges::new(100);
-        assert!(!gauges.note(1, 7, 99));
-        assert!(gauges.note(1, 7, 1));
-        assert!(!gauges.note(1, 7, 1000));
+        assert!(!gauges.record(1, 7, 99));
+        assert!(gauges.record(1, 7, 1));
+        assert!(!gauges.record(1, 7, 1000));
         gauges.counted(1, 7, 4000);
-        assert!(!gauges.note(1, 7, 999));
-        assert!(gauges.note(1, 7, 1));
+        assert!(!gauges.record(1, 7, 999));
+        assert!(gauges.record(1, 7, 1));
         gauges.counted(1, 7, 0);
-        assert!(gauges.note(1, 7, 100));
+        assert!(gauges.record(1, 7, 100));
     }
 
-    /// Among many small writes to others, a partition that grows is named before it is much larger than when last named.
+    /// Among many small writes to other partitions, a growing partition is selected before it is much larger than at
+    /// the last time.
     #[test]
     fn what_grows_is_named_among_others() {
         let gauges = Gauges::new(1 << 10);
@@ -97,11 +97,11 @@ mod tests {
         let mut worst = 0.0_f64;
         for _ in 0..200_000 {
             let other = random.i64(..);
-            if gauges.note(1, other, 100) {
+            if gauges.record(1, other, 100) {
                 gauges.counted(1, other, 100);
             }
             bytes += 100;
-            if gauges.note(1, 42, 100) {
+            if gauges.record(1, 42, 100) {
                 gauges.counted(1, 42, bytes);
                 known = bytes;
             }

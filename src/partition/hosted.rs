@@ -1,14 +1,14 @@
 //! A physical partition that this machine serves: its descriptor and its live parts.
 //!
-//! The rest of the server reads and stages rows by (partition key, clustering key). This room builds the keys of rows
+//! The rest of the server reads and stages rows by (partition key, clustering key). This module builds the keys of rows
 //! and hides rows of the store that lie outside the partition's span. After a move the old store holds such rows for a
 //! while.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::gate::WriteGate;
-use super::heat::Heat;
+use super::latch::PartitionLatch;
+use super::load::Load;
 use super::ring::{PhysicalPartition, Placement};
 use super::span::KeySpan;
 use super::view::Moment;
@@ -24,13 +24,13 @@ pub struct Hosted {
     store: Store,
     /// The bounds of its span among the places of index entries.
     places: (Vec<u8>, Option<Vec<u8>>),
-    /// The latch that writes to it pass through.
-    pub gate: Arc<WriteGate>,
+    /// The latch that its writers hold.
+    pub latch: Arc<PartitionLatch>,
     /// Its load.
-    pub heat: Arc<Heat>,
+    pub load: Arc<Load>,
 }
 
-/// The descriptor stands for the partition where only its number, span, epoch and store matter.
+/// Dereferences to the descriptor, for callers that need only its number, span, epoch and store.
 impl Deref for Hosted {
     type Target = PhysicalPartition;
 
@@ -43,16 +43,16 @@ impl Hosted {
     pub(super) fn new(
         (descriptor, placement): (PhysicalPartition, Placement),
         store: Store,
-        gate: Arc<WriteGate>,
-        heat: Arc<Heat>,
+        latch: Arc<PartitionLatch>,
+        load: Arc<Load>,
     ) -> Self {
         Self {
             places: bounds_of(&descriptor.span),
             descriptor,
             placement,
             store,
-            gate,
-            heat,
+            latch,
+            load,
         }
     }
 
@@ -86,7 +86,7 @@ impl Hosted {
         &self.store
     }
 
-    /// The moment at which a read that begins now sees the store.
+    /// The current state of the store, for a read that begins now.
     #[must_use]
     pub fn now(&self) -> Moment {
         Moment(self.store.snapshot())

@@ -1,14 +1,14 @@
 //! The hot partition keys, counted in bounded memory.
 //!
-//! Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent and top-k elements in data streams", 2005): a fixed
-//! number of counters; a key without one takes over the smallest, whose count becomes its possible error. Every key
-//! with more than one part in that number of the requests has a counter, and no key is shown with fewer requests than
-//! it had.
+//! Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent and top-k elements in data streams",
+//! 2005): a fixed number of counters. A key without a counter takes over the smallest one, whose count becomes the
+//! key's possible error. A key has a counter if its share of the requests is more than one in that number. No key is
+//! shown with fewer requests than it had.
 //!
-//! Keys are spread over `SHARDS`, each with a lock that is held for some tens of nanoseconds; a request that finds it
-//! taken is not counted. Once a window has many requests, only one of `SAMPLE` is counted, with that weight. A fixed
-//! pseudorandom sequence selects it (Knuth's multiplier for linear congruences, The Art of Computer Programming 2,
-//! 3.3.4). The views show the current window of `WINDOW` and the one before.
+//! Keys are spread over `SHARDS`, each with a lock that is held for some tens of nanoseconds; a request that finds the
+//! lock taken is not counted. Once a window has many requests, only one of `SAMPLE` is counted, with that weight. A
+//! fixed pseudorandom sequence selects it (Knuth's multiplier for linear congruences, The Art of Computer Programming
+//! 2, 3.3.4). The views show the current window of `WINDOW` and the one before.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ pub struct HotKey {
     pub key: Box<[u8]>,
     /// Requests of the last one to two windows; an upper bound.
     pub requests: u64,
-    /// How far the real number may be lower.
+    /// The real number may be lower by at most this much.
     pub requests_error: u64,
     /// The charges of those requests, extrapolated from the counted ones.
     pub units: RequestUnits,
@@ -57,7 +57,7 @@ struct Sketch {
     spreads: Vec<i64>,
     requests: Vec<u64>,
     counters: Vec<Counter>,
-    noted: u64,
+    recorded: u64,
 }
 
 #[derive(Debug)]
@@ -111,8 +111,8 @@ fn choose() -> u64 {
 }
 
 impl Sketch {
-    fn note(&mut self, table: u32, spread: i64, key: &[u8], times: u64, units: RequestUnits) {
-        self.noted += times;
+    fn record(&mut self, table: u32, spread: i64, key: &[u8], times: u64, units: RequestUnits) {
+        self.recorded += times;
         let key = key.get(..KEY_BYTES_MAX).unwrap_or(key);
         if self.spreads.contains(&spread) {
             let mut places = (0..).zip(&self.spreads).filter(|(_, other)| **other == spread);
@@ -206,7 +206,7 @@ impl HotKeys {
     /// Counts a request for a logical partition with its [`HotKeys::weight`] `times`. The partition is given by its
     /// table's number, the number of its key by the placement ([`super::Placement::spread`]) and the key; `units` is
     /// the charge. Keys that agree in that number and in their first KiB count as one.
-    pub fn note(&self, table: u32, spread: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
+    pub fn record(&self, table: u32, spread: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
         if times == 0 {
             return;
         }
@@ -222,8 +222,8 @@ impl HotKeys {
             self.is_busy.store(false, Ordering::Relaxed);
         }
         shard.turn_to(window);
-        shard.now.note(table, spread, key, times, units * times);
-        if shard.now.noted >= COUNTED_EACH {
+        shard.now.record(table, spread, key, times, units * times);
+        if shard.now.recorded >= COUNTED_EACH {
             self.is_busy.store(true, Ordering::Relaxed);
         }
     }
@@ -277,14 +277,14 @@ mod tests {
                 2 => 2,
                 _ => random.i64(1000..1_000_000),
             };
-            keys.note(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO, keys.weight());
+            keys.record(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO, keys.weight());
         }
         let hottest = keys.hottest(Duration::ZERO, 5);
         assert_eq!((hottest[0].spread, hottest[1].spread), (1, 2));
         let (first, second) = (&hottest[0], &hottest[1]);
         assert_eq!(first.key.as_ref(), 1_i64.to_be_bytes());
         for (key, asked) in [(first, 20_000_u64), (second, 10_000)] {
-            // Error of sampling and of the counter taken over.
+            // The error of sampling, and that of the counter which the key took over.
             assert!(key.requests.abs_diff(asked) < asked / 5 + key.requests_error, "{key:?}");
             assert_eq!(key.units.in_hundredths() / 100 + key.requests_error, key.requests);
         }
@@ -295,9 +295,9 @@ mod tests {
     fn two_keys_of_one_number_are_two() {
         let keys = HotKeys::default();
         for key in [b"a", b"b", b"a"] {
-            keys.note(1, 5, key, UNIT, Duration::ZERO, keys.weight());
+            keys.record(1, 5, key, UNIT, Duration::ZERO, keys.weight());
         }
-        keys.note(1, 5, b"b", UNIT, WINDOW, keys.weight());
+        keys.record(1, 5, b"b", UNIT, WINDOW, keys.weight());
         let hottest = keys.hottest(WINDOW, 10);
         let counts: Vec<_> = hottest.iter().map(|key| (key.key.as_ref(), key.requests)).collect();
         assert_eq!(counts, [(&b"b"[..], 2), (&b"a"[..], 2)]);
@@ -307,9 +307,9 @@ mod tests {
     fn few_requests_are_counted_exactly_and_forgotten_after_two_windows() {
         let keys = HotKeys::default();
         for token in [5, 5, 6] {
-            keys.note(1, token, b"k", UNIT, Duration::ZERO, keys.weight());
+            keys.record(1, token, b"k", UNIT, Duration::ZERO, keys.weight());
         }
-        keys.note(1, 5, b"k", UNIT, WINDOW, keys.weight());
+        keys.record(1, 5, b"k", UNIT, WINDOW, keys.weight());
         let counts = |now| -> Vec<(i64, u64)> {
             let hottest = keys.hottest(now, 10);
             hottest

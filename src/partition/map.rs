@@ -1,22 +1,23 @@
-//! The physical partitions of a table as requests use them: the map, and the live parts of each partition here.
+//! The physical partitions of a table as requests use them: the map, and the live state of each partition that this
+//! machine serves.
 //!
-//! A partition map is immutable: a split or merge makes the next one, under the next epoch, and requests keep the one
-//! they began with.
+//! A partition map is immutable: a split or merge makes the next one, under the next epoch. A request uses the map that
+//! it began with until its end.
 
 use std::sync::{Arc, Weak};
 
 use tokio::sync::Semaphore;
 
-use super::gate::WriteGate;
 use super::hosted::{Hosted, range_of};
+use super::latch::PartitionLatch;
 use super::ring::{MapError, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
 use super::span::{KeyBound, KeySpan};
 use crate::storage::{Estimate, Store, TableId, key};
 use crate::throughput::TableBudget;
 use crate::token::Token;
 
-/// Shared by a map and its clones. A waiter for the end of their use waits on the semaphore, which closes when the last
-/// one is dropped.
+/// Shared by a map and its clones. A task that waits for the end of their use waits on the semaphore, which closes when
+/// the last one is dropped.
 #[derive(Debug)]
 struct InUse(Arc<Semaphore>);
 
@@ -36,9 +37,9 @@ impl Drop for InUse {
 #[derive(Clone, Debug)]
 pub struct TablePartitions {
     map: PartitionMap,
-    /// The live partitions, one for each of the map, in its order.
+    /// The live partitions, one for each entry of the map, in the same order.
     hosted: Vec<Arc<Hosted>>,
-    /// What the table may spend; `None` means no limit. A changed map keeps its parent's budget until it gets its own.
+    /// The table's budget; `None` means no limit. A changed map keeps its predecessor's budget until it gets its own.
     budget: Option<Arc<TableBudget>>,
     /// Lives as long as any request uses this map.
     in_use: Arc<InUse>,
@@ -89,7 +90,7 @@ impl TablePartitions {
         }
     }
 
-    /// What the table may spend, by physical partition; `None` means no limit.
+    /// The table's budget, by physical partition; `None` means no limit.
     #[must_use]
     pub fn budget(&self) -> Option<&TableBudget> {
         self.budget.as_deref()
@@ -240,8 +241,8 @@ impl TablePartitions {
         self.after_change(grown)
     }
 
-    /// The live form of a changed map. Unchanged partitions keep their gates. New ones lie in the store of those that
-    /// they replace, and holders of a new gate wait for writers that are still inside the old ones.
+    /// Makes a changed map usable. Unchanged partitions keep their latches. New ones lie in the store of those that
+    /// they replace, and a holder of a new latch waits for writers that still hold the old ones.
     fn after_change(&self, map: PartitionMap) -> Result<Self, MapError> {
         let hosted = map.all().iter().map(|of| {
             let parents = self.touched(&of.span);
@@ -250,11 +251,11 @@ impl TablePartitions {
                 return Ok(Arc::clone(first));
             }
             let store = first.store().clone();
-            let gate = WriteGate::after(parents.iter().map(|parent| &parent.gate));
+            let latch = PartitionLatch::after(parents.iter().map(|parent| &parent.latch));
             Ok(Arc::new(Hosted::new(
                 (of.clone(), map.placement()),
                 store,
-                Arc::new(gate),
+                Arc::new(latch),
                 Arc::default(),
             )))
         });
@@ -286,7 +287,7 @@ impl TablePartitions {
                     (of.clone(), map.placement()),
                     store.clone(),
                     Arc::default(),
-                    Arc::clone(&old.heat),
+                    Arc::clone(&old.load),
                 ))
             } else {
                 Arc::clone(old)
@@ -297,14 +298,14 @@ impl TablePartitions {
     }
 
     /// This map as the successor of the published one, after it was decoded from its record. Requests that still use
-    /// the old map are inside its gates, and a holder of a gate of this map waits for them.
+    /// the old map hold its latches, and a holder of a latch of this map waits for them.
     #[must_use]
     pub fn after(&self, before: &Self) -> Self {
         let hosted = self.hosted.iter().map(|partition| {
             let reaches = |old: &&Arc<Hosted>| old.span.overlaps(&partition.span);
-            let gates = before.hosted.iter().filter(reaches).map(|old| &old.gate);
+            let latches = before.hosted.iter().filter(reaches).map(|old| &old.latch);
             let mut after = Hosted::clone(partition);
-            after.gate = Arc::new(WriteGate::after(gates));
+            after.latch = Arc::new(PartitionLatch::after(latches));
             Arc::new(after)
         });
         let mut after = Self {
@@ -461,8 +462,8 @@ mod tests {
         assert_eq!(described, after.map().all());
         let moved = after.moved(PhysicalPartitionId(0), StoreId(4), &store()).unwrap();
         assert_eq!(moved.find(PhysicalPartitionId(0)).unwrap().store_id, StoreId(4));
-        assert!(Arc::ptr_eq(&moved.all()[0].heat, &before.all()[0].heat));
-        assert!(!Arc::ptr_eq(&moved.all()[0].gate, &before.all()[0].gate));
+        assert!(Arc::ptr_eq(&moved.all()[0].load, &before.all()[0].load));
+        assert!(!Arc::ptr_eq(&moved.all()[0].latch, &before.all()[0].latch));
         assert_eq!(moved.map().all()[0].store_id, StoreId(4));
     }
 }

@@ -1,18 +1,18 @@
-//! The `partition` room: from a position on the ring to the store that holds it.
+//! The `partition` module: from a position on the ring to the store that holds it.
 //!
 //! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`span`]) that
-//! cover the ring without gap or overlap. Requests use [`TablePartitions`] ([`map`]), which adds the live parts to each
-//! descriptor: a [`Hosted`], with its store, gate and load. Only the table's [`Placement`] gives a partition key its
+//! cover the ring without gap or overlap. Requests use [`TablePartitions`] ([`map`]), which adds the live state to each
+//! descriptor: a [`Hosted`], with its store, latch and load. Only the table's [`Placement`] gives a partition key its
 //! token ([`TablePartitions::place`]). Rows are read and staged by (partition key, clustering key) ([`rows`]), index
 //! entries by the places of rows ([`entries`]), at the moments of one [`ReadView`]. Rows in a store outside the
 //! partition's range cannot be seen.
 //!
 //! The replica set decides whether a consistency level can be met ([`replicas`]); [`nodes`] and [`faults`] report which
 //! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the stripe lock
-//! of its partition key ([`stripes`]). Writes go through the partition's gate ([`gate`]), so that it can be moved to
-//! another of the open stores ([`stores`]). Use is measured in bounded memory: which logical partitions may be large
-//! ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`heat`]). This room does not
-//! know the meaning of a row or a statement.
+//! of its partition key ([`stripes`]). Every write holds the partition's latch ([`latch`]), so that the partition can
+//! be moved to another of the open stores ([`stores`]). Use is measured in bounded memory: which logical partitions may
+//! be large ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`load`]). This module
+//! does not interpret rows or statements.
 //!
 //! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3
 //! `[consistency]`.
@@ -20,11 +20,11 @@
 pub mod backups;
 pub mod entries;
 pub mod faults;
-pub mod gate;
 pub mod gauges;
-pub mod heat;
 pub mod hosted;
 pub mod hot;
+pub mod latch;
+pub mod load;
 pub mod map;
 pub mod nodes;
 pub mod replicas;
@@ -37,11 +37,11 @@ pub mod stores;
 pub mod stripes;
 pub mod view;
 
-pub use gate::{BatchKeys, Entry, Pass, WriteGate};
 pub use gauges::Gauges;
-pub use heat::{Heat, HeatLimits};
 pub use hosted::Hosted;
 pub use hot::{HotKey, HotKeys};
+pub use latch::{BatchKeys, Entry, PartitionLatch, Pass};
+pub use load::{Load, LoadLimits};
 pub use map::TablePartitions;
 pub use nodes::Nodes;
 pub use replicas::{Consistency, ReplicaSet, Shortage};

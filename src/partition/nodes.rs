@@ -1,9 +1,9 @@
 //! The virtual nodes: which of them are up, which replica writes each physical partition, and how the active fault plan
 //! disturbs requests.
 //!
-//! One process plays all replicas of every store: four, or as many as there are nodes where these are two or three. Replica `r` of
-//! physical partition `p` is on node `(p + r) mod n`, so that the first writers of a table's partitions are spread. With one node the
-//! four replicas are virtual too, but have no addresses.
+//! One process simulates all replicas of every store: four, or two or three if there are only as many nodes. Replica
+//! `r` of physical partition `p` is on node `(p + r) mod n`, so that the first writers of a table's partitions are
+//! spread. With one node the four replicas are virtual too, but have no addresses.
 //!
 //! Life: [`Nodes::new`] with all nodes up and no faults; [`Nodes::set_plan`] and [`Nodes::clear`] at any time; requests
 //! check [`Nodes::is_quiet`] first. That is one relaxed load, and their whole cost while no plan is active.
@@ -11,15 +11,15 @@
 //! **The lease.** The holder of a partition's lease writes it, under the lease's epoch. The lease goes to the first
 //! live replica, in the order of the set, and only if a quorum is alive to grant it. The epoch is the number of the
 //! view (the set of live nodes) in which the holder got the lease, so it rises with every change of holder. A write
-//! reads its replica set right before its commit, so one that waited through a change uses the current set. The new
-//! writer has all that the old one acknowledged, since both read the one store.
+//! reads its replica set right before its commit, so a write that waited during a change uses the current set. The new
+//! writer has everything that the old one acknowledged, since both read the one store.
 //!
-//! **Lag.** While a plan has a lag, commits keep the snapshots of recent moments ([`KEPT_MAX`] for each store at most),
-//! and a follower on a lagging node reads as of the oldest within its bound: it misses only what was acknowledged in
-//! the last `ms`, or the last `commits`. Without a lag every replica reads the current rows.
+//! **Lag.** While a plan has a lag, commits keep the snapshots of recent moments ([`KEPT_MAX`] for each store at most).
+//! A follower on a lagging node reads as of the oldest one within its bound: it misses only commits acknowledged in the
+//! last `ms`, or the last `commits` ones. Without a lag every replica reads the current rows.
 //!
-//! Deliberately absent: network latency. A node that comes back has caught up at once; every node knows a schema change
-//! at once.
+//! Deliberately absent: network latency. A node that comes up again is immediately up to date, and a schema change
+//! reaches every node at once.
 
 mod lag;
 mod spread;

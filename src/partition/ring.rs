@@ -1,7 +1,7 @@
-//! The recorded form of a table's physical partitions: pure values, without stores, gates or load.
+//! The recorded form of a table's physical partitions: pure values, without stores, latches or load.
 //!
-//! A [`PartitionMap`] covers the ring without gap or overlap. Splits, merges and moves make the next one, under the next epoch. What
-//! serves a partition on this machine is a [`super::Hosted`].
+//! A [`PartitionMap`] covers the ring without gap or overlap. Splits, merges and moves make the next one, under the
+//! next epoch. The live form of a partition on this machine is a [`super::Hosted`].
 //!
 //! ```text
 //! version 1   01 · epoch u64 · next id u64 · ( id u64 · epoch u64 · lower i64 · store u32 )+
@@ -9,7 +9,7 @@
 //!                · ( id u64 · epoch u64 · token i64 · key length u32 · partition key · store u32 )+       (big-endian)
 //! ```
 //! Version 2 is written only for a map that version 1 cannot express: one that divides the keys of a token, or that
-//! does not place keys by their hash. An older server that does not know version 2 refuses to open.
+//! does not place keys by their hash. An older server that cannot read version 2 refuses to open.
 
 use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
@@ -109,7 +109,8 @@ impl PhysicalPartition {
     }
 }
 
-/// Most physical partitions of a table: far above what its rows need, few enough that a change can write the whole map.
+/// Most physical partitions of a table: far more than its rows need, and few enough that a change can write the whole
+/// map.
 pub const PARTITIONS_MAX: usize = 4096;
 
 /// The versions of a map's record.
@@ -164,7 +165,7 @@ pub enum MapError {
 pub struct PartitionMap {
     placement: Placement,
     partitions: Vec<PhysicalPartition>,
-    /// Rises with every change.
+    /// Rises by one with every change.
     epoch: u64,
     /// The id that the next new partition gets.
     next_id: u64,

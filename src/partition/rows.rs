@@ -1,7 +1,7 @@
 //! Rows of a hosted partition by (partition key, clustering key): reads of one logical partition, and scans in the order of the ring.
 //!
-//! This room builds and parses the keys of rows. Above it a [`RowKey`], a [`Prefix`] and a [`RowRange`] are opaque. The
-//! prefix of a logical partition is built once for a [`LogicalPartition`], for all its reads and writes.
+//! This module builds and parses the keys of rows. For its callers a [`RowKey`], a [`Prefix`] and a [`RowRange`] are
+//! opaque. The prefix of a logical partition is built once for a [`LogicalPartition`], for all its reads and writes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -378,7 +378,7 @@ impl LogicalPartition<'_> {
         self.table
     }
 
-    /// The moment at which a read that begins now sees it.
+    /// The current state of its store, for a read that begins now.
     #[must_use]
     pub fn now(&self) -> Moment {
         Moment(self.store.snapshot())
@@ -511,7 +511,7 @@ pub fn row_place(key: &[u8]) -> Result<RowPlace> {
 
 /// The meaning of one change of a batch.
 #[derive(Debug)]
-pub enum Said {
+pub enum DecodedChange {
     /// A change of a row.
     Row {
         /// The row.
@@ -538,22 +538,22 @@ pub enum Said {
 ///
 /// # Errors
 /// [`Error::Damaged`] if it is not such a change.
-pub fn said(space: Space, key: &[u8], value: &[u8]) -> Result<Said> {
+pub fn decode_change(space: Space, key: &[u8], value: &[u8]) -> Result<DecodedChange> {
     Ok(match space {
-        Space::Rows => Said::Row {
+        Space::Rows => DecodedChange::Row {
             place: row_place(key)?,
             row: Row::decode(value)?,
         },
         Space::Deletions => {
             let record = deletion::parse(key, value)?;
-            Said::Deletion {
+            DecodedChange::Deletion {
                 table: record.table,
                 partition_key: Bytes::copy_from_slice(&record.partition_key),
                 covered: record.covered,
                 deletion: record.deletion,
             }
         }
-        Space::Indexes | Space::Feed | Space::Catalog => Said::Nothing,
+        Space::Indexes | Space::Feed | Space::Catalog => DecodedChange::Nothing,
     })
 }
 

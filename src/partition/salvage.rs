@@ -9,7 +9,7 @@ use crate::backup::{Block, Kind};
 use crate::clock::Clock;
 use crate::storage::{self, KeyRange, Salvage, Space, TableId, Url};
 
-/// A damaged database cannot be read at all.
+/// The error of a damaged database that cannot be read, not even in part.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Unreadable(#[from] storage::Error);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::token::Token;
 
-/// A bound between two logical partitions: it stands before each one that is not below it.
+/// A bound between two logical partitions: it lies directly before each one that is not below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyBound {
     token: i64,
@@ -45,7 +45,7 @@ impl KeyBound {
         self.token
     }
 
-    /// The first partition key after it; empty means that it stands before a whole token.
+    /// The first partition key after it; empty means that it lies before a whole token.
     #[must_use]
     pub fn partition_key(&self) -> &[u8] {
         &self.partition_key

@@ -1,9 +1,9 @@
 //! The open stores of a server: the main one, which holds the catalog, and side stores, each for a partition that was
 //! moved out.
 //!
-//! This list says which stores are open. The catalog records which ones should exist, before a store is created and
-//! until it is removed (the engine's lift). A hosted partition carries its store itself, so reads and writes of rows do
-//! not search here.
+//! This list has the open stores. The catalog records which ones should exist, from before a store is created until it
+//! is removed (`engine::catalog::lift`). A hosted partition has its store itself, so reads and writes of rows do not
+//! search here.
 //!
 //! ```text
 //! open the main one ─► read which side stores exist ─► open those ─► accept all ─► write
@@ -74,7 +74,7 @@ impl Stores {
         })))
     }
 
-    /// Accepts the opened stores: all are complete, and of one moment.
+    /// Accepts the opened stores, after a check that all are from one moment.
     ///
     /// # Errors
     /// As [`Moments::check`] and [`Store::accept`].
@@ -97,7 +97,7 @@ impl Stores {
     }
 
     /// Records the moment of a newly opened store in the others, and theirs in it.
-    fn note_moments(&self, id: StoreId, store: &Store) -> Result<()> {
+    fn record_moments(&self, id: StoreId, store: &Store) -> Result<()> {
         let mut moments = self.moments();
         match &*moments {
             Some(moments) => moments.join(id.0, store),
@@ -139,10 +139,10 @@ impl Stores {
         self.all().into_iter().find_map(lost)
     }
 
-    /// Checks the free space of the stores' disk; no-op in memory and in a bucket.
-    pub fn look_at_disk(&self) {
+    /// Checks the free space of the stores' disk; does nothing in memory and in a bucket.
+    pub fn check_disk(&self) {
         if let Some(directory) = self.0.url.directory() {
-            self.0.reserve.look(directory, &self.0.options);
+            self.0.reserve.check(directory, &self.0.options);
         }
     }
 
@@ -180,7 +180,7 @@ impl Stores {
         let store = opened.await?;
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         inner.beside.rcu(|beside| beside.update(id, store.clone()));
-        self.note_moments(id, &store)?;
+        self.record_moments(id, &store)?;
         // Derivations may have been registered meanwhile.
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         Ok(store)

@@ -1,4 +1,4 @@
-//! The moments at which one request reads its stores.
+//! The snapshots at which one request reads its stores.
 
 use super::hosted::Hosted;
 use super::ring::{PhysicalPartitionId, StoreId};
@@ -31,7 +31,7 @@ pub struct ReadView {
     /// Most requests read one store, which costs no allocation.
     first: Option<(StoreId, Moment)>,
     more: Vec<(StoreId, Moment)>,
-    /// Moments that replace the current one in some physical partitions: those of a lagging replica.
+    /// Moments that replace the current one in some physical partitions, for a lagging replica.
     overrides: Vec<(PhysicalPartitionId, Moment)>,
 }
 
@@ -51,7 +51,7 @@ impl ReadView {
         self.lend(partition).clone()
     }
 
-    /// As [`ReadView::at`], but borrowed: for a read that ends before the request goes on to the next partition.
+    /// As [`ReadView::at`], but borrowed: for a read that ends before the request continues with the next partition.
     pub fn lend(&mut self, partition: &Hosted) -> &Moment {
         let mut taken = self.first.iter().chain(&self.more);
         let found = taken.position(|(id, _)| *id == partition.store_id);

@@ -9,7 +9,7 @@ use grammar::ast::{self, Modification};
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::refusal::BatchRefusal;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::functions::Context;
 use crate::schema::Schema;
@@ -22,7 +22,7 @@ pub struct BatchPlan {
     pub kind: BatchKind,
     /// Members, in order.
     pub modifications: Vec<Arc<ModifyPlan>>,
-    timestamp: Option<Typed>,
+    timestamp: Option<TypedTerm>,
 }
 
 impl BatchPlan {
@@ -169,7 +169,7 @@ pub(crate) fn batch(
             table_name: Arc::from(table.name.as_str()),
             table: Some(Arc::clone(&table)),
             markers: &mut *typer.markers,
-            known: crate::planner::function::Known::default(),
+            calls: crate::planner::function::CallMemo::default(),
         };
         modifications.push(Arc::new(match modification {
             Modification::Insert(insert) => modify::insert(&mut typer, &table, insert)?,

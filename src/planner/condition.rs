@@ -10,7 +10,7 @@ use super::error::Error;
 use super::operation::field_of;
 use super::refusal::ConditionRefusal;
 use super::restriction::column;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::value;
 use crate::command::{Comparison, Condition, FilterTarget, Predicate, Value};
 use crate::schema::{Column, ColumnKind, Table};
@@ -25,7 +25,7 @@ pub(crate) enum ConditionPlan {
     Exists,
     /// IF NOT EXISTS.
     NotExists,
-    /// All of these.
+    /// Conditions that must all hold.
     Columns(Vec<ColumnCondition>),
 }
 
@@ -37,21 +37,21 @@ pub(crate) struct ColumnCondition {
     operator: Operator,
     operands: Operands,
     ty: CqlType,
-    /// The part is a list element, by position.
+    /// Whether the part is a list element, given by its position.
     list_element: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Part {
     Whole,
-    Element(Typed),
+    Element(TypedTerm),
     Field(usize),
 }
 
 #[derive(Clone, Debug)]
 enum Operands {
-    Each(Vec<Typed>),
-    List(Typed),
+    Each(Vec<TypedTerm>),
+    List(TypedTerm),
 }
 
 impl ConditionPlan {
@@ -158,7 +158,7 @@ impl ColumnCondition {
         if (orders || contains) && operands.contains(&Value::Null) {
             return Err(ConditionRefusal::CompareNull(self.operator).into());
         }
-        if let (Part::Whole, false, Some(kind)) = (&self.part, contains, many_celled(&self.ty)) {
+        if let (Part::Whole, false, Some(kind)) = (&self.part, contains, multi_cell_name(&self.ty)) {
             // An empty multi-cell collection is null, so an empty operand is compared as null.
             for operand in &mut operands {
                 if matches!(operand, Value::Bytes(bytes) if value::int(bytes.get(..4).unwrap_or_default()) == Some(0)) {
@@ -182,8 +182,8 @@ impl ColumnCondition {
     }
 }
 
-/// Cassandra's name of a multi-cell collection type; `None` means that the type is none.
-const fn many_celled(ty: &CqlType) -> Option<&'static str> {
+/// Cassandra's name of a multi-cell collection type; `None` for any other type.
+const fn multi_cell_name(ty: &CqlType) -> Option<&'static str> {
     match ty {
         CqlType::List(_) => Some("list"),
         CqlType::Set(_) => Some("set"),

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::refusal::{
-    BatchRefusal, BoundRefusal, ConditionRefusal, ModifyRefusal, NameRefusal, NearestRefusal, OperationRefusal,
+    AnnRefusal, BatchRefusal, BoundRefusal, ConditionRefusal, ModifyRefusal, NameRefusal, OperationRefusal,
     RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 use super::text::quoted;
@@ -58,7 +58,7 @@ pub enum Error {
     Bound(Box<BoundRefusal>),
     /// ORDER BY … ANN OF, or a vector that an index cannot keep (code 0x2200).
     #[error("{0}")]
-    Nearest(Box<NearestRefusal>),
+    Ann(Box<AnnRefusal>),
     /// A condition of the IF clause, or a value bound to it (code 0x2200).
     #[error("{0}")]
     Condition(Box<ConditionRefusal>),
@@ -112,7 +112,7 @@ impl Error {
             | Self::NonCounter { .. }
             | Self::Restriction(_)
             | Self::Bound(_)
-            | Self::Nearest(_)
+            | Self::Ann(_)
             | Self::Condition(_)
             | Self::Batch(_)
             | Self::Modify(_)
@@ -135,7 +135,7 @@ impl Error {
             Self::NonCounter { .. }
             | Self::Restriction(_)
             | Self::Bound(_)
-            | Self::Nearest(_)
+            | Self::Ann(_)
             | Self::Condition(_)
             | Self::Batch(_)
             | Self::NeedsFiltering
@@ -171,9 +171,9 @@ impl From<BoundRefusal> for Error {
     }
 }
 
-impl From<NearestRefusal> for Error {
-    fn from(refusal: NearestRefusal) -> Self {
-        Self::Nearest(Box::new(refusal))
+impl From<AnnRefusal> for Error {
+    fn from(refusal: AnnRefusal) -> Self {
+        Self::Ann(Box::new(refusal))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Overloads are resolved by `functions`. This module adds the parts that need a statement: how its terms fit types,
 //! which user-defined functions there are, and `token`, whose arguments are a table's partition key.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
 use super::error::Error;
 use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm, type_fit};
 use super::text::{TermText, qualified};
+use super::value;
 use crate::command::Value;
 use crate::functions::{self, Argument, Function, UserFold};
 use crate::schema::{Keyspace, UserAggregate, UserFunction};
@@ -24,17 +25,32 @@ use crate::types::{Assignment, CqlType, Native};
 /// A call whose function is resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     function: Option<Function>,
     /// Its arguments.
-    pub(crate) arguments: Vec<Typed>,
+    pub(crate) arguments: Vec<TypedTerm>,
 }
 
 impl Call {
-    /// The result.
+    /// The result. A user-defined function returns sets and maps in any order, which are stored in theirs.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
+        let bytes = self.result(binding)?;
+        match (&self.function, &bytes) {
+            (Some(function), Some(bytes)) if function.is_user_defined() => {
+                value::bound(function.return_type(), bytes).map(Some)
+            }
+            _ => Ok(bytes),
+        }
+    }
+
+    /// The result as the function returned it, which another function receives.
+    fn result(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         let mut arguments = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
+            if let TypedTerm::Call(call) = argument {
+                arguments.push(call.result(binding)?);
+                continue;
+            }
             arguments.push(match argument.bind(binding)? {
                 Value::Bytes(bytes) => Some(bytes),
                 Value::Null => None,
@@ -81,9 +97,9 @@ pub(crate) enum Callee<'a> {
 /// A resolved function, with the types for its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// Which; `None` is `token`.
+    /// The function; `None` means `token`.
     pub(crate) function: Option<Function>,
-    /// The types its arguments must have.
+    /// The required types of its arguments.
     pub(crate) arguments: Vec<CqlType>,
     /// The type of its result.
     pub(crate) returns: CqlType,
@@ -120,7 +136,7 @@ impl Resolved {
     }
 }
 
-/// Resolves the function; `None` means a cast that changes nothing.
+/// Resolves the function; `None` means a cast to the same type.
 pub(crate) fn resolve(
     typer: &TypeChecker<'_>,
     callee: Callee<'_>,
@@ -136,15 +152,11 @@ pub(crate) fn resolve(
             if is_system && name.name.as_str() == "token" {
                 return token(typer, &arguments).map(Some);
             }
-            let candidates = users_functions(typer, name);
-            let chosen = if candidates.is_empty() {
-                None
+            let candidates = user_functions(typer, name);
+            if candidates.is_empty() {
+                functions::resolve(name, &arguments, receiver)
             } else {
-                functions::choose(name, candidates, &arguments, receiver).map_err(refusal)?
-            };
-            match chosen {
-                Some(function) => Ok(function),
-                None => functions::resolve(name, &arguments, receiver),
+                functions::choose(name, candidates, &arguments, receiver)
             }
         }
         Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
@@ -201,8 +213,8 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     })
 }
 
-/// The user-defined functions and aggregates that a name may mean.
-fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
+/// The user-defined functions and aggregates of this name.
+fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function> {
     let keyspace = name
         .keyspace
         .as_ref()
@@ -217,6 +229,15 @@ fn users_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Functio
     scalars
         .chain(aggregates.filter_map(|aggregate| fold(keyspace, aggregate)))
         .collect()
+}
+
+/// Whether a name without a keyspace is that of a user-defined function or aggregate.
+pub(crate) fn is_users(typer: &TypeChecker<'_>, name: &QualifiedName) -> bool {
+    let name = name.name.as_str();
+    typer.schema.keyspaces.get(&*typer.keyspace).is_some_and(|keyspace| {
+        keyspace.functions.iter().any(|function| function.name == name)
+            || keyspace.aggregates.iter().any(|aggregate| aggregate.name == name)
+    })
 }
 
 /// A user-defined aggregate with its state and final functions.
@@ -306,7 +327,7 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
                     .flatten()
                     .map(|found| found.returns))
             };
-            typer.known.natural(*at, find).unwrap_or(None)
+            typer.calls.natural(*at, find).unwrap_or(None)
         }
         _ => None,
     }
@@ -316,12 +337,54 @@ fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
 /// arguments again, and so do their overloads. Without this memo the cost of nested calls is exponential in their
 /// depth.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CallMemo {
     fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
     natural: RefCell<HashMap<u32, Option<CqlType>>>,
+    /// The user-defined functions that are called, each with its clause.
+    called: RefCell<Vec<(Clause, Function)>>,
+    clause: Cell<Clause>,
 }
 
-impl Known {
+/// A clause of a statement, in the order in which Cassandra collects the functions that it calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Clause {
+    /// What SELECT selects.
+    #[default]
+    Selection,
+    /// WHERE, and the key of an INSERT.
+    Where,
+    /// SET, VALUES, and what DELETE deletes.
+    Set,
+    /// IF.
+    If,
+}
+
+impl CallMemo {
+    /// Names the clause of the calls that follow.
+    pub(crate) fn enter(&self, clause: Clause) {
+        self.clause.set(clause);
+    }
+
+    /// Notes a call.
+    pub(crate) fn note(&self, function: Option<&Function>) {
+        if let Some(function) = function.filter(|function| function.is_user_defined()) {
+            self.called.borrow_mut().push((self.clause.get(), function.clone()));
+        }
+    }
+
+    /// The user-defined functions that the statement calls, in Cassandra's order, with those that its aggregates call.
+    pub(crate) fn called(&self) -> Box<[Function]> {
+        let mut called = self.called.take();
+        called.sort_by_key(|(clause, _)| *clause);
+        let mut all: Vec<Function> = Vec::new();
+        for function in called.iter().flat_map(|(_, function)| function.with_parts()) {
+            if !all.contains(function) {
+                all.push(function.clone());
+            }
+        }
+        all.into()
+    }
+
     /// How well a call fits a type; computed once.
     pub(crate) fn fit(&self, at: Site, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
         let key = (at.token(), ty.clone());
@@ -371,8 +434,8 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
     resolve(typer, callee, arguments, receiver)
 }
 
-/// Types a call for a receiver.
-pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
+/// Resolves a call for a receiver and types its arguments.
+pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
@@ -393,8 +456,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
         return Err(TermRefusal::Aggregate.into());
     }
     let name = resolved.name();
-    // A frozen value cannot be assigned to a multi-cell collection.
-    let is_frozen_for_cells = receiver.ty.is_multi_cell()
+    // A frozen value cannot be assigned to a multi-cell collection, unless a user-defined function returns it.
+    let is_users = resolved.function.as_ref().is_some_and(Function::is_user_defined);
+    let is_frozen_for_cells = !is_users
+        && receiver.ty.is_multi_cell()
         && !matches!(receiver.ty, CqlType::User(_))
         && matches!(resolved.returns, CqlType::Frozen(_));
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
@@ -409,7 +474,8 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
         arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
-    Ok(Typed::Call(Box::new(Call {
+    typer.calls.note(resolved.function.as_ref());
+    Ok(TypedTerm::Call(Box::new(Call {
         function: resolved.function,
         arguments,
     })))
@@ -417,10 +483,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
 
 /// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
-    typer.known.fit(at, ty, || {
+    typer.calls.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
-            // A call that cannot be resolved is refused when it is typed.
+            // A call that cannot be resolved is refused when its type is checked.
             Ok(None) | Err(_) => Assignment::Weak,
         }
     })

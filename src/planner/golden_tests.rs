@@ -198,7 +198,7 @@ fn scripts() {
 
 /// One relation of the property below: its text and its predicate on a row (a, b, c).
 #[derive(Clone, Debug)]
-enum Says {
+enum RelationSpec {
     Compare(usize, &'static str, i32),
     In(usize, Vec<i32>),
     Tuple(usize, usize, &'static str, Vec<i32>),
@@ -206,7 +206,7 @@ enum Says {
 
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
 
-impl Says {
+impl RelationSpec {
     fn text(&self) -> String {
         let list = |values: &[i32]| values.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
         match self {
@@ -242,16 +242,16 @@ fn operator() -> impl Strategy<Value = &'static str> {
     prop_oneof![Just("="), Just("<"), Just("<="), Just(">"), Just(">=")]
 }
 
-fn says() -> impl Strategy<Value = Says> {
+fn relation_specs() -> impl Strategy<Value = RelationSpec> {
     let value = 0..4_i32;
     prop_oneof![
         (0..3_usize, operator(), value.clone())
-            .prop_map(|(column, operator, value)| Says::Compare(column, operator, value)),
+            .prop_map(|(column, operator, value)| RelationSpec::Compare(column, operator, value)),
         (0..3_usize, proptest::collection::vec(value.clone(), 2..4))
-            .prop_map(|(column, values)| Says::In(column, values)),
+            .prop_map(|(column, values)| RelationSpec::In(column, values)),
         (0..3_usize, operator(), proptest::collection::vec(value, 1..4)).prop_map(|(first, operator, values)| {
             let count = values.len().min(3 - first);
-            Says::Tuple(first, count, operator, values[..count].to_vec())
+            RelationSpec::Tuple(first, count, operator, values[..count].to_vec())
         }),
     ]
 }
@@ -289,11 +289,11 @@ proptest! {
     /// order.
     #[test]
     fn rows_are_what_relations_say(
-        relations in proptest::collection::vec(says(), 1..4),
+        relations in proptest::collection::vec(relation_specs(), 1..4),
         orders in any::<[bool; 3]>(),
     ) {
         let mut world = world(orders);
-        let texts: Vec<String> = relations.iter().map(Says::text).collect();
+        let texts: Vec<String> = relations.iter().map(RelationSpec::text).collect();
         let statement = format!("SELECT v FROM t WHERE k = 1 AND {}", texts.join(" AND "));
         let Ok(Some(planned)) = world.run(&statement) else { return Ok(()) };
         let Plan::Select(plan) = &planned.plan else { unreachable!() };

@@ -7,16 +7,16 @@
 //! SASI    =  < <= > >= on types other than text, LIKE on texts    one index answers one restriction
 //! ```
 //! Which restrictions an index supports is Cassandra's rule (`IndexRestrictions`, `SASIIndex.supports`, SAI's
-//! `IndexTermType.supports`). Probes are ours and go further: a range on a legacy index or an `IN` under ALLOW
-//! FILTERING is looked up too, since a probe need only find enough.
+//! `IndexTermType.supports`). Index lookups go further than Cassandra's: a range on a legacy index or an `IN` under ALLOW
+//! FILTERING is looked up too, since a lookup may return more rows than match.
 //!
-//! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing beyond the key itself.
+//! Differs: the index of a whole partition key, which Cassandra does not have, answers only restrictions that name the key.
 
 use super::error::Error;
 use super::range;
 use super::refusal::ValueRefusal;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test};
-use super::term::{Binding, Typed};
+use super::term::{Binding, TypedTerm};
 use crate::command::{ClusteringRange, Comparison, IndexProbe, Like, Value};
 use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
@@ -143,11 +143,11 @@ pub(crate) fn is_vector(table: &Table, restriction: &Restriction) -> bool {
     })
 }
 
-/// Whether the statement needs ALLOW FILTERING beyond the checks on single restrictions: rows are found by a range of
-/// keys or by an index, and some restriction remains to filter.
+/// Whether the statement as a whole needs ALLOW FILTERING: rows are found by a range of keys or by an index, and some
+/// restriction remains to filter. Single restrictions are checked elsewhere.
 ///
-/// `finds_nearest`: a storage-attached index orders the rows.
-pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest: bool) -> bool {
+/// `is_ann`: the statement is an ANN search, so a storage-attached index orders the rows.
+pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, is_ann: bool) -> bool {
     if !(found.is_key_range || found.uses_index) {
         return false;
     }
@@ -160,8 +160,8 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest
     }
     filters.extend(&found.others);
     if filters.is_empty() {
-        // Clustering restrictions that narrow need it too: they select rows in every partition of the range.
-        return !found.clustering.is_empty() && !finds_nearest;
+        // Clustering restrictions that select keys or ranges need it too: they apply to every partition of the token range.
+        return !found.clustering.is_empty() && !is_ann;
     }
     // All storage-attached indexes of a table answer together; any other index answers alone.
     let (attached, alone): (Vec<&Index>, Vec<&Index>) = table
@@ -169,7 +169,7 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest
         .values()
         .partition(|index| index.family() == Some(IndexFamily::Sai));
     let mut groups = vec![attached];
-    if !finds_nearest {
+    if !is_ann {
         groups.extend(alone.into_iter().map(|index| vec![index]));
     }
     !groups
@@ -236,7 +236,7 @@ fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {
 }
 
 /// Whether an equality with an empty value finds nothing: SASI does not index empty texts.
-pub(crate) fn loses_empty(table: &Table, place: usize) -> bool {
+pub(crate) fn skips_empty_texts(table: &Table, place: usize) -> bool {
     let is_text = table.columns.get(place).is_some_and(|column| is_text(&column.ty));
     let mut indexes = table.indexes.values();
     is_text
@@ -268,28 +268,28 @@ fn has_like(index: &Index, ty: &CqlType, kind: Like) -> bool {
     }
 }
 
-/// The target of a probe, before binding.
+/// The values or range that a lookup searches for, before binding.
 #[derive(Clone, Debug)]
-enum Sought {
-    AnyOf(Vec<Typed>),
-    List(Typed),
+enum ProbeTarget {
+    AnyOf(Vec<TypedTerm>),
+    List(TypedTerm),
     Slice(Option<Bound>, Option<Bound>),
-    Entry(Typed, Typed),
-    Like(Typed),
+    Entry(TypedTerm, TypedTerm),
+    Like(TypedTerm),
 }
 
-type Bound = (Typed, bool);
+type Bound = (TypedTerm, bool);
 
-/// A probe before binding.
+/// An index lookup, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbePlan {
     index: String,
     target: IndexTarget,
-    sought: Sought,
+    wanted: ProbeTarget,
 }
 
 impl ProbePlan {
-    /// The probes that restrictions allow.
+    /// The index lookups that restrictions allow.
     pub(crate) fn all<'r>(table: &Table, restrictions: impl IntoIterator<Item = &'r Restriction>) -> Vec<Self> {
         if table.indexes.is_empty() {
             return Vec::new();
@@ -305,29 +305,29 @@ impl ProbePlan {
                 let Some(at) = restriction.columns.iter().position(|place| *place == target.column) else {
                     continue;
                 };
-                plans.extend(sought(restriction, at, target).into_iter().map(|sought| Self {
+                plans.extend(probe_targets(restriction, at, target).into_iter().map(|wanted| Self {
                     index: index.name.clone(),
                     target: target.clone(),
-                    sought,
+                    wanted,
                 }));
             }
         }
         plans
     }
 
-    /// The probe with bound values; `None` means that it would not find enough.
+    /// The lookup with bound values; `None` means that this lookup cannot be used.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
         let target = &self.target;
         let mut is_equality = !target.ty().has_equal_forms();
-        let bytes = |term: &Typed| -> Result<Option<bytes::Bytes>, Error> {
+        let bytes = |term: &TypedTerm| -> Result<Option<bytes::Bytes>, Error> {
             Ok(match term.bind(binding)? {
                 Value::Bytes(bytes) => Some(bytes),
                 Value::Null | Value::Unset => None,
             })
         };
         let mut ranges = Vec::new();
-        match &self.sought {
-            Sought::AnyOf(terms) => {
+        match &self.wanted {
+            ProbeTarget::AnyOf(terms) => {
                 for term in terms {
                     // Null equals no value.
                     if let Some(value) = bytes(term)? {
@@ -338,7 +338,7 @@ impl ProbePlan {
                     }
                 }
             }
-            Sought::List(term) => {
+            ProbeTarget::List(term) => {
                 let Ok(elements) = term.bind_list(binding)? else {
                     return Ok(None);
                 };
@@ -349,7 +349,7 @@ impl ProbePlan {
                     ranges.push(range);
                 }
             }
-            Sought::Slice(lower, upper) => {
+            ProbeTarget::Slice(lower, upper) => {
                 is_equality = false;
                 let mut range = ClusteringRange {
                     start: Vec::new(),
@@ -378,7 +378,7 @@ impl ProbePlan {
                 }
                 ranges.push(range);
             }
-            Sought::Entry(key, value) => {
+            ProbeTarget::Entry(key, value) => {
                 let (Some(key), Some(value)) = (bytes(key)?, bytes(value)?) else {
                     return Ok(None);
                 };
@@ -388,7 +388,7 @@ impl ProbePlan {
                 };
                 ranges.push(range::with_prefix(probe));
             }
-            Sought::Like(term) => {
+            ProbeTarget::Like(term) => {
                 let Some(pattern) = bytes(term)? else { return Ok(None) };
                 let Some((kind, text)) = Like::of(&pattern) else {
                     return Ok(None);
@@ -413,7 +413,7 @@ impl ProbePlan {
         Ok(Some(IndexProbe {
             index: self.index.clone(),
             storage_id: target.storage_id,
-            ranges: range::tidy(ranges),
+            ranges: range::sort_and_merge(ranges),
             is_equality,
         }))
     }
@@ -430,8 +430,8 @@ impl ProbePlan {
     }
 }
 
-/// The probe targets of a restriction in an index of its column at `at`.
-fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sought> {
+/// The lookup targets of a restriction in an index of its column at `at`.
+fn probe_targets(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<ProbeTarget> {
     let one = |operand: &Operand| match operand {
         Operand::One(term) => Some(term.clone()),
         Operand::Each(terms) => terms.get(at).cloned(),
@@ -439,12 +439,15 @@ fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sou
     };
     let whole = matches!(target.part, IndexPart::Value | IndexPart::Full);
     match &restriction.test {
-        Test::Eq(operand) if whole => one(operand).map(|term| Sought::AnyOf(vec![term])).into_iter().collect(),
+        Test::Eq(operand) if whole => one(operand)
+            .map(|term| ProbeTarget::AnyOf(vec![term]))
+            .into_iter()
+            .collect(),
         Test::In(operands) if whole => {
             let terms = operands.iter().map(one).collect::<Option<Vec<_>>>();
-            terms.map(Sought::AnyOf).into_iter().collect()
+            terms.map(ProbeTarget::AnyOf).into_iter().collect()
         }
-        Test::InMarker(term) if whole && !restriction.multi => vec![Sought::List(term.clone())],
+        Test::InMarker(term) if whole && !restriction.multi => vec![ProbeTarget::List(term.clone())],
         // Analysed texts and suffixes are not in the order of values.
         Test::Slice { lower, upper }
             if whole && !restriction.multi && target.analysis.is_identity() && !target.contains =>
@@ -453,19 +456,22 @@ fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sou
                 let bound = bound.as_ref()?;
                 Some((one(&bound.operand)?, bound.inclusive))
             };
-            vec![Sought::Slice(bound(lower), bound(upper))]
+            vec![ProbeTarget::Slice(bound(lower), bound(upper))]
         }
-        Test::Like(term) if whole => vec![Sought::Like(term.clone())],
+        Test::Like(term) if whole => vec![ProbeTarget::Like(term.clone())],
         Test::Contains { values, keys, entries } => match target.part {
-            IndexPart::Values => values.iter().map(|term| Sought::AnyOf(vec![term.clone()])).collect(),
+            IndexPart::Values => values
+                .iter()
+                .map(|term| ProbeTarget::AnyOf(vec![term.clone()]))
+                .collect(),
             IndexPart::Keys => keys
                 .iter()
                 .chain(entries.iter().map(|(key, _)| key))
-                .map(|term| Sought::AnyOf(vec![term.clone()]))
+                .map(|term| ProbeTarget::AnyOf(vec![term.clone()]))
                 .collect(),
             IndexPart::Entries => entries
                 .iter()
-                .map(|(key, value)| Sought::Entry(key.clone(), value.clone()))
+                .map(|(key, value)| ProbeTarget::Entry(key.clone(), value.clone()))
                 .collect(),
             IndexPart::Value | IndexPart::Full => Vec::new(),
         },

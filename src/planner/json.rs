@@ -4,7 +4,7 @@ use grammar::ast::Term;
 
 use super::error::Error;
 use super::refusal::ValueRefusal;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use crate::command::Value;
 use crate::schema::Table;
 use crate::types::{CqlType, Json, Native, folded_json_name as folded};
@@ -12,7 +12,7 @@ use crate::types::{CqlType, Json, Native, folded_json_name as folded};
 /// The document of an INSERT JSON, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPlan {
-    document: Typed,
+    document: TypedTerm,
     /// Columns that the document does not name stay unchanged; if false, they become null.
     default_unset: bool,
 }

@@ -2,12 +2,12 @@
 
 use super::error::Error;
 use super::index::is_supported;
-use super::judge::Judge;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Restriction, Restrictions, Test, column_at, names};
+use super::validate::RestrictionValidator;
 use crate::schema::{ColumnKind, Table};
 
-impl Judge<'_, '_> {
+impl RestrictionValidator<'_, '_> {
     /// Adds a restriction to those found so far.
     pub(crate) fn add(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
         let kind = column_at(&self.table, new.first()).kind;
@@ -22,13 +22,13 @@ impl Judge<'_, '_> {
         let (first, is_slice) = (new.first(), new.is_slice());
         // As in Cassandra: the order is checked against the restrictions before the merge, and not if an index answers
         // the new one.
-        let is_judged = !self.allow_filtering && !is_supported(&self.table, &new);
+        let checks_order = !self.allow_filtering && !is_supported(&self.table, &new);
         let last = found.clustering.last();
         let last = last.map(|last| (last.first(), last.is_slice()));
         let next = found.clustering.iter().find(|restriction| restriction.first() > first);
         let next = next.map_or(first, Restriction::first);
         merge_into(&self.table, &mut found.clustering, new)?;
-        let Some((last, last_is_slice)) = last.filter(|_| is_judged) else {
+        let Some((last, last_is_slice)) = last.filter(|_| checks_order) else {
             return Ok(());
         };
         if last_is_slice && first > last {

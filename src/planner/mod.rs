@@ -1,15 +1,15 @@
 //! The `planner` module: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) for the engine.
 //!
 //! Both steps are pure. [`plan`] resolves names, types markers and validates restrictions, once for each prepared
-//! statement. Binding puts in the values and yields keys and byte ranges, so the engine never sees a term or a marker.
+//! statement. Binding inserts the values and returns keys and byte ranges, so the engine never handles terms or markers.
 //! Storage of rows and anything asynchronous are deliberately absent.
 //!
 //! ```text
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ Read | Write | Batch
-//!     term.rs function.rs        a term and its receiver     → Typed
-//!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, validated in Cassandra's order
-//!     index.rs                   the table's indexes         → needs filtering or not, probes
-//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and ranges, filters
+//!     term.rs function.rs        a term and its receiver     → TypedTerm
+//!     relation.rs merge.rs validate.rs  WHERE                  → Restrictions, validated in Cassandra's order
+//!     index.rs                   the table's indexes         → needs filtering or not, index lookups
+//!     restrict.rs range.rs         Restrictions + values       → partition keys, clustering keys and ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
 //!     rules.rs                   a statement in the profile cosmos → in Cassandra's terms, or refused
 //!     explain.rs                 a command                   → its stages, for people
@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use grammar::ast::{self, QualifiedName, Statement};
 
+mod ann;
 pub mod batch;
 mod condition;
 pub mod ddl;
@@ -35,18 +36,16 @@ mod golden_tests;
 mod guardrails;
 mod index;
 mod json;
-mod judge;
 mod key;
 mod markers;
 mod merge;
 mod modify;
-mod narrow;
-mod nearest;
 mod operation;
 mod range;
 mod rank;
 mod refusal;
 mod relation;
+mod restrict;
 mod restriction;
 pub mod rules;
 mod select;
@@ -55,6 +54,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod text;
+mod validate;
 mod value;
 
 pub use batch::BatchPlan;
@@ -63,7 +63,7 @@ pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use refusal::{
-    BatchRefusal, BoundRefusal, ConditionRefusal, LiteralPart, ModifyRefusal, NameRefusal, NearestRefusal,
+    AnnRefusal, BatchRefusal, BoundRefusal, ConditionRefusal, LiteralPart, ModifyRefusal, NameRefusal,
     OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 pub use select::SelectPlan;
@@ -278,7 +278,7 @@ fn plan_batch(
         table_name: Arc::from("[batch]"),
         table: None,
         markers: &mut markers,
-        known: function::Known::default(),
+        calls: function::CallMemo::default(),
     };
     let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
     let mut tables: Vec<Arc<Table>> = Vec::new();
@@ -332,7 +332,7 @@ fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -
         table_name: Arc::from(table.name.as_str()),
         table: Some(Arc::clone(table)),
         markers,
-        known: function::Known::default(),
+        calls: function::CallMemo::default(),
     }
 }
 

@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
 
+use super::ann;
 use super::condition::{self, ConditionPlan};
 use super::error::Error;
-use super::judge::Judge;
+use super::function::Clause;
 use super::key::{check_keys_bytes, check_partition_key, count_product, total_bytes};
-use super::narrow::{PartitionPlan, RowsPlan};
-use super::nearest;
 use super::operation::{self, Operation};
 use super::refusal::ModifyRefusal;
+use super::restrict::{PartitionPlan, RowsPlan};
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::validate::RestrictionValidator;
 use super::value;
 use crate::command::{Clustering, ColumnChange, Condition, Value, Write, WriteTarget, WriteVerb};
-use crate::functions::Context;
+use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -35,12 +36,14 @@ pub struct ModifyPlan {
     partitions: PartitionPlan,
     target: TargetPlan,
     operations: Vec<(usize, Operation)>,
-    timestamp: Option<Typed>,
-    ttl: Option<Typed>,
+    timestamp: Option<TypedTerm>,
+    ttl: Option<TypedTerm>,
     condition: ConditionPlan,
     /// The columns that a failed condition returns: positions in `table.columns`.
     condition_columns: Vec<usize>,
     json: Option<super::json::JsonPlan>,
+    /// The user-defined functions that it calls.
+    calls: Box<[Function]>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +73,12 @@ impl ModifyPlan {
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         self.condition.is_conditional()
+    }
+
+    /// The user-defined functions that it calls.
+    #[must_use]
+    pub fn calls(&self) -> &[Function] {
+        &self.calls
     }
 
     /// Whether it has a timestamp of its own.
@@ -149,7 +158,7 @@ impl ModifyPlan {
         for (column, operation) in &self.operations {
             if let Some(bound) = operation.bind(binding)? {
                 if let Some(column) = table.columns.get(*column) {
-                    nearest::refuse_written(table, column, &bound)?;
+                    ann::refuse_written(table, column, &bound)?;
                 }
                 operations.push((*column, bound));
             }
@@ -187,7 +196,7 @@ fn clustering_in(kind: WriteVerb) -> Error {
 }
 
 /// `USING TIMESTAMP`; unset means no timestamp.
-pub(crate) fn timestamp(term: &Typed, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
+pub(crate) fn timestamp(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
     match term.bind(binding)? {
         Value::Null => Err(ModifyRefusal::NullTimestamp.into()),
         Value::Unset => Ok(None),
@@ -201,7 +210,7 @@ pub(crate) fn timestamp(term: &Typed, binding: &Binding<'_>) -> Result<Option<i6
 }
 
 /// `USING TTL`; null means no expiry, unset means the table's default.
-fn ttl(term: &Typed, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+fn ttl(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     match term.bind(binding)? {
         // As `Attributes.getTimeToLive`: null is `LivenessInfo.NO_TTL`, unset is the table's default.
         Value::Null => Ok(Some(0)),
@@ -242,7 +251,7 @@ pub(crate) fn insert(
     let mut operations = Vec::new();
     let mut has_clustering = false;
     let mut json = None;
-    let mut keys: Vec<(usize, Typed)> = Vec::new();
+    let mut keys: Vec<(usize, TypedTerm)> = Vec::new();
     match &insert.source {
         InsertSource::Values { columns, values } => {
             if columns.len() != values.len() {
@@ -253,6 +262,7 @@ pub(crate) fn insert(
                 return Err(ModifyRefusal::DuplicateColumns.into());
             }
             let mut key_terms: Vec<(usize, &Term)> = Vec::new();
+            typer.calls.enter(Clause::Set);
             for (name, term) in columns.iter().zip(values) {
                 let (index, column) = column(table, name.as_str())?;
                 match column.kind {
@@ -266,6 +276,7 @@ pub(crate) fn insert(
                 }
             }
             // Cassandra turns the key columns into relations, and reads them last.
+            typer.calls.enter(Clause::Where);
             for (index, term) in key_terms {
                 let (_, column) = (index, table.columns.get(index).expect("a place in the table"));
                 keys.push((index, typer.term(term, &ColumnSpec::column(column))?));
@@ -285,22 +296,22 @@ pub(crate) fn insert(
                 match column.kind {
                     ColumnKind::PartitionKey | ColumnKind::Clustering => {
                         has_clustering |= column.kind == ColumnKind::Clustering;
-                        keys.push((index, Typed::Json(index)));
+                        keys.push((index, TypedTerm::Json(index)));
                     }
                     ColumnKind::Static | ColumnKind::Regular => {
-                        operations.push((index, operation::set_typed(column, Typed::Json(index))));
+                        operations.push((index, operation::set_typed(column, TypedTerm::Json(index))));
                     }
                 }
             }
         }
     }
     let only_static = !has_clustering && applies_only_to_static(table, &operations, WriteVerb::Insert, &condition);
-    let judge = Judge {
+    let validator = RestrictionValidator {
         typer,
         table: Arc::clone(table),
         kind: Kind::Insert,
         allow_filtering: false,
-        nearest: None,
+        ann: None,
     };
     for (index, term) in keys {
         let restriction = Restriction {
@@ -308,9 +319,9 @@ pub(crate) fn insert(
             multi: false,
             test: Test::Eq(Operand::One(term)),
         };
-        judge.add(restriction, &mut restrictions)?;
+        validator.add(restriction, &mut restrictions)?;
     }
-    let restrictions = judge.finish(restrictions, only_static)?;
+    let restrictions = validator.finish(restrictions, only_static)?;
     let parts = Parts {
         kind: WriteVerb::Insert,
         using: &insert.using,
@@ -331,6 +342,7 @@ pub(crate) fn update(
     incompatible(&update.assignments)?;
     let condition = prepare_condition(typer, table, &update.condition, &update.using)?;
     let conditional = condition.is_conditional();
+    typer.calls.enter(Clause::Set);
     let mut operations = Vec::with_capacity(update.assignments.len());
     let mut sum = None;
     for assignment in &update.assignments {
@@ -348,7 +360,7 @@ pub(crate) fn update(
         }
     }
     let only_static = applies_only_to_static(table, &operations, WriteVerb::Update, &condition);
-    let restrictions = judge(typer, table, Kind::Update, &update.relations, only_static)?;
+    let restrictions = validate(typer, table, Kind::Update, &update.relations, only_static)?;
     if let Some(sum) = sum {
         return Err(sum);
     }
@@ -380,6 +392,7 @@ pub(crate) fn delete(
 ) -> Result<ModifyPlan, Error> {
     let condition = prepare_condition(typer, table, &delete.condition, &delete.using)?;
     let conditional = condition.is_conditional();
+    typer.calls.enter(Clause::Set);
     let mut operations = Vec::with_capacity(delete.targets.len());
     for target in &delete.targets {
         let name = match target {
@@ -392,7 +405,7 @@ pub(crate) fn delete(
         operations.push((index, operation::delete(typer, column, target)?));
     }
     let only_static = applies_only_to_static(table, &operations, WriteVerb::Delete, &condition);
-    let restrictions = judge(typer, table, Kind::Delete, &delete.relations, only_static)?;
+    let restrictions = validate(typer, table, Kind::Delete, &delete.relations, only_static)?;
     let restricted: usize = restrictions
         .clustering
         .iter()
@@ -428,21 +441,21 @@ fn kind_of(table: &Table, index: usize) -> ColumnKind {
         .map_or(ColumnKind::Regular, |column| column.kind)
 }
 
-fn judge(
+fn validate(
     typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     kind: Kind,
     relations: &[Relation],
     only_static: bool,
 ) -> Result<Restrictions, Error> {
-    Judge {
+    RestrictionValidator {
         typer,
         table: Arc::clone(table),
         kind,
         allow_filtering: false,
-        nearest: None,
+        ann: None,
     }
-    .judge(relations, only_static)
+    .validate(relations, only_static)
 }
 
 /// Plans the IF clause; refuses one that the statement does not allow.
@@ -460,6 +473,7 @@ fn prepare_condition(
             if using.timestamp.is_some() {
                 return Err(ModifyRefusal::ConditionalTimestamp.into());
             }
+            typer.calls.enter(Clause::If);
             ConditionPlan::Columns(condition::columns(typer, table, conditions)?)
         }
     })
@@ -568,6 +582,7 @@ fn finish(
         condition: parts.condition,
         condition_columns,
         json: parts.json,
+        calls: typer.calls.called(),
     })
 }
 

@@ -5,7 +5,7 @@ use grammar::ast::{Assignment, DeleteTarget, Name, Term};
 
 use super::error::Error;
 use super::refusal::OperationRefusal;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::text::TermText;
 use super::value;
 use crate::command::{ColumnChange, Value};
@@ -16,32 +16,32 @@ use crate::types::{CqlType, Native, UserType};
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     /// Sets a single-cell column.
-    Set(Typed),
+    Set(TypedTerm),
     /// Replaces a multi-cell column.
-    Replace(Shape, Typed),
+    Replace(CollectionKind, TypedTerm),
     /// Adds elements or entries.
-    Put(Shape, Typed),
+    Put(CollectionKind, TypedTerm),
     /// Sets one entry or field; null deletes it.
-    PutOne(Key, Typed),
+    PutOne(Key, TypedTerm),
     /// Appends to a list.
-    Append(Typed),
+    Append(TypedTerm),
     /// Prepends to a list.
-    Prepend(Typed),
+    Prepend(TypedTerm),
     /// Sets a list element by position; `None` means that it is deleted.
-    SetAt(Typed, Option<Typed>),
+    SetAt(TypedTerm, Option<TypedTerm>),
     /// Removes all list elements equal to one of these.
-    Discard(Typed),
+    Discard(TypedTerm),
     /// Removes elements from a set, or keys from a map; the term is a set of them.
-    Remove(Typed),
+    Remove(TypedTerm),
     /// Removes one element or key from a set or map.
     RemoveOne(Key),
     /// Increments a counter, or decrements it if `true`.
-    Increment(Typed, bool),
+    Increment(TypedTerm, bool),
 }
 
 /// The kind of a multi-cell column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum CollectionKind {
     /// Elements, each under a generated cell key.
     List,
     /// Elements, which are the cell keys.
@@ -56,7 +56,7 @@ pub(crate) enum Shape {
 #[derive(Clone, Debug)]
 pub(crate) enum Key {
     /// A map's key or a set's element.
-    Term(Typed),
+    Term(TypedTerm),
     /// A field's number.
     Field(usize),
 }
@@ -66,18 +66,18 @@ fn field_key(index: usize) -> Bytes {
     Bytes::copy_from_slice(&u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes())
 }
 
-fn shape(ty: &CqlType) -> Option<Shape> {
+fn shape(ty: &CqlType) -> Option<CollectionKind> {
     match ty {
-        CqlType::List(_) => Some(Shape::List),
-        CqlType::Set(_) => Some(Shape::Set),
-        CqlType::Map(..) => Some(Shape::Map),
-        CqlType::User(user) => Some(Shape::User(user.fields.len())),
+        CqlType::List(_) => Some(CollectionKind::List),
+        CqlType::Set(_) => Some(CollectionKind::Set),
+        CqlType::Map(..) => Some(CollectionKind::Map),
+        CqlType::User(user) => Some(CollectionKind::User(user.fields.len())),
         _ => None,
     }
 }
 
 /// `c = v` with a typed term.
-pub(crate) fn set_typed(column: &Column, term: Typed) -> Operation {
+pub(crate) fn set_typed(column: &Column, term: TypedTerm) -> Operation {
     match shape(&column.ty) {
         Some(shape) => Operation::Replace(shape, term),
         None => Operation::Set(term),
@@ -214,9 +214,9 @@ fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Oper
     match &column.ty {
         CqlType::Native(Native::Counter) => counter(typer, term, &receiver, false),
         CqlType::List(_) => Ok(Operation::Append(typer.term(term, &receiver)?)),
-        CqlType::Set(_) => Ok(Operation::Put(Shape::Set, typer.term(term, &receiver)?)),
+        CqlType::Set(_) => Ok(Operation::Put(CollectionKind::Set, typer.term(term, &receiver)?)),
         CqlType::Map(..) => match typer.term(term, &receiver) {
-            Ok(typed) => Ok(Operation::Put(Shape::Map, typed)),
+            Ok(typed) => Ok(Operation::Put(CollectionKind::Map, typed)),
             Err(error) if error.is_invalid() => Err(OperationRefusal::MapPlus(TermText(term).to_string()).into()),
             Err(error) => Err(error),
         },
@@ -255,7 +255,7 @@ fn subtract(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result
         CqlType::List(_) => Ok(Operation::Discard(typer.term(term, &receiver)?)),
         CqlType::Set(_) => Ok(Operation::Remove(typer.term(term, &receiver)?)),
         CqlType::Map(key, _) => {
-            // A subtraction from a map takes a set of its keys.
+            // The operand of a subtraction from a map is a set of its keys.
             let receiver = ColumnSpec::new(name.clone(), CqlType::Set(key.clone()));
             match typer.term(term, &receiver) {
                 Ok(typed) => Ok(Operation::Remove(typed)),
@@ -287,7 +287,7 @@ fn counter(
 pub(crate) fn delete(typer: &mut TypeChecker<'_>, column: &Column, target: &DeleteTarget) -> Result<Operation, Error> {
     let name = &column.name;
     match target {
-        DeleteTarget::Column(_) => Ok(set_typed(column, Typed::Constant(None))),
+        DeleteTarget::Column(_) => Ok(set_typed(column, TypedTerm::Constant(None))),
         DeleteTarget::Element(_, key) => {
             if !value::is_collection(&column.ty) {
                 return Err(OperationRefusal::DeleteOfNoElement(name.clone()).into());
@@ -411,7 +411,7 @@ impl Operation {
     }
 }
 
-fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Option<ColumnChange>, Error> {
+fn increment(term: &TypedTerm, negative: bool, binding: &Binding<'_>) -> Result<Option<ColumnChange>, Error> {
     let what = if negative { "decrement" } else { "increment" };
     let by = match term.bind(binding)? {
         Value::Unset => return Ok(None),
@@ -431,21 +431,21 @@ fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Opti
 }
 
 /// The cells of a whole collection or user-defined type: keys and values. A list's keys are generated at write time.
-fn replacement(shape: Shape, bytes: &Bytes) -> Vec<(Option<Bytes>, Bytes)> {
+fn replacement(shape: CollectionKind, bytes: &Bytes) -> Vec<(Option<Bytes>, Bytes)> {
     match shape {
-        Shape::List => value::elements(bytes)
+        CollectionKind::List => value::elements(bytes)
             .into_iter()
             .map(|element| (None, element))
             .collect(),
-        Shape::Set => value::elements(bytes)
+        CollectionKind::Set => value::elements(bytes)
             .into_iter()
             .map(|element| (Some(element), Bytes::new()))
             .collect(),
-        Shape::Map => value::pairs(bytes)
+        CollectionKind::Map => value::pairs(bytes)
             .into_iter()
             .map(|(key, value)| (Some(key), value))
             .collect(),
-        Shape::User(count) => value::fields(bytes, count)
+        CollectionKind::User(count) => value::fields(bytes, count)
             .into_iter()
             .enumerate()
             .filter_map(|(index, field)| Some((Some(field_key(index)), field?)))

@@ -35,9 +35,9 @@ pub(crate) struct BoundPart {
     pub(crate) descending: bool,
 }
 
-/// Gives the leading columns that are equal in both bounds the same bytes (1.000 and 1.0 are equal). The keys beyond a
-/// bound lie under its own bytes, so bounds of different bytes would not intersect.
-pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
+/// Gives the leading columns that are equal in both bounds the same bytes (1.000 and 1.0 are equal). The range of a bound
+/// starts with the bound's own bytes, so ranges of bounds with different bytes would not intersect.
+pub(crate) fn share_encodings(lower: &[BoundPart], upper: &mut [BoundPart]) {
     for (lower, upper) in lower.iter().zip(upper) {
         if lower.encoded.is_none() || lower.encoded != upper.encoded {
             return;
@@ -46,7 +46,7 @@ pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
     }
 }
 
-/// The keys under `prefix` whose next columns are beyond the bound: above a lower bound, below an upper one.
+/// The keys with this prefix whose next columns satisfy the bound: above a lower bound, below an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
     // `whole` is the key prefix with full encodings; `equal` ends with the part of the last column that equal values
@@ -86,7 +86,7 @@ pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive:
     if inclusive && !null {
         ranges.push(with_prefix(equal));
     }
-    tidy(ranges)
+    sort_and_merge(ranges)
 }
 
 /// The keys under `prefix` within both bounds, each with whether it is inclusive; `None` means no bound on that side.
@@ -105,7 +105,7 @@ pub(crate) fn between(
 }
 
 /// Sorts ranges, drops empty ones and merges those that touch or overlap.
-pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
+pub(crate) fn sort_and_merge(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     ranges.retain(|range| range.end.as_ref().is_none_or(|end| range.start < *end));
     if ranges.len() < 2 {
         return ranges;
@@ -130,7 +130,7 @@ pub(crate) fn tidy(mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     merged
 }
 
-/// The intersection of two tidy sets.
+/// The intersection of two sorted and merged sets.
 pub(crate) fn intersect(a: &[ClusteringRange], b: &[ClusteringRange]) -> Vec<ClusteringRange> {
     let mut found = Vec::new();
     for x in a {
@@ -143,7 +143,7 @@ pub(crate) fn intersect(a: &[ClusteringRange], b: &[ClusteringRange]) -> Vec<Clu
             found.push(ClusteringRange { start, end });
         }
     }
-    tidy(found)
+    sort_and_merge(found)
 }
 
 #[cfg(test)]
@@ -207,7 +207,9 @@ mod tests {
             others in proptest::collection::vec((any::<u8>(), any::<u8>()), 0..5),
             key in any::<u8>(),
         ) {
-            let set = |cuts: &[(u8, u8)]| tidy(cuts.iter().map(|(a, b)| ClusteringRange { start: vec![*a], end: Some(vec![*b]) }).collect());
+            let set = |cuts: &[(u8, u8)]| {
+                sort_and_merge(cuts.iter().map(|(a, b)| ClusteringRange { start: vec![*a], end: Some(vec![*b]) }).collect())
+            };
             let (a, b) = (set(&cuts), set(&others));
             prop_assert_eq!(holds(&intersect(&a, &b), &[key]), holds(&a, &[key]) && holds(&b, &[key]));
         }

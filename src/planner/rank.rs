@@ -2,7 +2,7 @@
 //!
 //! A statement with several faults is refused for the one that Cassandra detects first. Cassandra loops over a
 //! statement stage by stage, and over the parts of a stage in order of writing. So each fault is ranked where it is
-//! found, and a caller that knows the loops selects one.
+//! found, and the caller selects one according to the order of Cassandra's loops.
 
 use super::error::Error;
 
@@ -45,12 +45,12 @@ impl Faults {
         }
     }
 
-    /// The first fault of a loop that takes each part through all stages before the next part.
+    /// The first fault of a loop that completes all stages of a part before the next part.
     pub(crate) fn first(self) -> Error {
         self.first.1
     }
 
-    /// The first fault of a loop that takes only the parts before `place_end` through a stage.
+    /// The first fault of a loop over one stage that covers only the parts before `place_end`.
     pub(crate) fn first_of(&self, stage: Stage, place_end: usize) -> Option<&Error> {
         let mut all = std::iter::once(&self.first).chain(&self.others);
         all.find(|(rank, _)| rank.stage == stage && rank.place < place_end)

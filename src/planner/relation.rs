@@ -6,16 +6,16 @@ use grammar::ast::{Operator, Relation, RelationTarget, RelationValue, Term};
 
 use super::error::Error;
 use super::index;
-use super::judge::Judge;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
 use super::term::{ColumnSpec, type_name};
 use super::text::{Joined, RelationText, TermText};
+use super::validate::RestrictionValidator;
 use super::value;
 use crate::schema::{Column, ColumnKind};
 use crate::types::{CqlType, Native};
 
-impl Judge<'_, '_> {
+impl RestrictionValidator<'_, '_> {
     pub(crate) fn relation(&mut self, relation: &Relation, found: &mut Restrictions) -> Result<(), Error> {
         let operator = relation.operator;
         if matches!(operator, Operator::Contains | Operator::ContainsKey)

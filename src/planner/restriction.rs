@@ -3,15 +3,15 @@
 //! ```text
 //! relation  c = ?              → Restriction { columns: [c], kind: Eq }
 //! merged    c > ? AND c < ?    → Restriction { columns: [c], kind: Slice { lower, upper } }
-//! validated Restrictions       → which name partitions, which narrow rows, which only filter
+//! validated Restrictions       → which name partitions, which select keys or ranges of rows, which only filter
 //! ```
-//! `relation.rs` reads them, `merge.rs` merges them, `judge.rs` validates and classifies them. Sources: Cassandra's
+//! `relation.rs` reads them, `merge.rs` merges them, `validate.rs` validates and classifies them. Sources: Cassandra's
 //! `SingleColumnRelation`, `MultiColumnRelation`, `TokenRelation`.
 
 use std::sync::Arc;
 
 use super::error::Error;
-use super::term::Typed;
+use super::term::TypedTerm;
 use super::text::Joined;
 use crate::command::Comparison;
 use crate::schema::{Column, Table};
@@ -45,11 +45,11 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     /// One column's value.
-    One(Typed),
+    One(TypedTerm),
     /// Several columns' values, each a term.
-    Each(Vec<Typed>),
+    Each(Vec<TypedTerm>),
     /// Several columns' values as one tuple.
-    Tuple(Typed),
+    Tuple(TypedTerm),
 }
 
 /// One end of a slice.
@@ -69,7 +69,7 @@ pub(crate) enum Test {
     /// `IN (a, b)`
     In(Vec<Operand>),
     /// `IN ?`
-    InMarker(Typed),
+    InMarker(TypedTerm),
     /// `>`, `>=`, `<`, `<=`.
     Slice {
         /// `>`, `>=`
@@ -78,15 +78,15 @@ pub(crate) enum Test {
         upper: Option<SliceBound>,
     },
     /// `LIKE pattern`
-    Like(Typed),
+    Like(TypedTerm),
     /// `CONTAINS`, `CONTAINS KEY`, `m[k] = v`, any number of each.
     Contains {
         /// CONTAINS.
-        values: Vec<Typed>,
+        values: Vec<TypedTerm>,
         /// CONTAINS KEY.
-        keys: Vec<Typed>,
+        keys: Vec<TypedTerm>,
         /// `m[k] = v`
-        entries: Vec<(Typed, Typed)>,
+        entries: Vec<(TypedTerm, TypedTerm)>,
     },
 }
 
@@ -131,11 +131,11 @@ impl Restriction {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenRestriction {
     /// `=`
-    pub(crate) eq: Option<Typed>,
+    pub(crate) eq: Option<TypedTerm>,
     /// `>`, `>=`
-    pub(crate) lower: Option<(Typed, bool)>,
+    pub(crate) lower: Option<(TypedTerm, bool)>,
     /// `<`, `<=`
-    pub(crate) upper: Option<(Typed, bool)>,
+    pub(crate) upper: Option<(TypedTerm, bool)>,
 }
 
 /// A validated and classified WHERE.
@@ -157,9 +157,9 @@ pub(crate) struct Restrictions {
     pub(crate) uses_index: bool,
     /// The partition key restrictions do not name partitions: they filter, or an index answers them.
     pub(crate) partition_filters: bool,
-    /// Not all clustering restrictions narrow: some filter, or an index answers them.
+    /// Not all clustering restrictions select keys or ranges: some filter, or an index answers them.
     pub(crate) clustering_filters: bool,
-    /// Not all clustering restrictions narrow, whether or not an index is used.
+    /// Not all clustering restrictions select keys or ranges, whether or not an index is used.
     pub(crate) clustering_skips: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The rules of the profile `cosmos`: what Azure Cosmos DB for Apache Cassandra refuses, ignores or names differently,
-//! in one place.
+//! The rules of the profile `cosmos`: all statements and options that Azure Cosmos DB for Apache Cassandra refuses, ignores
+//! or names differently.
 //!
 //! ```text
 //! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
@@ -10,7 +10,7 @@
 //!
 //! If Cosmos's own message is known, it is used here as its users have reported it. If only the fact is known, the
 //! message is ours and the code is 0x2200. Where the sources contradict each other or are silent, the statement is
-//! accepted unless [`Strict`] says otherwise.
+//! accepted unless [`Strict`] forbids it.
 //!
 //! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the engine).
 //!
@@ -56,7 +56,7 @@ impl Rules {
     }
 
     fn translate_in_place(&self, statement: &mut Statement) -> Result<(), Refusal> {
-        if let Some(what) = never(statement) {
+        if let Some(what) = unsupported_feature(statement) {
             return Err(Refusal::Unsupported(what));
         }
         let strict = &self.account.strict;
@@ -132,9 +132,9 @@ impl Rules {
         let strict = &self.account.strict;
         match statement {
             Statement::Explain(explained) => self.judge(explained, planned),
-            Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::judge(select, table)),
+            Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::check(select, table)),
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Batch(_) => {
-                write::judge(statement, &planned.tables, strict)
+                write::check(statement, &planned.tables, strict)
             }
             _ => Ok(()),
         }
@@ -153,7 +153,7 @@ impl Rules {
 }
 
 /// Features that Cosmos does not have at all: user-defined code, roles and permissions, changes of types.
-fn never(statement: &Statement) -> Option<&'static str> {
+fn unsupported_feature(statement: &Statement) -> Option<&'static str> {
     Some(match statement {
         Statement::CreateFunction(_) => "CREATE FUNCTION",
         Statement::CreateAggregate(_) => "CREATE AGGREGATE",
@@ -317,7 +317,7 @@ pub(super) fn index_target(
 ///
 /// Source: DESCRIBE TABLE in a published session of cqlsh with Azure Cosmos DB.
 pub(super) fn table_defaults(options: &mut TableOptions) {
-    let asked = std::mem::take(options);
+    let written = std::mem::take(options);
     *options = TableOptions {
         compression: BTreeMap::from([
             ("chunk_length_in_kb".to_owned(), "64".to_owned()),
@@ -329,11 +329,11 @@ pub(super) fn table_defaults(options: &mut TableOptions) {
         gc_grace_seconds: 0,
         memtable_flush_period_in_ms: 3_600_000,
         speculative_retry: "99PERCENTILE".to_owned(),
-        default_time_to_live: asked.default_time_to_live,
-        partitions: asked.partitions,
-        throughput: asked.throughput,
-        throughput_highest: asked.throughput_highest,
-        cell_level: asked.cell_level,
+        default_time_to_live: written.default_time_to_live,
+        partitions: written.partitions,
+        throughput: written.throughput,
+        throughput_highest: written.throughput_highest,
+        cell_level: written.cell_level,
         ..TableOptions::default()
     };
 }

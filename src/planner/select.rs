@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
+use super::ann::{self, AnnPlan};
 use super::error::Error;
 use super::index::{ProbePlan, needs_filtering};
-use super::judge::{Judge, check_filters};
 use super::key::check_partition_key;
-use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
-use super::nearest::{self, NearestPlan};
 use super::rank::Stage;
 use super::refusal::SelectRefusal;
+use super::restrict::{FilterPlan, PartitionPlan, RowsPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::validate::{RestrictionValidator, check_filters};
 use super::value;
 use crate::command::{
     Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
 };
-use crate::functions::Context;
+use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -42,14 +42,16 @@ pub struct SelectPlan {
     probes: Vec<ProbePlan>,
     reversed: bool,
     sort: Vec<(usize, bool)>,
-    nearest: Option<NearestPlan>,
+    ann: Option<AnnPlan>,
     group_by: Option<GroupPlan>,
     distinct: bool,
     allows_filtering: bool,
-    limit: Option<Typed>,
-    per_partition_limit: Option<Typed>,
+    limit: Option<TypedTerm>,
+    per_partition_limit: Option<TypedTerm>,
     /// Cassandra's warning about an aggregation over many partitions; `None` means no warning.
     aggregate_warning: Option<&'static str>,
+    /// The user-defined functions that it calls, those of aggregates included.
+    calls: Box<[Function]>,
 }
 
 impl SelectPlan {
@@ -95,6 +97,12 @@ impl SelectPlan {
         &self.masked_restricted
     }
 
+    /// The user-defined functions that it calls, those of aggregates included.
+    #[must_use]
+    pub fn calls(&self) -> &[Function] {
+        &self.calls
+    }
+
     /// Whether columns with masks are selected.
     #[must_use]
     pub const fn selects_masked(&self) -> bool {
@@ -111,7 +119,7 @@ impl SelectPlan {
         }
     }
 
-    /// Binds the statement's values. With `is_masked` for a client that sees masks in place of the values of masked columns.
+    /// Binds the statement's values. `is_masked`: the client receives masks instead of the values of masked columns.
     ///
     /// # Errors
     ///
@@ -135,7 +143,7 @@ impl SelectPlan {
             .map(|filter| filter.bind(table, binding))
             .collect::<Result<Vec<_>, _>>()?;
         let mut partitions = self.partitions.bind(table, binding)?;
-        let (mut rows, is_none) = self.rows.bind_judged(table, binding)?;
+        let (mut rows, is_none) = self.rows.bind_and_detect_empty(table, binding)?;
         let mut probes = Vec::new();
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);
@@ -145,7 +153,7 @@ impl SelectPlan {
         // Such a static row counts as a row of a page.
         let named_to = self.rows.named_to();
         let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
-        let names_none = |filter: &Predicate| looks_for_nothing(filter, table.partition_key_count..named_to);
+        let names_none = |filter: &Predicate| rejects_every_row(filter, table.partition_key_count..named_to);
         let is_none = is_none && table.clustering_count > 0 || filters.iter().any(names_none);
         let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
         if counts_static {
@@ -170,11 +178,7 @@ impl SelectPlan {
             probes,
             reversed: self.reversed,
             sort: self.sort.clone(),
-            nearest: self
-                .nearest
-                .as_ref()
-                .map(|nearest| nearest.bind(table, binding))
-                .transpose()?,
+            nearest: self.ann.as_ref().map(|ann| ann.bind(table, binding)).transpose()?,
             group_by: self.group_by.as_ref().map(|groups| groups.bind(binding)).transpose()?,
             distinct: self.distinct,
             limit_rows,
@@ -184,7 +188,7 @@ impl SelectPlan {
 }
 
 /// Whether a filter on these columns rejects every row (`c IN ()`).
-fn looks_for_nothing(filter: &Predicate, columns: Range<usize>) -> bool {
+fn rejects_every_row(filter: &Predicate, columns: Range<usize>) -> bool {
     let of_them = match &filter.target {
         FilterTarget::Column(place) => columns.contains(place),
         FilterTarget::Tuple(places) => places.iter().all(|place| columns.contains(place)),
@@ -203,15 +207,15 @@ fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> 
         FilterTarget::Tuple(_) | FilterTarget::Token => None,
     });
     let of = |kind| {
-        let asked = selection.needed.iter().copied().chain(filtered.clone());
-        let columns = asked.filter_map(|place| table.columns.get(place));
+        let read = selection.needed.iter().copied().chain(filtered.clone());
+        let columns = read.filter_map(|place| table.columns.get(place));
         columns.filter(|column| column.kind == kind).count()
     };
     table.has_static() && (of(ColumnKind::Static) > 0 || of(ColumnKind::Regular) == 0)
 }
 
 /// LIMIT and PER PARTITION LIMIT; unset means no limit.
-fn limit(term: Option<&Typed>, what: &'static str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+fn limit(term: Option<&TypedTerm>, what: &'static str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     let Some(term) = term else { return Ok(None) };
     match term.bind(binding)? {
         Value::Unset => Ok(None),
@@ -237,8 +241,8 @@ pub(crate) fn select(
     let limit = limit_term(&select.limit, "[limit]")?;
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
     // Cassandra validates restrictions before the selection. A table with static columns is the exception: there it
-    // first tests whether only those are selected, and prepares selectors for that test. Later each selector goes
-    // through both stages in turn, as the list of selectors is lazy.
+    // first tests whether only those are selected, and prepares selectors for that test. Later it takes each selector
+    // through both stages before the next one, since the list of selectors is lazy.
     let selection = match selection::plan(typer, table, select) {
         Err(faults) if table.has_static() => match faults.first_of(Stage::Prepare, prepared_first(table, select)) {
             Some(error) => return Err(error.clone()),
@@ -246,36 +250,36 @@ pub(crate) fn select(
         },
         planned => planned.map_err(|faults| faults.first()),
     };
-    let asked = nearest::ann_orderings(typer, table, &select.order_by)?;
+    let ordering = ann::ann_orderings(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
-    let asked = nearest::single(asked, select.order_by.len())?;
-    let judge = Judge {
+    let ordering = ann::single(ordering, select.order_by.len())?;
+    let validator = RestrictionValidator {
         typer,
         table: Arc::clone(table),
         kind: Kind::Select,
         allow_filtering: select.allow_filtering,
-        nearest: asked.as_ref(),
+        ann: ordering.as_ref(),
     };
-    let restrictions = judge.judge(&select.relations, only_static)?;
+    let restrictions = validator.validate(&select.relations, only_static)?;
     let mut selection = selection?;
     let partitions = PartitionPlan::new(table, &restrictions);
     if select.distinct {
         let sorts = partitions.has_in();
-        distinct(table, select, &selection, &restrictions, sorts, asked.as_ref())?;
+        distinct(table, select, &selection, &restrictions, sorts, ordering.as_ref())?;
     }
     let group_by = group_by(typer, table, select, &restrictions)?;
     if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
         return Err(SelectRefusal::PartitionLimitOfAggregate.into());
     }
-    let (reversed, sort) = match asked {
+    let (reversed, sort) = match ordering {
         Some(_) => (false, Vec::new()),
         None => order_by(table, select, &restrictions, &partitions)?,
     };
-    if !select.allow_filtering && needs_filtering(table, &restrictions, asked.is_some()) {
+    if !select.allow_filtering && needs_filtering(table, &restrictions, ordering.is_some()) {
         return Err(Error::NeedsFiltering);
     }
     check_filters(table, &restrictions)?;
-    let nearest = asked.map(|asked| asked.plan(table)).transpose()?;
+    let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
     // Cassandra ignores an IN if a token range is read and keys only filter.
     let names_keys = restrictions.token.is_none() || partitions.names_keys();
@@ -320,7 +324,7 @@ pub(crate) fn select(
     let probes = ProbePlan::all(table, looked_up);
     selection.need(filters.iter().flat_map(FilterPlan::columns));
     selection.need(sort.iter().map(|(column, _)| *column));
-    selection.need(nearest.iter().map(|nearest| nearest.column));
+    selection.need(ann.iter().map(|ann| ann.column));
     if let Some(groups) = &group_by {
         selection.need(groups.columns().into_iter());
     }
@@ -336,13 +340,14 @@ pub(crate) fn select(
         probes,
         reversed,
         sort,
-        nearest,
+        ann,
         group_by,
         distinct: select.distinct,
         allows_filtering: select.allow_filtering,
         limit,
         per_partition_limit,
         aggregate_warning,
+        calls: typer.calls.called(),
     })
 }
 
@@ -440,14 +445,14 @@ fn distinct(
     selection: &SelectionPlan,
     restrictions: &Restrictions,
     sorts: bool,
-    nearest: Option<&nearest::AnnOrdering>,
+    ann: Option<&ann::AnnOrdering>,
 ) -> Result<(), Error> {
     if select.per_partition_limit.is_some() {
         return Err(SelectRefusal::PartitionLimitOfDistinct.into());
     }
     let regular = restrictions.others.iter().flat_map(|restriction| &restriction.columns);
     let regular = regular
-        .chain(nearest.map(|nearest| &nearest.column))
+        .chain(ann.map(|ann| &ann.column))
         .filter_map(|index| table.columns.get(*index))
         .any(|column| column.kind == ColumnKind::Regular);
     if !restrictions.clustering.is_empty() || regular {
@@ -508,7 +513,7 @@ fn order_by(
         return Ok((false, Vec::new()));
     }
     // If a column is named twice, its last direction counts, at its first position.
-    let mut wanted: Vec<(usize, bool)> = Vec::new();
+    let mut orderings: Vec<(usize, bool)> = Vec::new();
     let mut unknown = None;
     for order in &select.order_by {
         let OrderBy::Column(name, direction) = order else {
@@ -517,9 +522,9 @@ fn order_by(
         match column(table, name.as_str()) {
             Ok((index, _)) => {
                 let descending = *direction == Direction::Descending;
-                match wanted.iter_mut().find(|(earlier, _)| *earlier == index) {
+                match orderings.iter_mut().find(|(earlier, _)| *earlier == index) {
                     Some(earlier) => earlier.1 = descending,
-                    None => wanted.push((index, descending)),
+                    None => orderings.push((index, descending)),
                 }
             }
             Err(error) => unknown = unknown.or(Some(error)),
@@ -536,7 +541,7 @@ fn order_by(
     }
     let mut expected = table.partition_key_count;
     let mut reversed: Option<bool> = None;
-    for (index, descending) in &wanted {
+    for (index, descending) in &orderings {
         let column = table.columns.get(*index).expect("a place in the table");
         if column.kind != ColumnKind::Clustering {
             return Err(SelectRefusal::OrderColumn(column.name.clone()).into());
@@ -560,7 +565,7 @@ fn order_by(
         reversed = Some(backwards);
     }
     let sort = if partitions.has_in() && !select.distinct {
-        wanted
+        orderings
     } else {
         Vec::new()
     };

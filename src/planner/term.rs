@@ -1,6 +1,6 @@
 //! Typed terms: a statement's literals, markers, collections and calls, resolved against the column that receives them.
 //!
-//! Typing happens once, when a statement is planned. [`Typed::bind`] runs for each execution; for a constant or a
+//! Typing happens once, when a statement is planned. [`TypedTerm::bind`] runs for each execution; for a constant or a
 //! marker it clones a reference-counted slice.
 
 use bytes::Bytes;
@@ -54,17 +54,17 @@ impl ColumnSpec {
 
 /// A term whose type is known.
 #[derive(Clone, Debug)]
-pub(crate) enum Typed {
+pub(crate) enum TypedTerm {
     /// A value; `None` is null.
     Constant(Option<Bytes>),
-    /// A marker, and the type its values must have.
+    /// A marker, and the required type of its values.
     Marker(usize, CqlType),
     /// The value that an INSERT JSON's document has for the column at this position.
     Json(usize),
     /// A call whose arguments or result are only known at execution.
     Call(Box<Call>),
     /// A collection, tuple, vector or user-defined type with a call or marker in it; maps alternate keys and values.
-    Construct(CqlType, Vec<Typed>),
+    Construct(CqlType, Vec<TypedTerm>),
 }
 
 /// The context in which terms are evaluated to values.
@@ -78,7 +78,7 @@ pub(crate) struct Binding<'a> {
     pub(crate) context: &'a crate::functions::Context,
 }
 
-/// Gives terms their types.
+/// Determines the types of terms.
 pub(crate) struct TypeChecker<'a> {
     /// The schema, for user-defined types and functions.
     pub(crate) schema: &'a Schema,
@@ -91,18 +91,18 @@ pub(crate) struct TypeChecker<'a> {
     /// The statement's markers.
     pub(crate) markers: &'a mut Markers,
     /// Types and fits of the statement's calls, resolved so far.
-    pub(crate) known: super::function::Known,
+    pub(crate) calls: super::function::CallMemo,
 }
 
 impl TypeChecker<'_> {
     /// Types the term for its receiver.
-    pub(crate) fn term(&mut self, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
+    pub(crate) fn term(&mut self, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         match term {
             Term::BindMarker { at, .. } => Ok(self.marker(*at, receiver)),
             Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
                 Err(TermRefusal::NullCounter.into())
             }
-            Term::Literal(literal) => Ok(Typed::Constant(literal_value(literal, receiver)?)),
+            Term::Literal(literal) => Ok(TypedTerm::Constant(literal_value(literal, receiver)?)),
             Term::List(elements) => self.list(term, elements, receiver),
             Term::Set(elements) => self.set(term, elements, receiver),
             Term::Map(entries) => self.map(term, entries, receiver),
@@ -137,14 +137,14 @@ impl TypeChecker<'_> {
     }
 
     /// Types the marker at this site.
-    pub(crate) fn marker(&mut self, at: Site, receiver: &ColumnSpec) -> Typed {
+    pub(crate) fn marker(&mut self, at: Site, receiver: &ColumnSpec) -> TypedTerm {
         let spec = MarkerSpec {
             keyspace: self.keyspace.clone(),
             table: self.table_name.clone(),
             name: receiver.name.clone(),
             ty: receiver.ty.clone(),
         };
-        Typed::Marker(
+        TypedTerm::Marker(
             self.markers.define(at, spec, receiver.partition_key),
             receiver.ty.clone(),
         )
@@ -234,7 +234,7 @@ impl TypeChecker<'_> {
         Ok(worst)
     }
 
-    fn list(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn list(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let (of, what) = match &bare {
             CqlType::List(of) => (of.clone(), "list"),
@@ -274,13 +274,13 @@ impl TypeChecker<'_> {
         construct(bare, typed)
     }
 
-    fn set(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn set(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let of = match &bare {
             CqlType::Map(..) if elements.is_empty() => return self.empty_collection(term, receiver),
             CqlType::Set(of) => of.clone(),
             _ => {
-                return Err(TermRefusal::Shape {
+                return Err(TermRefusal::LiteralKind {
                     kind: "set",
                     receiver: receiver.name.clone(),
                     ty: type_name(&receiver.ty),
@@ -305,7 +305,7 @@ impl TypeChecker<'_> {
     }
 
     /// An empty collection; for a multi-cell column it equals null.
-    fn empty_collection(&mut self, _: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn empty_collection(&mut self, _: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         construct(receiver.ty.unfrozen().clone(), Vec::new())
     }
 
@@ -315,7 +315,7 @@ impl TypeChecker<'_> {
         part: &ColumnSpec,
         what: &'static str,
         receiver: &ColumnSpec,
-    ) -> Result<Vec<Typed>, Error> {
+    ) -> Result<Vec<TypedTerm>, Error> {
         elements
             .iter()
             .map(|element| {
@@ -326,10 +326,10 @@ impl TypeChecker<'_> {
             .collect()
     }
 
-    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::Map(key, of) = &bare else {
-            return Err(TermRefusal::Shape {
+            return Err(TermRefusal::LiteralKind {
                 kind: "map",
                 receiver: receiver.name.clone(),
                 ty: type_name(&receiver.ty),
@@ -367,13 +367,13 @@ impl TypeChecker<'_> {
         construct(bare, typed)
     }
 
-    fn tuple(&mut self, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn tuple(&mut self, elements: &[Term], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let types: Vec<CqlType> = match &bare {
             CqlType::Tuple(of) => of.to_vec(),
             CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty.clone()).collect(),
             _ => {
-                return Err(TermRefusal::Shape {
+                return Err(TermRefusal::LiteralKind {
                     kind: "tuple type",
                     receiver: receiver.name.clone(),
                     ty: type_name(&receiver.ty),
@@ -403,7 +403,7 @@ impl TypeChecker<'_> {
         }
         if receiver.ty.is_multi_cell() {
             // Differs: Cassandra reaches this point, and fails with a ClassCastException.
-            return Err(TermRefusal::Shape {
+            return Err(TermRefusal::LiteralKind {
                 kind: "tuple",
                 receiver: receiver.name.clone(),
                 ty: type_name(&receiver.ty),
@@ -418,10 +418,10 @@ impl TypeChecker<'_> {
         construct(bare, typed)
     }
 
-    fn udt(&mut self, fields: &[(Name, Term)], receiver: &ColumnSpec) -> Result<Typed, Error> {
+    fn udt(&mut self, fields: &[(Name, Term)], receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::User(user) = &bare else {
-            return Err(TermRefusal::Shape {
+            return Err(TermRefusal::LiteralKind {
                 kind: "user type",
                 receiver: receiver.name.clone(),
                 ty: type_name(&receiver.ty),
@@ -454,7 +454,7 @@ impl TypeChecker<'_> {
                 Some((_, term)) => {
                     self.term(term, &ColumnSpec::new(format!("{}.{field}", receiver.name), ty.clone()))?
                 }
-                None => Typed::Constant(None),
+                None => TypedTerm::Constant(None),
             });
         }
         construct(bare, typed)
@@ -470,7 +470,7 @@ fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
 }
 
 /// Refuses markers inside collection literals, at any depth, as Cassandra does.
-fn no_marker(element: &Typed, what: &'static str, receiver: &ColumnSpec) -> Result<(), Error> {
+fn no_marker(element: &TypedTerm, what: &'static str, receiver: &ColumnSpec) -> Result<(), Error> {
     if element.has_marker() && what != "vector" {
         return Err(TermRefusal::Marker {
             kind: what,
@@ -482,18 +482,18 @@ fn no_marker(element: &Typed, what: &'static str, receiver: &ColumnSpec) -> Resu
 }
 
 /// A collection, tuple or the like; evaluated at once if all its elements are constants.
-fn construct(ty: CqlType, elements: Vec<Typed>) -> Result<Typed, Error> {
+fn construct(ty: CqlType, elements: Vec<TypedTerm>) -> Result<TypedTerm, Error> {
     let constants: Option<Vec<Value>> = elements
         .iter()
         .map(|element| match element {
-            Typed::Constant(Some(bytes)) => Some(Value::Bytes(bytes.clone())),
-            Typed::Constant(None) => Some(Value::Null),
+            TypedTerm::Constant(Some(bytes)) => Some(Value::Bytes(bytes.clone())),
+            TypedTerm::Constant(None) => Some(Value::Null),
             _ => None,
         })
         .collect();
     match constants {
-        Some(values) => Ok(Typed::Constant(Some(value::construct(&ty, values)?))),
-        None => Ok(Typed::Construct(ty, elements)),
+        Some(values) => Ok(TypedTerm::Constant(Some(value::construct(&ty, values)?))),
+        None => Ok(TypedTerm::Construct(ty, elements)),
     }
 }
 
@@ -518,8 +518,8 @@ pub(crate) fn type_name(ty: &CqlType) -> String {
     ty.cql_name()
 }
 
-impl Typed {
-    /// Whether its value depends on a marker.
+impl TypedTerm {
+    /// Whether the term's value depends on a marker.
     pub(crate) fn has_marker(&self) -> bool {
         match self {
             Self::Constant(_) | Self::Json(_) => false,

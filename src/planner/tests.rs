@@ -347,8 +347,8 @@ fn marked_as_different(script: &Path) -> HashSet<String> {
     marked
 }
 
-/// Every statement that ran on the oracle. If Cassandra refuses it, we refuse it with its message or leave it to the
-/// engine. If Cassandra answers it, we plan it with the same columns.
+/// Every statement that ran on the oracle. If Cassandra refuses it, the planner refuses it with the same message, or the
+/// engine does later. If Cassandra answers it, the plan has the same columns.
 #[test]
 fn oracle_scripts() {
     let mut wrong = Vec::new();
@@ -436,7 +436,7 @@ fn oracle_scripts() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A name longer than a message can carry: Cassandra accepts it and sends it cut.
+/// A name that is longer than a message can carry. Cassandra accepts it and truncates it in messages.
 #[test]
 fn names_that_no_message_can_carry_are_refused() {
     let mut world = World::new();
@@ -456,8 +456,8 @@ fn names_that_no_message_can_carry_are_refused() {
         format!("ALTER TABLE ks.t RENAME k TO {long}"),
         format!("CREATE INDEX {long} ON ks.t (v)"),
     ] {
-        let told = world.run(&text).unwrap_err().to_string();
-        assert!(told.contains(" name must not be more than "), "{told}");
+        let message = world.run(&text).unwrap_err().to_string();
+        assert!(message.contains(" name must not be more than "), "{message}");
     }
 }
 

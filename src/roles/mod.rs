@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-pub use self::resource::{Permission, Permissions, Resource};
+pub use self::resource::{Permission, Permissions, Resource, Signature};
 
 /// A role's name.
 pub type RoleName = Arc<str>;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::schema::system;
+use crate::types::CqlType;
 
 /// What a role may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,11 +143,46 @@ pub enum Resource {
     AllFunctions,
     /// All functions of a keyspace.
     AllFunctionsIn(Arc<str>),
+    /// A user-defined function or aggregate.
+    Function(Arc<Signature>),
     /// All MBeans. This server has none, but it stores permissions on them.
     AllMbeans,
 }
 
+/// The name of a user-defined function or aggregate, and the types of its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signature {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name, folded.
+    pub name: String,
+    /// The classes of its arguments' types, each without `frozen`, separated by `^` as in `system_auth`. As in Cassandra
+    /// a class contains the fields of a user-defined type: ALTER TYPE ends the permissions on functions that take it.
+    classes: String,
+}
+
+impl Signature {
+    /// As messages write it: `ks.f(int, list<text>)`.
+    fn text(&self) -> String {
+        let classes = self.classes.split('^').filter(|class| !class.is_empty());
+        let types: Vec<String> = classes
+            .map(|class| CqlType::parse_marshal(class).map_or_else(|_| class.to_owned(), |ty| ty.cql_name()))
+            .collect();
+        format!("{}.{}({})", self.keyspace, self.name, types.join(", "))
+    }
+}
+
 impl Resource {
+    /// A user-defined function or aggregate.
+    pub fn function<'t>(keyspace: &str, name: &str, arguments: impl IntoIterator<Item = &'t CqlType>) -> Self {
+        let classes: Vec<String> = arguments.into_iter().map(|ty| ty.unfrozen().marshal_name()).collect();
+        Self::Function(Arc::new(Signature {
+            keyspace: keyspace.to_owned(),
+            name: name.to_owned(),
+            classes: classes.join("^"),
+        }))
+    }
+
     /// A table.
     #[must_use]
     pub fn table(keyspace: &str, table: &str) -> Self {
@@ -163,6 +199,7 @@ impl Resource {
             Self::Table(keyspace, _) => Some(Self::AllTables(Arc::clone(keyspace))),
             Self::Role(_) => Some(Self::AllRoles),
             Self::AllFunctionsIn(_) => Some(Self::AllFunctions),
+            Self::Function(of) => Some(Self::AllFunctionsIn(of.keyspace.as_str().into())),
         }
     }
 
@@ -207,6 +244,7 @@ impl Resource {
             Self::AllRoles => &[Create, Alter, Drop, Authorize, Describe],
             Self::Role(_) => &[Alter, Drop, Authorize, Describe],
             Self::AllFunctions | Self::AllFunctionsIn(_) => &[Create, Alter, Drop, Authorize, Execute],
+            Self::Function(_) => &[Alter, Drop, Authorize, Execute],
             Self::AllMbeans => &[Select, Modify, Authorize, Describe, Execute],
         })
     }
@@ -223,6 +261,7 @@ impl Resource {
             Self::Role(role) => format!("roles/{role}"),
             Self::AllFunctions => "functions".to_owned(),
             Self::AllFunctionsIn(keyspace) => format!("functions/{keyspace}"),
+            Self::Function(of) => format!("functions/{}/{}[{}]", of.keyspace, of.name, of.classes),
             Self::AllMbeans => "mbean".to_owned(),
         }
     }
@@ -244,7 +283,17 @@ impl Resource {
             ("roles", None) => Self::AllRoles,
             ("roles", Some(role)) => Self::Role(role.into()),
             ("functions", None) => Self::AllFunctions,
-            ("functions", Some(keyspace)) if !keyspace.contains('/') => Self::AllFunctionsIn(keyspace.into()),
+            ("functions", Some(path)) => match path.split_once('/') {
+                None => Self::AllFunctionsIn(path.into()),
+                Some((keyspace, function)) => {
+                    let (name, classes) = function.strip_suffix(']')?.split_once('[')?;
+                    Self::Function(Arc::new(Signature {
+                        keyspace: keyspace.to_owned(),
+                        name: name.to_owned(),
+                        classes: classes.to_owned(),
+                    }))
+                }
+            },
             ("mbean", None) => Self::AllMbeans,
             _ => return None,
         })
@@ -256,7 +305,7 @@ impl Resource {
         match self {
             Self::AllKeyspaces | Self::Keyspace(_) | Self::AllTables(_) | Self::Table(..) => "DataResource",
             Self::AllRoles | Self::Role(_) => "RoleResource",
-            Self::AllFunctions | Self::AllFunctionsIn(_) => "FunctionResource",
+            Self::AllFunctions | Self::AllFunctionsIn(_) | Self::Function(_) => "FunctionResource",
             Self::AllMbeans => "JMXResource",
         }
     }
@@ -274,6 +323,7 @@ impl fmt::Display for Resource {
             Self::Role(role) => write!(out, "<role {role}>"),
             Self::AllFunctions => out.write_str("<all functions>"),
             Self::AllFunctionsIn(keyspace) => write!(out, "<all functions in {keyspace}>"),
+            Self::Function(of) => write!(out, "<function {}>", of.text()),
             Self::AllMbeans => out.write_str("<all mbeans>"),
         }
     }
@@ -282,9 +332,18 @@ impl fmt::Display for Resource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Native;
 
     #[test]
     fn names_read_back() {
+        let list = CqlType::List(Arc::new(CqlType::Native(Native::Int))).freeze();
+        let function = Resource::function("k", "F", &[list, CqlType::Native(Native::Text)]);
+        assert_eq!(function.to_string(), "<function k.F(list<int>, text)>");
+        assert_eq!(
+            function.name(),
+            "functions/k/F[org.apache.cassandra.db.marshal.ListType(org.apache.cassandra.db.marshal.Int32Type)^\
+             org.apache.cassandra.db.marshal.UTF8Type]"
+        );
         for resource in [
             Resource::AllKeyspaces,
             Resource::Keyspace("k".into()),
@@ -294,11 +353,13 @@ mod tests {
             Resource::Role("a/b".into()),
             Resource::AllFunctions,
             Resource::AllFunctionsIn("k".into()),
+            Resource::function("k", "f", []),
+            function.clone(),
             Resource::AllMbeans,
         ] {
             assert_eq!(Resource::from_name(&resource.name()), Some(resource));
         }
-        for name in ["", "other", "functions/k/f[x]", "mbean/a:b=c"] {
+        for name in ["", "other", "functions/k/f", "mbean/a:b=c"] {
             assert_eq!(Resource::from_name(name), None, "{name}");
         }
     }

@@ -4,9 +4,9 @@
 //! cell's value ─ part (value, keys, values, entries, full) ─ analysis ─ encode_key ─► the encoded values of its entries
 //! ```
 //! The storage side derives entries with [`IndexTarget::encode_value`] and [`IndexTarget::encode_entry`]. The planner
-//! makes ranges of the same bytes ([`IndexTarget::encode_probe`]). An entry says where a row may be, never that it is
-//! there: the filters of the SELECT check every row that an index finds. So an entry may stand for more rows than
-//! match, never for fewer.
+//! makes ranges of the same bytes ([`IndexTarget::encode_probe`]). An entry means that a row may be there, never that
+//! it is there: the filters of the SELECT check every row that an index finds. So an entry may cover more rows than
+//! match, never fewer.
 //!
 //! Deliberately absent: which restrictions an index serves (the planner), where entries lie (storage).
 

@@ -1,4 +1,4 @@
-//! The `schema` room: keyspaces, tables, types and their versions.
+//! The `schema` module: keyspaces, tables, types and their versions.
 //!
 //! A [`Schema`] is an immutable value. DDL makes the next one from the last, and every reader holds a snapshot of the
 //! current one, never a lock. System keyspaces are part of it like any other; the virtual ones have no stored rows.
@@ -6,7 +6,7 @@
 //! ```text
 //! system::base()  ──►  Schema  ──planner::ddl──►  Schema  ──►  record::changes ──► the catalog's bytes
 //!      ▲                  │                                              │
-//! definitions.tsv         ├─► the room `views` (system tables)           └─► record::load at the next start
+//! definitions.tsv         ├─► the module `views` (system tables)         └─► record::load at the next start
 //!                         └─► describe::describe (CQL that makes it again)
 //! ```
 //!
@@ -552,6 +552,11 @@ pub struct UserFunction {
 }
 
 impl UserFunction {
+    /// The types of its arguments.
+    pub fn argument_types(&self) -> impl Iterator<Item = &CqlType> {
+        self.arguments.iter().map(|(_, ty)| ty)
+    }
+
     /// What runs it.
     #[must_use]
     pub fn definition(&self, keyspace: &str) -> UserScalar {

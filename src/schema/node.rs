@@ -53,7 +53,7 @@ pub struct NodeInfo {
     pub native_protocol_version: String,
     /// The partitioner's full class name.
     pub partitioner: String,
-    /// The partitioner's short class name, which DESCRIBE CLUSTER shows.
+    /// The snitch's class name; DESCRIBE CLUSTER shows its last part.
     pub snitch: String,
     /// Its tokens on the ring.
     pub tokens: Vec<i64>,
@@ -61,7 +61,7 @@ pub struct NodeInfo {
     pub generation: i32,
     /// The other nodes: first those of this process, then any others.
     pub peers: Vec<Peer>,
-    /// The number of nodes that this process emulates, itself included: 1 or 4.
+    /// The number of nodes that this process emulates, itself included: 1 to 6.
     pub virtual_nodes: usize,
 }
 

@@ -29,6 +29,34 @@ pub fn unfrozen_name(ty: &CqlType) -> String {
     }
 }
 
+/// The name of an argument's type in `system_schema` and in events: without `frozen` around it, except for a tuple.
+#[must_use]
+pub fn argument_name(ty: &CqlType) -> String {
+    ty.unfrozen().cql_name()
+}
+
+/// The name of an argument's type in the answer to CREATE: as it was written, a user-defined type with its keyspace.
+#[must_use]
+pub fn written_name(ty: &CqlType) -> String {
+    let written = |ty: &CqlType| match ty {
+        CqlType::Frozen(inner) if !matches!(**inner, CqlType::Tuple(_) | CqlType::Vector(..)) => {
+            format!("frozen<{}>", written_name(inner))
+        }
+        _ => written_name(ty),
+    };
+    match ty.unfrozen() {
+        CqlType::List(of) => format!("list<{}>", written(of)),
+        CqlType::Set(of) => format!("set<{}>", written(of)),
+        CqlType::Map(key, value) => format!("map<{}, {}>", written(key), written(value)),
+        CqlType::Vector(of, dimension) => format!("vector<{}, {dimension}>", written(of)),
+        CqlType::Tuple(of) => {
+            let of: Vec<String> = of.iter().map(written).collect();
+            format!("tuple<{}>", of.join(", "))
+        }
+        ty => with_keyspace(ty),
+    }
+}
+
 /// A list, set or map, frozen or not.
 #[must_use]
 pub fn is_collection(ty: &CqlType) -> bool {

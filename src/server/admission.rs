@@ -1,7 +1,7 @@
 //! Admission of connections: bounds on connections, in all and per address, and on the bytes of requests in progress.
 //!
-//! When there are too many connections, a new one takes the slot of the oldest that has not reached READY. A flood of
-//! silent connections evicts only its own, because a real client needs only a few milliseconds.
+//! When there are too many connections, a new one takes the slot of the oldest that has not reached READY. A real
+//! client reaches READY within milliseconds, so a flood of silent connections evicts only its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

@@ -2,14 +2,14 @@
 //!
 //! A password is compared only in its turn (`guesses`): a client that guesses waits, while the right password is
 //! answered soon. The account's key is compared in constant time. A role's password is hashed, which takes some 50 ms,
-//! unless the same password was right before:
+//! unless the same password was found right before:
 //!
 //! ```text
 //! token ─► right before? ── yes ──────────────► turn of guesses ─► answer
 //!              └─ no ─► turn of hashing ─► right before? ─ no ─► turn of guesses ─► hash ─► answer
 //! ```
-//! So the connections of a pool that log in together hash two at a time until one was right, and the others need no
-//! hash.
+//! So when the connections of a pool log in together, two hash at a time until one password was right. The others then
+//! need no hash.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(super) enum Decision {
     Later(BoxFuture<'static, Login>),
 }
 
-/// What logins are checked against.
+/// The source of valid logins.
 enum Door {
     /// Nothing: no login is required.
     Open,

@@ -1,8 +1,8 @@
 //! The end of a connection: sent responses arrive, and requests in progress are completed.
 //!
-//! When the server stops, it sends FIN after the last whole response and reads on until the client closes too or
-//! `drain` is over. A socket closed with unread bytes resets the connection, and a reset discards responses that are
-//! still on their way.
+//! When the server stops, it sends FIN after the last whole response, and continues to read until the client closes too
+//! or `drain` is over. If a socket is closed with unread bytes, the system resets the connection, and a reset discards
+//! responses that are still on their way.
 
 use std::time::Duration;
 

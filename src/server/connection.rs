@@ -5,11 +5,11 @@
 //!                                       └─► InFlight: polled at once, or later ─►
 //! ```
 //! Each pass of the task collects the responses that are ready, begins the requests that have arrived, writes and
-//! reads, until nothing moves. So all responses that are ready together go out with one write, and nothing is locked.
+//! reads, until none of these makes progress. So ready responses are sent in one write, and nothing is locked.
 //!
-//! Back pressure. Nothing is begun or read while more than `queued_bytes_max` wait for the client, or while memory is
-//! short ([`crate::budget`]) and a response waits or many requests are in progress. Requests in progress go on: one
-//! that is not polled would keep its locks. While there are too many, further ones wait in a bounded queue (OPTIONS is
+//! Back pressure. Nothing is begun or read while more than `queued_bytes_max` wait for the client, nor while memory is
+//! short ([`crate::budget`]) and a response waits or many requests are in progress. Requests in progress continue: one
+//! that is not polled would keep its locks. If there are too many, further ones wait in a bounded queue (OPTIONS is
 //! answered before them), then in the socket. A client that reads nothing for `slow_client` is disconnected.
 //!
 //! When the server stops, requests in progress are answered, further input is discarded, and FIN is sent (closing.rs).
@@ -204,7 +204,7 @@ struct Connection<S, F> {
     /// A login that is being checked, or whose answer is delayed.
     login: Option<(BoxFuture<'static, Step>, Header)>,
     reading: Reading,
-    /// The server stops, and the client has sent something since, or something before that is no longer begun.
+    /// Whether the server stops and the client has sent requests that are no longer begun.
     sends_still: bool,
     /// The client has closed its sending half.
     half_closed: bool,
@@ -355,7 +355,7 @@ where
 
     fn take_done(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
         let mut moved = false;
-        // However much waits for the client: a request that is not polled would keep its locks and its snapshot.
+        // Even if much output waits for the client: a request that is not polled would keep its locks and snapshot.
         while let Poll::Ready(Some(done)) = self.in_flight.poll_done(context) {
             moved = true;
             let Done {
@@ -574,7 +574,7 @@ where
         }
     }
 
-    /// The input is invalid: reports the reason if possible, and ends.
+    /// The input is invalid: reports the reason if possible, and ends the connection.
     fn lose(&mut self, fatal: &Fatal) {
         metrics::PROTOCOL_ERRORS.increment();
         self.reading = Reading::Ending(End::Lost);

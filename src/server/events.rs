@@ -1,7 +1,7 @@
 //! Delivery of events: to the connections that registered for their kind, each through a bounded queue.
 //!
 //! A connection whose queue is full is dropped from the list; its receiver then ends and the connection closes itself.
-//! A client that wants events must read them.
+//! A client that registers for events must read them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -9,23 +9,23 @@
 //! | range | an IPv4 /24, an IPv6 /48 | 20 | 75 ms |
 //! | user | a name, for all blocks from which it has never logged in | 20 | 75 ms |
 //!
-//! A login waits for its turn in the slowest of its lines, at most [`WAIT_MAX`]; if it had to wait longer it is refused
-//! without a comparison. The right password uses no turn, so a pool of connections logs in at once, and a block from
-//! which the user has logged in does not wait for guesses from elsewhere. A right password is answered as late as a
-//! wrong one would be: otherwise the absence of an early answer would reveal a wrong guess before its turn.
+//! A login waits for its turn in the slowest of its lines, at most [`WAIT_MAX`]. If it had to wait longer, it is
+//! refused without a comparison. The right password uses no turn. So a pool of connections logs in at once, and a block
+//! from which the user has logged in does not wait for guesses from other blocks. A right password is answered as late
+//! as a wrong one would be: otherwise the absence of an early answer would reveal a wrong guess before its turn.
 //!
 //! ```text
 //! next turn       now            now + WAIT_MAX
 //!    │  at once    │   waits its turn   │   refused, not compared
 //! ───┴─────────────┴────────────────────┴──────────────────────────► next turn of the slowest line
 //! ```
-//! Lines are selected by a keyed hash in tables of fixed size, so memory is bounded and nothing is evicted under
-//! attack: two sources with one line share its turns. The key is a parameter, so that no client can choose with whom it
-//! shares a line.
+//! Lines are selected by a keyed hash in tables of fixed size, so memory is bounded and an attack evicts nothing. Two
+//! sources with one line share its turns. The key is a parameter, so that no client can choose the clients with which
+//! it shares a line.
 //!
-//! The price: while `n` guesses at a time come from one address, another client at this address waits `n + 1` turns.
-//! With more than five guesses at a time it may be refused and has to retry, because before the comparison it looks
-//! like the others.
+//! The disadvantage: while `n` guesses at a time come from one address, another client at this address waits `n + 1`
+//! turns. With more than five guesses at a time it may be refused and has to retry, since before the comparison it
+//! cannot be distinguished from the others.
 
 use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;

@@ -43,15 +43,16 @@ pub(super) enum Phase {
 pub(super) enum Step {
     /// Answer.
     Reply(Response),
-    /// Answer; all later frames, in both directions, are as negotiated. With the options as the client sent them.
+    /// Answer; all later frames, in both directions, use the negotiated options. Holds also the options as the client
+    /// sent them.
     Negotiated(Response, Negotiated, Vec<(String, String)>),
     /// Answer; this user has logged in.
     LoggedIn(Response, String),
     /// Answer and close.
     Refuse(Response),
-    /// Accept nothing from this connection for this long; then do the step, which belongs to a login.
+    /// Read no request from this connection for this long; then do the step, which belongs to a login.
     Later(Duration, Box<Step>),
-    /// Accept nothing from this connection until the step is known, which belongs to a login.
+    /// Read no request from this connection until the step is known, which belongs to a login.
     Pending(BoxFuture<'static, Step>),
     /// Register for the kinds of event and answer READY.
     Register(Vec<EventKind>),
@@ -184,7 +185,7 @@ fn refuse_login(from: IpAddr, error: &LoginError) -> Step {
         | LoginError::Refused(_)
         | LoginError::NoIdentity
         | LoginError::Identity(_) => ErrorCode::BadCredentials,
-        // Drivers give up at bad credentials, and these may be right.
+        // Drivers give up after an error for bad credentials, and these credentials may be right.
         LoginError::NotCompared => ErrorCode::Overloaded,
     };
     Step::Refuse(ErrorBody::new(code, error.to_string()).into())

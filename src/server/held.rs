@@ -1,7 +1,7 @@
 //! The memory that a connection reports to its share ([`crate::budget`]).
 //!
-//! The reported amount is never less than the actual one, and up to [`NOTED_STEP_BYTES`] more: thousands of connections
-//! that hold little each hold much together.
+//! The reported amount is never less than the actual one, and less than [`NOTED_STEP_BYTES`] more: thousands of
+//! connections that each hold little hold much together.
 
 use std::sync::Arc;
 

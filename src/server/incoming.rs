@@ -1,11 +1,11 @@
 //! Memory for a large request while it is read.
 //!
-//! A request above [`LARGE_BYTES`] reserves memory for all of its bytes when its header has arrived, and is read
-//! further only with that memory. If it does not get it in time, its bytes are discarded and it is refused. If its
-//! client does not send it soon enough after the grant, the connection ends: a client must not block announced memory
-//! for long.
+//! A request above [`LARGE_BYTES`] reserves memory for all of its bytes when its header has arrived. The rest is read
+//! only with that memory. If the request does not get it in time, its bytes are discarded and it is refused. If its
+//! client does not send it soon enough after the grant, the connection ends: a client must not hold reserved memory for
+//! long.
 //!
-//! Requests have a separate pool, a part of the memory of connections, so that they cannot take the memory of
+//! Large requests have a pool of their own, a part of the memory of connections, so that they cannot take the memory of
 //! responses.
 
 use std::pin::Pin;
@@ -42,7 +42,7 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
-    /// Whether reading may go on; `awaited` is the size of the request that has begun to arrive, in bytes.
+    /// Whether reading may continue; `awaited` is the size of the request that has begun to arrive, in bytes.
     pub(super) fn poll(
         &mut self,
         context: &mut Context<'_>,

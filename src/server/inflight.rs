@@ -1,9 +1,9 @@
 //! Requests in progress on one connection.
 //!
-//! A request is polled at once, on the connection's own task. Most finish with that, and cost no task, no queue and,
+//! A request is polled at once, on the connection's own task. Most finish in that poll, and cost no task, no queue and,
 //! because the box is reused, no allocation. A request that has to wait joins a set that the same task polls, so that a
-//! group commit of many requests wakes the connection once. One that keeps yielding (a long scan) is moved to a task of
-//! its own, so that it shares neither this connection's task nor its core.
+//! group commit of many requests wakes the connection once. A request that yields again and again (a long scan) is
+//! moved to a task of its own, so that it can run on another core.
 //!
 //! A request that finds no memory for its response releases its box; only its body stays while it waits
 //! ([`InFlight::wait`]), so that thousands may wait.

@@ -1,6 +1,6 @@
 //! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](crate::tasks::Tasks) owns them.
 //!
-//! A failed round is logged; the next round tries again. The stop cancels a round at any point.
+//! A failed round is logged, and the next round tries again. A stop of the server cancels a round at any point.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Certificates, Reload, memory};
 use crate::config::Config;
 use crate::cql::Database;
 use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
-use crate::partition::HeatLimits;
+use crate::partition::LoadLimits;
 
 /// Interval of the check for tables that are due to get more physical partitions.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,9 +33,9 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     tasks.until_stop("times of the fault plan", async move { nodes.keep_time().await });
     if config.disk_reserve_bytes > 0 {
         let database = Arc::clone(database);
-        database.upkeep().look_at_disk();
+        database.upkeep().check_disk();
         tasks.every("disk check", DISK_CHECK_INTERVAL, move || {
-            database.upkeep().look_at_disk();
+            database.upkeep().check_disk();
             std::future::ready(())
         });
     }
@@ -128,8 +128,8 @@ async fn grow(database: Arc<Database>) {
 }
 
 /// Splits physical partitions that use too many request units.
-async fn check_load(database: Arc<Database>, limits: HeatLimits) {
-    if let Err(error) = database.upkeep().look_at_heat(&limits).await {
+async fn check_load(database: Arc<Database>, limits: LoadLimits) {
+    if let Err(error) = database.upkeep().split_by_load(&limits).await {
         tracing::warn!(%error, "a check of the load of physical partitions failed");
     }
 }

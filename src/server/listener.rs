@@ -1,8 +1,8 @@
 //! Listening, accepting, and stopping.
 //!
-//! With four virtual nodes each configured address gives four, one per node, with the same port. The listener of a node
-//! that goes down closes, together with its connections; when the node comes up it listens again. Registered clients
-//! receive the events.
+//! With several virtual nodes each configured address stands for several, one per node, with the same port. The
+//! listener of a node that goes down closes, together with its connections; when the node comes up it listens again.
+//! Registered clients receive the events.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -49,8 +49,8 @@ pub struct Options {
     pub credentials: Option<Credentials>,
     /// The bounds.
     pub limits: Limits,
-    /// Virtual nodes: with four, each address is that of the first node, and the others have the addresses that follow.
-    /// 0 means one.
+    /// Virtual nodes: with several, each address is that of the first node, and the others have the addresses that
+    /// follow. 0 means one.
     pub nodes: usize,
     /// The compatibility profile.
     pub profile: Profile,
@@ -155,7 +155,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
-/// Bound addresses, not served yet: a node must know its own address before it can report it.
+/// Bound addresses, not served yet: a node reports its own address, so it must be bound before.
 pub struct Bound {
     options: Options,
     plain: Vec<Listening>,
@@ -176,7 +176,7 @@ struct Listening {
     address: SocketAddr,
     /// Its virtual node, from 0.
     node: usize,
-    /// Whether it is the node's address that clients learn.
+    /// Whether it is the node's address that clients receive.
     is_first: bool,
 }
 

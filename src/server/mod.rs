@@ -8,8 +8,8 @@
 //! one request; a request that has begun is completed; OPTIONS is answered before all queued work; events are sent only
 //! to connections that registered.
 //!
-//! Deliberately absent: CQL, schema, rows: a handler knows them. Sources: native_protocol_v5.spec §4; the drivers' own
-//! code.
+//! Deliberately absent: CQL, schema and rows; these are the handler's. Sources: native_protocol_v5.spec §4; the
+//! drivers' own code.
 
 pub mod admin;
 mod admission;

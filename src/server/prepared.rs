@@ -8,9 +8,9 @@
 //! schema that the request sees. A change of its table that affects statements ([`Table::affects_statements`]) evicts
 //! it, as in Cassandra: it must be prepared again. The cache is bounded by number and bytes, and evicts by CLOCK.
 //!
-//! The columns of an evicted statement are remembered. A client below version 5 may know the old columns while another
-//! client prepares the statement again; it is then sent the new ones. Differs: Cassandra sends such clients rows
-//! without columns, which they misread.
+//! The columns of an evicted statement are kept. A client below version 5 may still use the old columns while another
+//! client prepares the statement again; the first client is then sent the new ones. Differs: Cassandra sends such
+//! clients rows without columns, which they misread.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     pub(super) prepared: Prepared,
     /// The columns of its rows, according to the plan.
     pub(super) result: Option<Arc<ResultMetadata>>,
-    /// Its columns differ from earlier ones under this id: clients below version 5 may know the old ones.
+    /// Whether its columns differ from earlier ones under this id: clients below version 5 may still use the old ones.
     pub(super) result_changed: bool,
     /// The tables that it was planned with.
     tables: Vec<Arc<Table>>,
@@ -162,7 +162,7 @@ impl Statements {
         });
         let before = before.or_else(|| self.forgotten().columns.get(&id).copied());
         if let Some((columns, changed)) = before {
-            // Once changed, always changed: some client may still know any of the earlier columns.
+            // Once changed, always changed: some client may still use any of the earlier columns.
             entry.result_changed = changed || columns != entry.prepared.result_metadata_id();
         }
         let entry = Arc::new(entry);

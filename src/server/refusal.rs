@@ -11,7 +11,7 @@ fn count(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// The one replica that failed: ours, whatever its address is for the client.
+/// The one replica that failed is this server, at whatever address the client uses.
 fn failed_here() -> Vec<(IpAddr, FailureReason)> {
     vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)]
 }
@@ -23,8 +23,8 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         tracing::error!(error = %error, "a request failed by our own fault");
     }
     if let Error::Engine(engine::Error::Storage(_)) = error {
-        // Requests convert it; an error that was not converted is a bug, and its text, which names directories, is for
-        // the log only.
+        // Requests convert such an error before this. If one was not converted, that is a bug, and its text, which
+        // names directories, is for the log only.
         return ErrorBody::new(error.code(), "a store failed; see the server's log".to_owned());
     }
     let text = error.to_string();

@@ -272,7 +272,7 @@ impl Requests {
         for note in &around.notes {
             trace.event(note);
         }
-        // The end of the session shows that the request is complete: cqlsh prints a line for it.
+        // The end of the session is an event too: cqlsh prints a line for it.
         if let Err(error) = &response {
             trace.event(&format!("Request failed: {}", error.body.message()));
         }
@@ -426,7 +426,8 @@ impl Requests {
         if entry.schema_version == self.database.schema_version() {
             return Ok(entry);
         }
-        // Its table may have changed or been dropped: as in Cassandra the client learns that when it prepares again.
+        // Its table may have changed or been dropped. As in Cassandra, the client receives that error when it prepares
+        // again.
         let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
         match planned {
             Ok(planned) if !entry.is_outdated(&planned) => Ok(statements.insert(planned)),

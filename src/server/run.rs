@@ -232,7 +232,7 @@ impl Running {
 
     /// Checks whether the files of the TLS certificate have changed, and loads them; `in_any_case` loads them even if
     /// not. Unusable files are logged, and the old certificate stays.
-    pub fn look_at_certificate(&self, in_any_case: bool) {
+    pub fn check_certificate(&self, in_any_case: bool) {
         if let Some(certificates) = &self.certificates {
             jobs::check_certificate(certificates, in_any_case);
         }
@@ -453,7 +453,7 @@ fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) 
     }
 }
 
-/// Figures for views that only the server knows. The closure may outlive the server.
+/// Figures for views that only the server has. The closure may outlive the server.
 fn live_source(
     config: &Config,
     server: &Server,

@@ -143,7 +143,7 @@ impl Session {
         self.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Tells the connection to end in favour of another one.
+    /// Makes the connection end in favour of another one.
     pub(super) fn evict(&self) {
         self.evicted.store(true, Ordering::Relaxed);
         self.eviction.notify_one();
@@ -208,7 +208,7 @@ impl Session {
         });
     }
 
-    /// Whether to warn the client of preparing after USE: once per connection.
+    /// Whether to warn the client about preparing after USE; true once per connection.
     pub(super) fn warn_of_use(&self) -> bool {
         !self.warned_of_use.swap(true, Ordering::Relaxed)
     }

@@ -1,21 +1,21 @@
-//! Which rows are certainly absent, so that a write of a new row need not search the engine for an old one.
+//! Identifies rows that are certainly absent, so that a write of a new row needs no lookup of an old one.
 //!
-//! A filter over the hashes of row keys, kept by the committer in memory. It may report an absent row as present, which
-//! costs the search that every write pays without it. It never reports a present row as absent, which would lose the
-//! old row's cells:
+//! A filter over the hashes of row keys, kept by the committer in memory. It may report an absent row as present; the
+//! write then pays the lookup that every write pays without the filter. It never reports a present row as absent, which
+//! would lose the old row's cells:
 //! - Every key of a *covered* table that the engine holds is in the filter. A key is added before its group is written,
 //!   and never removed, whatever deletes the row.
 //! - A table is covered if it held no row when the store was opened, according to the sizes that are written in the
-//!   same group as the rows; or when a [`Fill`] has passed over all its keys. While a fill is under way, keys are added
-//!   as they are written, so that the filter knows both the keys written after its position and those it has still to
-//!   reach.
-//! - An engine opened again (after a full disk) may hold other groups than those acknowledged: the filter starts over.
+//!   same group as the rows. It is also covered after a [`Fill`] has passed over all its keys. During a fill, keys are
+//!   added as they are written, so the filter has both the new keys and those that the fill has passed.
+//! - A reopened engine (after a full disk) may hold other groups than those acknowledged: the filter starts empty.
 //!
-//! A fill costs about as much for each row as a search, so one begins only after as many searches of its table found
-//! nothing.
+//! A fill costs about as much for each row as a lookup. So a fill of a table begins only after as many lookups in it
+//! found no row.
 //!
-//! **Bound.** Layers, each four times the one before, until the bytes are used up. After that the last layer takes all
-//! new keys and answers "perhaps" more and more often, up to always: slower, never wrong.
+//! **Bound.** Layers, each four times as large as the one before, until the bytes are used up. After that the last
+//! layer takes all new keys and answers "perhaps" more and more often, in the end always. This makes writes slower,
+//! never wrong.
 //!
 //! Source: the filter is the split-block Bloom filter of Apache Parquet (BloomFilter.md), with its constants.
 
@@ -43,7 +43,8 @@ const SALTS: Block = [
     0x5c6b_fb31,
 ];
 
-/// Keys that a block takes before the next layer is begun: about 13 bits a key, one wrong "perhaps" in some two hundred.
+/// Keys that a block takes before the next layer is begun: about 13 bits a key, so about one absent key in two hundred
+/// is reported as present.
 const BLOCK_KEYS: usize = 20;
 
 const FIRST_LAYER_BYTES: usize = 64 * 1024;
@@ -116,7 +117,7 @@ pub(super) struct Absence {
     /// See [`super::Options::fill_searches_min`].
     fill_searches_min: u64,
     layers: Vec<Layer>,
-    /// Tables that are not covered, and how many searches of each found nothing.
+    /// Tables that are not covered, each with the number of lookups that found no row.
     uncovered: HashMap<TableId, u64, RandomState>,
     fill: Option<Fill>,
 }
@@ -133,7 +134,7 @@ impl Absence {
         }
     }
 
-    /// Starts over for an engine that was just opened, which holds rows of exactly these tables.
+    /// Empties the filter for an engine that was just opened. `tables` are exactly the tables that hold rows.
     pub(super) fn begin(&mut self, tables: impl IntoIterator<Item = TableId>) {
         self.layers.clear();
         self.uncovered = tables.into_iter().map(|table| (table, 0)).collect();
@@ -156,7 +157,7 @@ impl Absence {
         }
     }
 
-    /// Counts a search of the engine that found no row; `rows` is the number of rows in its table. May begin a fill.
+    /// Counts a lookup in the engine that found no row; `rows` is the number of rows in its table. May begin a fill.
     pub(super) fn count_miss(&mut self, key: &[u8], rows: impl FnOnce(TableId) -> u64) {
         let Some(table) = table_of(key).filter(|_| self.fill.is_none()) else {
             return;

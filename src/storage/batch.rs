@@ -12,7 +12,7 @@ use super::purge::{Purge, Watch};
 use super::row::{self, Deletion, Row};
 use super::{Error, Opening, Result};
 
-/// A part of a store's key space. Keys of different spaces never meet.
+/// A part of a store's key space. Each space has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// Rows, by [`key::row_key`] and [`key::static_row_key`].
@@ -165,8 +165,8 @@ impl Batch {
     /// Makes the commit fail with [`Error::OpenedAgain`] unless the store is still in this opening when the batch is
     /// written.
     ///
-    /// For a batch derived from a read: take [`super::Store::opening`] before the first snapshot. A failed commit that
-    /// took effect nevertheless then cannot come between the read and the write.
+    /// For a batch derived from a read: call [`super::Store::opening`] before taking the first snapshot. Otherwise a
+    /// commit that was answered with an error could take effect between the read and the write.
     pub fn only_in(&mut self, opening: Opening) {
         self.only_in = Some(opening);
     }
@@ -259,8 +259,8 @@ impl Batch {
         self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
     }
 
-    /// Removes what no reader can see of the row at `key`, as stored when the batch takes effect. `left_bytes`: about
-    /// how many bytes are rewritten.
+    /// Removes everything in the row at `key` that no reader can see, as stored when the batch takes effect.
+    /// `left_bytes`: approximate number of bytes that are rewritten.
     pub(super) fn purge(&mut self, key: Vec<u8>, purge: Purge, left_bytes: usize) {
         self.bytes += key.len() + left_bytes + CHANGE_BYTES;
         self.changes.push(Change::Purge { key, purge });
@@ -371,7 +371,7 @@ impl Batch {
     }
 
     /// Its rows and deletions: spaces, keys and values to merge.
-    pub fn said(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
+    pub fn pending_merges(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Merge { space, key, value } => Some((*space, key.as_slice(), value)),
             _ => None,
@@ -447,7 +447,7 @@ fn bound_len(bound: &Bound<Vec<u8>>) -> usize {
 ///
 /// # Errors
 /// [`Error::RowTooLarge`]; errors of decoding the partial row.
-pub fn judge_row(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
+pub fn check_row_bytes(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
     if after <= bytes_max || before.is_some_and(|before| after <= before) || row::only_deletes(fragment)? {
         return Ok(());
     }

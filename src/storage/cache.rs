@@ -1,12 +1,13 @@
 //! The row cache: rows as they are stored, by key, for point reads of the newest snapshots.
 //!
-//! **Agreement with the engine.** The committer applies a group to the engine, then here, and only then publishes the snapshot that
-//! shows it. An entry carries the sequence of the last commit that may have changed it, and is served to snapshots not older than
-//! that. A shard carries the sequence of the last commit that touched any key of it; a reader may add what it read only if its
-//! snapshot is not older than that, so what a commit replaced meanwhile is never put back.
+//! **Agreement with the engine.** The committer applies a group to the engine, then to the cache, and only then
+//! publishes the snapshot that shows it. An entry carries the sequence of the last commit that may have changed it.
+//! Only snapshots that are not older read it. A shard carries the sequence of the last commit that changed any of its
+//! keys. A reader may add a row only if its snapshot is not older than that: it never adds a value that a commit has
+//! replaced meanwhile.
 //!
-//! **Bound.** Each shard has its part of the bytes. A full shard evicts by CLOCK: an entry that was read since the last
-//! round stays for one more, any other is removed.
+//! **Bound.** Each shard has an equal part of the bytes. A full shard evicts by CLOCK: an entry that was read since the
+//! last pass stays for one more pass; any other is removed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
@@ -20,14 +21,14 @@ use super::CommitSeq;
 #[cfg(feature = "slate")]
 use super::row;
 
-/// Shards; a power of two. More than threads, so that two rarely meet.
+/// Shards; a power of two. More than threads, so that two threads rarely use the same shard.
 const SHARDS: usize = 64;
 
 /// Bytes that an entry costs in addition to its key and value: map slot, clock slot, reference counts. Measured
 /// roughly, rounded up.
 const ENTRY_BYTES: usize = 160;
 
-/// An entry larger than this part of its shard is not kept: it would push out everything else.
+/// An entry larger than this part of its shard is not cached: it would evict everything else.
 const LARGEST_PART: usize = 4;
 
 #[derive(Debug)]
@@ -78,7 +79,7 @@ struct Shard {
     entries: Vec<Entry>,
     bytes: usize,
     hand: usize,
-    /// The last commit that touched a key of this shard.
+    /// The last commit that changed a key of this shard.
     touched: CommitSeq,
 }
 
@@ -123,7 +124,7 @@ impl RowCache {
         found
     }
 
-    /// The current row, if it is cached; for the committer, and not counted.
+    /// The current row, if it is cached. For the committer: not counted as a hit or a miss.
     pub(super) fn peek(&self, key: &[u8]) -> Option<Option<Bytes>> {
         if self.shard_bytes_max == 0 {
             return None;
@@ -140,7 +141,7 @@ impl RowCache {
         if let Some((mut shard, hash)) = self.shard(key)
             && shard.touched <= at
         {
-            // No commit touched the shard between `touched` and `at`, so the value is valid from `touched` on.
+            // No commit changed the shard between `touched` and `at`, so the value is valid from `touched` on.
             let seq = shard.touched;
             shard.put(hash, key, value, seq);
             shard.evict(self.shard_bytes_max);
@@ -177,7 +178,7 @@ impl RowCache {
         }
     }
 
-    /// Removes a row that a commit changed to a value not known here.
+    /// Removes a row that a commit changed to a value that the committer does not have.
     #[cfg(feature = "slate")]
     fn forget(&self, key: &[u8], seq: CommitSeq) {
         if let Some((mut shard, hash)) = self.shard(key) {

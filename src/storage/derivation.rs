@@ -2,15 +2,15 @@
 //!
 //! A [`Derivation`] computes the entries of each stored row of a table from the row's bytes alone. Every engine's
 //! commit calls it wherever a row's stored value changes, for the value before and the value after, and writes the
-//! difference in the same group. So at every commit the entries of a table are exactly what its rows derive, for every
-//! row written or reindexed since the derivation was registered. Expiry and partition or range deletions are not
-//! derived: readers check those.
+//! difference in the same group. So at every commit, a row that was written or reindexed since the registration has
+//! exactly the entries that derive from it. Expiry and partition or range deletions are not derived: readers check
+//! those.
 //!
 //! ```text
 //! entry   index id u32 · value, encoded · the row's key after the table id             (key.rs)
 //! value   length of the encoded value in bytes, u16 big-endian
 //! ```
-//! Tables without a derivation pay one look-up in an empty map for a group of commits.
+//! For tables without a derivation, a group of commits costs one lookup in an empty map.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ pub(super) fn entries_in(
     entries.filter(move |(entry, _)| entry.starts_with(&index.to_be_bytes()))
 }
 
-/// Both of two derivations, while one replaces the other.
+/// Applies two derivations, while one replaces the other.
 #[derive(Debug)]
 pub struct Both(pub Arc<dyn Derivation>, pub Arc<dyn Derivation>);
 

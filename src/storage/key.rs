@@ -9,10 +9,10 @@
 //!  kind 01 = the static row, 02 = a row
 //! ```
 //!
-//! Bytes sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical
-//! partition, a physical partition and a table are each one contiguous range. The clustering key arrives already
-//! encoded in order-preserving form; it is the last part and needs no terminator. Index entries and change-feed entries
-//! have key formats of their own and share only the ranges.
+//! Keys sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical
+//! partition, a physical partition and a table are each one contiguous range. The caller passes the clustering key in
+//! order-preserving encoding; it is the last part and needs no terminator. Index entries and change-feed entries have
+//! key formats of their own and share only the ranges.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -341,8 +341,8 @@ pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     })
 }
 
-/// What follows the partition prefix of a row's key, whose length the caller knows: the kind of row and its clustering
-/// key. `None` means the bytes are not such a key.
+/// The part of a row's key after the partition prefix, whose length the caller passes: the kind of row and its
+/// clustering key. `None` means the bytes are not such a key.
 #[must_use]
 pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
     let (kind, clustering) = key.get(prefix_len..)?.split_first()?;

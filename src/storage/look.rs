@@ -4,9 +4,9 @@
 //! DIR/helenus.look/    links to the files of DIR; those that an engine changes in place are copies
 //! ```
 //! An engine cannot open a directory without recovering it. So a diagnosis opens a directory of links in the same file
-//! system: whatever recovery cuts, removes or writes there leaves the store's own files unchanged. The store stays
-//! locked meanwhile. The links are removed when the [`Look`] is dropped; the links of a killed process are removed by
-//! the next one.
+//! system: whatever recovery truncates, removes or writes there leaves the store's own files unchanged. The store stays
+//! locked meanwhile. The links are removed when the [`Look`] is dropped; the next process removes the links of a killed
+//! one.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ impl Look {
     /// # Errors
     /// There is no store, another process holds it, or the medium fails.
     pub fn at(url: &Url) -> Result<Self> {
-        // Opening a bucket would take it away from the server that has it open.
+        // Opening a bucket would take it over from the server that has it open.
         if let Url::Bucket(_) = url {
             return Err(Error::InBucket { url: url.to_string() });
         }

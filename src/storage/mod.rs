@@ -1,13 +1,14 @@
 //! One store's bytes: keys, rows and cells, and three engines that keep them.
 //!
-//! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells
-//! and how two versions of a row merge; it never knows CQL's types or what a token means. It can have side stores
-//! (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
+//! A [`Store`] is one ordered, durable key space with one log and one writer. It handles bytes in order, rows of cells
+//! and the merge of two versions of a row. It does not depend on CQL's types or on the meaning of a token. It can have
+//! side stores (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
 //!
-//! **Life of a write.** The caller fills a [`Batch`]: partial rows ([`Batch::upsert`]), deletions, whatever must be
-//! atomic. [`Store::commit`] hands it to the engine's committer. The committer takes all that queued, merges partial
-//! rows with the stored rows, writes one group, makes it durable once, updates the row cache, publishes a new snapshot,
-//! and answers all. So a reader sees only durable, whole batches, and a read after the answer sees the write.
+//! **Life of a write.** The caller fills a [`Batch`] with partial rows ([`Batch::upsert`]), deletions and other changes
+//! that must be atomic. [`Store::commit`] sends it to the engine's committer. The committer takes all queued batches,
+//! merges partial rows with the stored rows, writes one group, makes it durable once, and updates the row cache. Then
+//! it publishes a new snapshot and answers all. So a reader sees only durable, whole batches, and a read after the
+//! answer sees the write.
 //!
 //! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of a reference count.
 //! [`Store::get`] tries the row cache, then the engine; [`Store::scan`] reads the engine. The reader applies the
@@ -63,7 +64,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, judge_row};
+pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, check_row_bytes};
 pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, TooLong, split_entry};
@@ -90,13 +91,13 @@ pub use written::{Committed, Written};
 
 use crate::clock::Clock;
 
-/// The position of a commit in a store's order: commits answered later have higher ones, those of one group may share
-/// it.
+/// The position of a commit in a store's order. A commit answered later has a higher or, within one group, an equal
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitSeq(pub u64);
 
-/// Identifies an opening of a store's engine. A new one begins after each failure from which the store recovers by
-/// itself, and may make the effects of a commit visible that was answered with an error.
+/// Identifies an opening of a store's engine. A new opening begins after each failure from which the store recovers by
+/// itself. It may make a commit visible that was answered with an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening(pub(in crate::storage) u64);
 
@@ -359,11 +360,11 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`].
-    pub fn judge(&self, batch: &Batch) -> Result<()> {
+    pub fn check_batch(&self, batch: &Batch) -> Result<()> {
         batch.check()?;
         match self {
-            Self::Fjall(store) => store.judge(batch),
-            Self::Slate(store) => store.judge(batch),
+            Self::Fjall(store) => store.check_batch(batch),
+            Self::Slate(store) => store.check_batch(batch),
             Self::Memory(_) => Ok(()),
             #[cfg(feature = "simulation")]
             Self::Simulated(_) => Ok(()),
@@ -383,7 +384,7 @@ impl Store {
         }
     }
 
-    /// State that its sweeps share with its committer.
+    /// State that the store's sweeps share with its committer.
     fn sweeps(&self) -> &Arc<purge::Sweeps> {
         match self {
             Self::Memory(store) => store.sweeps(),
@@ -471,7 +472,7 @@ impl Store {
         }
     }
 
-    /// Flushes to tables what only the log has, so that the next opening is quick. Durability never needs it.
+    /// Flushes the memtables to tables, so that the next opening is quick. Durability never needs it.
     ///
     /// # Errors
     /// When the medium fails.
@@ -500,7 +501,7 @@ impl Store {
         }
     }
 
-    /// Answers all that queued, makes it durable and closes. Later commits are refused.
+    /// Answers all queued commits, makes them durable and closes. Later commits are refused.
     ///
     /// # Errors
     /// When the medium fails; the store is closed nevertheless.

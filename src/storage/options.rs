@@ -64,7 +64,7 @@ pub enum FaultPoint {
     Probe,
     /// When the free space is checked, by the `file:` engine while it writes in the background and for the reserve: a
     /// full disk means that there is too little.
-    Room,
+    FreeSpace,
     /// After all acknowledged writes were made durable by a separate sync; the result is ignored.
     Synced,
 }

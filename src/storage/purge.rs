@@ -1,9 +1,9 @@
 //! The changes that a sweep requests from the committer, checked against the stored values when the batch takes effect.
 //!
 //! A sweep ([`super::Sweep`]) reads at a snapshot and commits later, while others write. So its changes name what to
-//! remove, never the resulting value, and a write that comes between is purged like any other:
-//! - `Change::Purge` of a row removes what partition and range deletions hide, what expired, and tombstones past their
-//!   grace.
+//! remove, never the resulting value. A write in between is purged by the same rules:
+//! - `Change::Purge` of a row removes cells that partition and range deletions hide, expired cells, and tombstones past
+//!   their grace.
 //! - `Change::Forget` of a deletion record removes it if it is still the one that the sweep has carried out, and
 //!   nothing lies under it.
 //!
@@ -11,7 +11,7 @@
 //! watch begins ─► an empty commit ─► snapshots, and purges of all rows under the records ─► forget ─► watch ends
 //! ```
 //! **Nothing lies under a removed record.** Rows written before the empty commit are in the snapshots, and purged. For
-//! later writes with a timestamp that a record covers, the committer marks the partition ([`Watch::note`]), in the
+//! later writes with a timestamp that a record covers, the committer marks the partition ([`Watch::record`]), in the
 //! order of commits; the records of that partition stay until the next sweep. Writes after the removal of the record
 //! are not covered by it, as in Cassandra once a tombstone is older than `gc_grace_seconds`.
 //!
@@ -34,15 +34,15 @@ use super::row::{self, Deletion, Row, RowView};
 use super::{Result, deletion};
 use crate::mutant::{self, Mutant};
 
-/// The effect on a value.
+/// The effect of a purge on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum Effect {
     /// It is unchanged.
-    Stays,
+    Unchanged,
     /// It is removed.
-    Goes,
+    Removed,
     /// It shrinks to this value.
-    Shrinks(Bytes),
+    Shrunk(Bytes),
 }
 
 /// The rules by which a sweep purges a row.
@@ -62,20 +62,20 @@ impl Purge {
     ///
     /// # Errors
     /// [`super::Error::Damaged`].
-    pub(super) fn judge(&self, value: &[u8]) -> Result<Judged> {
+    pub(super) fn effect_on(&self, value: &[u8]) -> Result<Effect> {
         let mut row = Row::decode(value)?;
         if let Some(timestamp) = self.covered_up_to {
             row.shadow(timestamp);
         }
         row.purge(self.now_seconds, self.gc_before_seconds);
         if row.is_empty() {
-            return Ok(Judged::Goes);
+            return Ok(Effect::Removed);
         }
         let left = row.encode();
         Ok(if left == value {
-            Judged::Stays
+            Effect::Unchanged
         } else {
-            Judged::Shrinks(left)
+            Effect::Shrunk(left)
         })
     }
 }
@@ -84,21 +84,21 @@ impl Purge {
 ///
 /// # Errors
 /// [`super::Error::Damaged`] when the value is damaged.
-pub(super) fn judge(change: &Change, current: Option<&Bytes>) -> Result<Judged> {
+pub(super) fn effect_on(change: &Change, current: Option<&Bytes>) -> Result<Effect> {
     let Some(current) = current else {
-        return Ok(Judged::Stays);
+        return Ok(Effect::Unchanged);
     };
     match change {
-        Change::Purge { purge, .. } => purge.judge(current),
+        Change::Purge { purge, .. } => purge.effect_on(current),
         Change::Forget { key, deletion, watch } => {
             let is_same = row::decode_deletion(current)? == *deletion;
             Ok(if is_same && watch.is_clean(key) {
-                Judged::Goes
+                Effect::Removed
             } else {
-                Judged::Stays
+                Effect::Unchanged
             })
         }
-        _ => Ok(Judged::Stays),
+        _ => Ok(Effect::Unchanged),
     }
 }
 
@@ -112,9 +112,9 @@ pub(super) struct Watch {
 
 #[derive(Debug)]
 struct Watched {
-    /// The newest timestamp of the records to remove.
+    /// The newest timestamp of the records that will be removed.
     up_to: i64,
-    /// A write that they cover came since the watch began.
+    /// Set when a write that they cover was committed since the watch began.
     is_written: AtomicBool,
 }
 
@@ -148,14 +148,14 @@ impl Watch {
 
     /// Marks the partitions in which a group of commits writes under the records. Called before any change of the group
     /// is checked.
-    pub(super) fn note<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
+    pub(super) fn record<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
         for change in changes {
             let (Change::Put { space, key, value } | Change::Merge { space, key, value }) = change else {
                 continue;
             };
             if *space == Space::Rows
                 && let Some(watched) = self.find(key)
-                // A damaged value: reads refuse it, and the records stay.
+                // A damaged value counts as covered: reads refuse it, and the records stay.
                 && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
             {
                 watched.is_written.store(true, Ordering::SeqCst);
@@ -201,7 +201,7 @@ pub(super) struct Sweeps {
 }
 
 impl Sweeps {
-    /// The watch that sees each group of commits ([`Watch::note`]). `None`, the usual case, means no record is about to
+    /// The watch that sees each group of commits ([`Watch::record`]). `None`, the usual case, means no record is about to
     /// be removed.
     pub(super) fn watch(&self) -> Option<Arc<Watch>> {
         self.watch.load_full()
@@ -263,7 +263,7 @@ impl Due {
     /// The record, if it was written before `gc_before_seconds`.
     ///
     /// # Errors
-    /// [`super::Error::Damaged`], [`super::Error::Damaged`].
+    /// [`super::Error::Damaged`] when the value is damaged.
     pub(super) fn of(key: Vec<u8>, value: &[u8], gc_before_seconds: i64) -> Result<Option<Self>> {
         let record = deletion::parse(&key, value)?;
         let (prefix_len, deletion) = (record.prefix_len, record.deletion);

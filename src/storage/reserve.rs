@@ -51,8 +51,8 @@ impl Reserve {
     }
 
     /// Checks the disk of a directory, and logs what changed. A failed check changes nothing.
-    pub fn look(&self, directory: &Path, options: &Options) {
-        let fault = options.faults.as_ref().and_then(|faults| faults(FaultPoint::Room));
+    pub fn check(&self, directory: &Path, options: &Options) {
+        let fault = options.faults.as_ref().and_then(|faults| faults(FaultPoint::FreeSpace));
         let free = if fault.is_some() {
             Ok(0)
         } else {

@@ -5,7 +5,8 @@
 //! file:DIR         DIR/stores/N                a directory like DIR itself
 //! slate+…:         stores/N in the same bucket  a database like "engine"; a clone keeps referring to tables of "engine"
 //! ```
-//! The caller records each side store before it is created and until it is removed: the store cannot list them.
+//! The caller records each side store in its catalog from before the creation until after the removal: the store cannot
+//! list them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Sweeps: remove physically, in the background, what no reader can see any more.
+//! Sweeps: background jobs that physically remove data that no reader can see any more.
 //!
 //! ```text
 //! rows, stride by stride ─► deletion records past their grace, some at a time: [ watch ─► rows under them ─► forget ] ─► done
@@ -9,8 +9,8 @@
 //! each change again against what is stored at that moment (purge.rs), so writers do not wait and lose nothing.
 //!
 //! **A stride** reads at most [`SWEEP_STRIDE_ENTRIES`] entries and about [`SWEEP_STRIDE_BYTES`], at a snapshot of its
-//! own, and has committed when it returns. Between two strides a sweep holds no lock and no snapshot, and may stop
-//! permanently: the next sweep starts over.
+//! own, and has committed when it returns. Between two strides a sweep holds no lock and no snapshot. It may stop there
+//! for good: the next sweep starts from the beginning.
 //!
 //! As in Cassandra, a write that arrives after the grace with a timestamp from before a deletion is no longer hidden by
 //! it.
@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::deletion::Deletions;
 use super::key::{self, KeyRange, RowKind};
-use super::purge::{Due, Forgetting, Judged, Purge, Watch};
+use super::purge::{Due, Effect, Forgetting, Purge, Watch};
 use super::{Batch, Damaged, Opening, Order, Result, Snapshot, Space, Store};
 use crate::mutant::{self, Mutant};
 
@@ -36,7 +36,7 @@ const SWEEP_STRIDE_ENTRIES: usize = 2048;
 /// Bytes of keys and values that a stride reads, about.
 const SWEEP_STRIDE_BYTES: usize = 1024 * 1024;
 
-/// What a sweep removed: rows as counted at its snapshots, deletions as found missing afterwards.
+/// Counts of what a sweep removed. Rows are counted at its snapshots, deletions when they are found missing afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Rows removed whole.
@@ -187,13 +187,13 @@ impl Store {
                 };
             }
             let purge = sweep.purge(partition.covering(parsed.kind, parsed.clustering));
-            let left_bytes = match purge.judge(&value)? {
-                Judged::Stays => continue,
-                Judged::Goes => {
+            let left_bytes = match purge.effect_on(&value)? {
+                Effect::Unchanged => continue,
+                Effect::Removed => {
                     sweep.swept.rows_removed += 1;
                     0
                 }
-                Judged::Shrinks(left) => {
+                Effect::Shrunk(left) => {
                     sweep.swept.rows_shrunk += 1;
                     left.len()
                 }
@@ -251,7 +251,7 @@ impl Store {
                 under.rest.push_front(part);
                 return Ok(Stage::Under(under));
             }
-            // Charge a partition without rows for the search of it.
+            // Count a partition without rows as one entry: the search of it costs as much.
             stride.entries_left = stride.entries_left.saturating_sub(1);
             if let Some(rest) = self.sweep_rows(sweep, &part, stride).await? {
                 under.rest.push_front(rest);

@@ -51,7 +51,7 @@ impl From<CommitSeq> for Committed {
 }
 
 /// Whether a stored row has anything but tombstones. Expired cells and cells hidden by a partition or range deletion
-/// count until they are purged: knowing better would cost a look-up of both.
+/// count until they are purged: an exact answer would cost a lookup of both.
 pub(super) fn is_there(row: &[u8]) -> bool {
     RowView::parse(row).is_ok_and(|row| {
         row.marker().is_some()

@@ -1,4 +1,4 @@
-//! The account of a physical partition: its budget, its use, its successors.
+//! The account of a physical partition: its budget, its use, and the accounts that succeed it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,13 +54,13 @@ pub struct AccountFigures {
 pub struct Refusal {
     /// Position of the refusing account among those requested; the one with the longest wait, if several refuse.
     pub place: usize,
-    /// Time until all of them would admit, as far as is known now.
+    /// The time until all of them would admit the request, as far as can be computed now.
     pub retry_after: Duration,
     /// The remaining budget of that account, in hundredths of a unit; not positive.
     pub balance_hundredths: i64,
 }
 
-/// An admission that has not been charged yet. Dropped without [`Held::settle`], it costs nothing.
+/// An admission that has not been charged yet. If it is dropped without [`Held::settle`], nothing is charged.
 #[derive(Debug)]
 pub struct Held {
     account: Option<Arc<Account>>,
@@ -114,7 +114,7 @@ impl Account {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code under the lock can panic half way, so a poisoned lock still guards a consistent state.
+        // No code under the lock can panic half way, so a poisoned lock still protects a consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,21 +126,21 @@ impl Account {
         }
     }
 
-    /// Requests admission from its own budget, not from the pool's.
+    /// Requests admission from this account's own budget, without the pool's.
     fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
         let asked = self.live(|live| match live.budget.admit(now) {
             Admission::Admitted => Ok(()),
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
-        // A retired account refuses while a successor is overdrawn. It holds nothing there: which successor serves the
-        // key is not known.
+        // A retired account refuses while a successor is overdrawn. It reserves nothing there, because the successor
+        // that serves the key is not known.
         asked.unwrap_or_else(|successors| {
             let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }
 
-    /// As [`Account::admit_here`], but holds nothing.
+    /// As [`Account::admit_here`], but reserves nothing.
     fn ask(&self, now: Duration) -> Result<(), (Duration, i64)> {
         let asked = self.live(|live| match live.budget.ask(now) {
             Admission::Admitted => Ok(()),
@@ -165,7 +165,7 @@ impl Account {
         if mutant::is_on(Mutant::KeepHeldAtCancel) {
             return;
         }
-        // The successors of a retired account do not count what was admitted here, so nothing is to be cancelled there.
+        // The successors of a retired account do not count what was admitted here, so there is nothing to cancel there.
         drop(self.live(|live| live.budget.cancel()));
     }
 
@@ -193,7 +193,7 @@ impl Account {
         }
     }
 
-    /// Charges work that no admission preceded.
+    /// Charges work without a preceding admission.
     pub fn charge(&self, cost: RequestUnits, now: Duration) {
         self.charge_here(cost, now);
         if let Some(pool) = &self.pool {
@@ -258,10 +258,10 @@ fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
     }
 }
 
-/// Requests admission from each of these accounts once: either all admit, or nothing is held.
+/// Requests admission from each of these accounts once: either all admit, or nothing is reserved.
 ///
 /// # Errors
-/// The [`Refusal`] that lasts longest.
+/// The [`Refusal`] with the longest wait.
 pub fn admit_all(accounts: &[Arc<Account>], now: Duration) -> Result<Vec<Held>, Refusal> {
     let mut held = Vec::with_capacity(accounts.len());
     // Every account is tried even after a refusal, since the client must wait for the slowest. A refusal drops `held`,

@@ -8,19 +8,19 @@ use crate::mutant::{self, Mutant};
 /// Whether a request may be served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Yes: its expected cost is held until [`Budget::settle`] or [`Budget::cancel`].
+    /// Yes: its expected cost is reserved until [`Budget::settle`] or [`Budget::cancel`].
     Admitted,
     /// No, not before `retry_after` has passed.
     Refused {
-        /// Time until the overdraft is paid back. After [`Budget::admit`], also until requests refused earlier had
-        /// their turn. Whole milliseconds, rounded up; at least 1 ms.
+        /// Time until the overdraft is paid back. After [`Budget::admit`], also until requests refused earlier have
+        /// been admitted. Whole milliseconds, rounded up; at least 1 ms.
         retry_after: Duration,
     },
 }
 
 /// The request units that one physical partition, or a pool of them, may spend.
 ///
-/// Balance and bank are in millionths of a hundredth of a unit, so that no fraction is lost between two calls.
+/// Remaining budget and bank are in millionths of a hundredth of a unit, so that no fraction is lost between two calls.
 #[derive(Clone, Debug)]
 pub struct Budget {
     per_second: RequestUnits,
@@ -30,11 +30,11 @@ pub struct Budget {
     balance: i128,
     bank: i128,
     filled_at: Duration,
-    /// Requests that are admitted and whose cost is not known yet.
+    /// Admitted requests whose cost is not known yet.
     in_flight: u32,
     /// Moving average of a request's cost.
     mean: i128,
-    /// The retry time given to the last refused request: monotonic.
+    /// The monotonic time at which the last refused request may retry.
     promised: Duration,
 }
 
@@ -129,8 +129,8 @@ impl Budget {
     }
 
     fn available(&self) -> i128 {
-        // At most one second's worth is held for each request in flight, or a single large one would keep out all
-        // others.
+        // For each request in flight at most one second's worth is reserved: otherwise a single large one would keep
+        // out all others.
         let each = self.mean.min(self.full());
         self.balance
             .saturating_sub(each.saturating_mul(i128::from(self.in_flight)))
@@ -154,7 +154,7 @@ impl Budget {
         self.bank -= drawn;
     }
 
-    /// Whether a request would be admitted now. Holds nothing.
+    /// Whether a request would be admitted now. Reserves nothing.
     pub fn peek(&mut self, now: Duration) -> Admission {
         self.fill(now);
         let available = self.available();
@@ -176,7 +176,7 @@ impl Budget {
         }
     }
 
-    /// Requests admission before any work is done, and holds the expected cost if it is admitted.
+    /// Requests admission before any work is done, and reserves the expected cost if it is admitted.
     pub fn admit(&mut self, now: Duration) -> Admission {
         let admission = self.ask(now);
         if admission == Admission::Admitted {
@@ -185,9 +185,9 @@ impl Budget {
         admission
     }
 
-    /// As [`Budget::peek`], for a client that honours `retry_after`: requests refused at one moment get retry times one
-    /// after the other, as the budget fills. Otherwise all would retry at the end of the same small overdraft, one
-    /// would be served, and the others refused again. Nothing is reserved: a request that arrives while units remain is
+    /// As [`Budget::peek`], for a client that honours `retry_after`. Requests refused at one moment get successive
+    /// retry times, as the budget fills. Otherwise all would retry at the end of the same small overdraft; one would be
+    /// served, and the others refused again. Nothing is reserved: a request that arrives while units remain is
     /// admitted.
     pub(super) fn ask(&mut self, now: Duration) -> Admission {
         let admission = self.peek(now);
@@ -208,8 +208,8 @@ impl Budget {
         }
     }
 
-    /// How long the budget takes to fill by the cost of two requests: the retried one, and a new one that arrives
-    /// meanwhile, since the two cannot be told apart.
+    /// The time in which the budget fills by the cost of two requests: the retried one, and a new one that arrives
+    /// meanwhile. The budget cannot distinguish the two.
     fn time_for_next(&self) -> Duration {
         let rate = if self.bank > 0 {
             self.per_second.max(BURST_PER_SECOND)
@@ -221,7 +221,7 @@ impl Budget {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Charges the real cost of an admitted request and stops holding its expected cost.
+    /// Charges the real cost of an admitted request and releases its reservation.
     pub fn settle(&mut self, cost: RequestUnits) {
         self.cancel();
         let cost = amount(cost);
@@ -229,12 +229,12 @@ impl Budget {
         self.take(cost);
     }
 
-    /// Stops holding the expected cost of an admitted request that did no work.
+    /// Releases the reservation of an admitted request that did no work.
     pub fn cancel(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Charges work that no admission preceded.
+    /// Charges work without a preceding admission.
     pub fn charge(&mut self, cost: RequestUnits) {
         self.take(amount(cost));
     }
@@ -342,7 +342,7 @@ mod tests {
         for _ in 0..20 {
             budget.cancel();
         }
-        // Requests that cost 20 each let fewer in at once, but always one.
+        // If requests cost 20 each, fewer are admitted at once, but always one.
         for _ in 0..100 {
             assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
             budget.settle(whole(20));
@@ -379,7 +379,7 @@ mod tests {
             admission == Admission::Admitted
         });
         assert_eq!(served.count(), 81);
-        // Nothing is reserved for clients that do not retry.
+        // A client that does not retry has nothing reserved.
         let late = Duration::from_secs(60);
         assert_eq!(budget.admit(late), Admission::Admitted);
         budget.settle(whole(600));
@@ -402,7 +402,7 @@ mod tests {
         let seconds = (now - began).as_secs_f64();
         assert!((10.2..10.5).contains(&seconds), "{seconds}");
         assert!((30_900..31_200).contains(&spent), "{spent}");
-        // Then it is a hundred a second again.
+        // Afterwards the rate is a hundred a second again.
         budget.charge(whole(300));
         assert!(refused(&mut budget, now) >= 2000);
         // A budget of three thousand banks nothing.
@@ -423,7 +423,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any time no more is spent than was granted, except for the last request's overdraft.
+        /// In any time no more is spent than was granted, except for the last request's overdraft.
         #[test]
         fn spending_stays_within_the_budget(
             rate in 1_u64..2000,

@@ -1,17 +1,17 @@
 //! The charges of one statement: by physical partition, logical partition and stage.
 //!
 //! A [`Charges`] begins empty with its [`Coefficients`], grows while the statement runs, and is settled once.
-//! Everything is counted in millionths of a unit, each amount rounded by itself, so that sums do not depend on their
-//! order or grouping; only the total that clients see is rounded, to hundredths.
+//! Everything is counted in millionths of a unit. Each amount is rounded by itself, so that sums do not depend on their
+//! order or grouping. Only the total that clients see is rounded, to hundredths.
 //!
-//! **Pages.** A read is charged for each thing once, however it is cut into pages: for a row in the page that contains
-//! it, for a visit of a physical partition in the page that reaches it first. The fraction of a hundredth that a page
-//! leaves goes with its paging state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of
-//! the same read in one piece, exactly.
+//! **Pages.** A read is charged for each thing once, however it is divided into pages: for a row in the page that
+//! contains it, for a visit of a physical partition in the first page that reaches it. The paging state passes the
+//! fraction of a hundredth that a page leaves to the next page ([`Charges::end_page`]). So the charges of all pages add
+//! up exactly to the charge of the same read in one page.
 //!
-//! **Cost.** Every statement pays for this bookkeeping, and a page is charged row by row: rows of ranges are only added
-//! to one number, which is folded into the sums when something else is charged or read. Keys are kept only for callers
-//! that need them ([`Charges::with_keys`]).
+//! **Cost.** Every statement pays for this bookkeeping, and a page is charged row by row. So rows of ranges are only
+//! added to one number, which is added to the sums when something else is charged or read. Keys are kept only for
+//! callers that need them ([`Charges::with_keys`]).
 
 use bytes::Bytes;
 
@@ -137,8 +137,8 @@ pub struct Charges {
     key_weight: u64,
     /// The price of rows scanned in ranges, at one replica, that is not yet in any sum.
     scanned_micros: u64,
-    /// The partition entered last, apart from the others, since most statements have one. Its charge is the growth of
-    /// the sum since then, and is written here only when it is read.
+    /// The partition entered last, kept apart because most statements enter only one. Its charge is the growth of the
+    /// sum since then; this field is updated only when it is read.
     last: Charge,
     is_entered: bool,
     /// Whether no charge came before the last partition's, and its key is not kept.
@@ -340,12 +340,12 @@ impl Charges {
         }
     }
 
-    /// Takes back what was charged since a mark: the page that contains the row is charged for it. Later charges still
-    /// go to the partition entered last.
+    /// Takes back everything charged since a mark: the page that will contain the row is charged for it. Later charges
+    /// still go to the partition entered last.
     pub fn restore(&mut self, mark: Mark) {
         self.scanned_micros = 0;
-        // Partitions entered since the mark go; the one that was last then is last again, with the charge that it had
-        // then.
+        // Partitions entered since the mark are removed. The last one at the mark is last again, with its charge at the
+        // mark.
         self.is_plain = false;
         let current = self.take_last();
         self.before.extend(current.clone());
@@ -358,8 +358,8 @@ impl Charges {
             self.entered_micros = self.sum_micros.saturating_sub(mark.last_micros);
         }
         let is_last = |current: &Charge| {
-            // The read is still in the partition entered last. If that is not the mark's, it is entered anew with no
-            // charge.
+            // The read is still in the partition entered last. If that is not the mark's partition, it is entered again
+            // without a charge.
             self.last()
                 .is_some_and(|last| last.partition == current.partition && last.spread == current.spread)
         };
@@ -445,7 +445,7 @@ impl Charges {
     }
 
     /// The charges of partitions, in the order in which the statement entered them. A physical partition may occur
-    /// several times, with different keys or again with one. Charges for metadata belong to no partition.
+    /// several times, with different keys or with the same key again. Charges for metadata belong to no partition.
     pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
         self.fold();
         self.last.micros = self.last_micros();
@@ -454,8 +454,8 @@ impl Charges {
     }
 
     /// The physical partition, the spread and the charge in millionths of a statement that entered one logical
-    /// partition, once, and whose key is not kept. This fast path covers nearly all statements. `None` means that only
-    /// [`Charges::partitions`] knows.
+    /// partition, once, and whose key is not kept. This fast path covers nearly all statements. `None` means that the
+    /// caller needs [`Charges::partitions`].
     #[inline(always)]
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
         let spread = self.last.spread.filter(|_| self.is_plain)?;
@@ -590,7 +590,7 @@ mod tests {
         assert!(with(|_| ()).end_page(9_999, true).is_ok());
         assert_eq!(with(|_| ()).end_page(10_000, true), broken);
         for breaks in [
-            // A row that is in the sum and in no stage, a partition that was forgotten, one that is charged twice.
+            // A row in the sum but in no stage, a partition that is missing, a partition that is charged twice.
             (|charges| charges.sum_micros += 1) as fn(&mut Charges),
             |charges| charges.before.clear(),
             |charges| charges.before.extend(charges.before.clone()),

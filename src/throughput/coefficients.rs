@@ -151,7 +151,7 @@ impl Coefficients {
     }
 }
 
-/// Why a text of prices is invalid.
+/// The error of an invalid text of prices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     /// No `name=value`.

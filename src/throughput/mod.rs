@@ -1,22 +1,22 @@
-//! The `throughput` room: request units. What an operation costs, and whether a budget admits it. Pure: time is passed
-//! in.
+//! The `throughput` module: request units. The cost of an operation, and whether a budget admits it. Pure: time is
+//! passed in.
 //!
 //! ```text
 //! Grant (units a second of a table or keyspace) ─ divided evenly ─→ Account of each physical partition ─→ Budget, Usage
 //!                                                                     └─→ pool: the Account of a keyspace that is shared
 //! ```
-//! A [`Budget`] refills by its units a second, up to one second's worth. It admits a request while its balance is
-//! positive, and is charged what the request really cost. The charge may overdraw it; nothing more is admitted until
-//! the overdraft is paid back. So a request larger than the whole budget is served, and later ones wait for it. For
-//! each request in flight the budget holds the average cost of recent requests: concurrent requests cannot borrow more
+//! A [`Budget`] refills by its units a second, up to one second's worth. It admits a request while its remaining budget
+//! is positive, and is charged the request's real cost. The charge may overdraw it; nothing more is admitted until the
+//! overdraft is paid back. So a request larger than the whole budget is served, and later ones wait for it. For each
+//! request in flight the budget reserves the average cost of recent requests: concurrent requests cannot overdraw more
 //! than consecutive ones could.
 //! Where bursts are allowed, unspent units are banked for 300 seconds and may be spent at up to 3,000 units a second.
 //!
 //! **Life.** A [`TableBudget`] belongs to one partition map of a table: a split, a merge or another throughput makes
-//! the next one. Balances and overdrafts are carried over. It is in memory only: a restart begins with full budgets.
-//! **Invariants.** Over any time a budget admits no more than its units a second times that time, one second's worth,
-//! what was banked, and the overdraft that is left at the end. Memory: some 200 bytes for each physical partition of a
-//! table with throughput.
+//! the next one. Remaining budgets and overdrafts are carried over. They are in memory only: after a restart all
+//! budgets are full. **Invariants.** In any time a budget admits at most its units a second times that time, one
+//! second's worth, the banked units, and the overdraft left at the end. Memory: some 200 bytes for each physical
+//! partition of a table with throughput.
 //!
 //! [`Charges`] are the charges of one statement, by physical partition and by [`Stage`], at the prices of the
 //! [`Coefficients`]: by default those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB written

@@ -1,4 +1,4 @@
-//! Lower bounds of throughput, and what autoscale scales to.
+//! Lower bounds of throughput, and the throughput that autoscale sets.
 //!
 //! Sources: Azure Cosmos DB's documentation (concepts-limits, provision-throughput-autoscale); error texts as clients
 //! have reported them.

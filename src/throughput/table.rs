@@ -81,9 +81,9 @@ impl TableBudget {
         Self { grant, accounts }
     }
 
-    /// The accounts under another grant or another partition map. A partition that stays keeps its balance; one that is
-    /// removed hands it to those that take over its tokens. No partition gains by it, and no overdraft is forgiven.
-    /// Requests in flight with the old partition map are charged to the new accounts.
+    /// The accounts under another grant or another partition map. A partition that stays keeps its remaining budget;
+    /// one that is removed passes it to the partitions that take over its tokens. No partition gains units, and no
+    /// overdraft is forgiven. Requests in flight with the old partition map are charged to the new accounts.
     #[must_use]
     pub fn next(&self, grant: Grant, slices: &[Slice], now: Duration) -> Self {
         if !grant.is_like(&self.grant) {
@@ -96,19 +96,19 @@ impl TableBudget {
         let banks = grant.banks();
         let stays: HashMap<u64, ()> = slices.iter().map(|slice| (slice.id, ())).collect();
         let new: Vec<&Slice> = slices.iter().filter(|slice| self.account(slice.id).is_none()).collect();
-        let heirs_of = |gone: &Slice| {
+        let heirs_of = |removed: &Slice| {
             let heirs = new.iter().enumerate();
-            let heirs = heirs.filter(|(_, heir)| heir.lower <= gone.upper && gone.lower <= heir.upper);
+            let heirs = heirs.filter(|(_, heir)| heir.lower <= removed.upper && removed.lower <= heir.upper);
             heirs.map(|(place, _)| place).collect::<Vec<_>>()
         };
-        let gone: Vec<(&Arc<Account>, Vec<usize>)> = self
+        let removed: Vec<(&Arc<Account>, Vec<usize>)> = self
             .accounts
             .iter()
             .filter(|(slice, _)| !stays.contains_key(&slice.id))
             .map(|(slice, account)| (account, heirs_of(slice)))
             .collect();
         let mut contents = vec![Vec::new(); new.len()];
-        for (account, heirs) in &gone {
+        for (account, heirs) in &removed {
             if let Some(part) = account.parts(heirs.len(), now) {
                 for heir in heirs {
                     if let Some(contents) = contents.get_mut(*heir) {
@@ -125,7 +125,7 @@ impl TableBudget {
                 (**slice, Arc::new(account))
             })
             .collect();
-        for (account, heirs) in gone {
+        for (account, heirs) in removed {
             let heirs = heirs.iter().filter_map(|place| made.get(*place));
             account.retire(heirs.map(|(_, heir)| Arc::clone(heir)).collect());
         }
@@ -258,7 +258,7 @@ mod tests {
         }
         assert_eq!(ask(&other).unwrap_err().retry_after, Duration::from_millis(250));
         assert_eq!(pool.figures(NOW).balance_hundredths, -10_000);
-        // A refused request holds nothing.
+        // A refused request reserves nothing.
         assert_eq!(balance(&other, 0), 40_000);
     }
 

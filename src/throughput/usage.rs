@@ -7,7 +7,7 @@ use super::units::RequestUnits;
 /// Seconds that are kept.
 const SECONDS: usize = 60;
 
-/// How many seconds a partition must stay at its limit until autoscale gives the maximum.
+/// How many seconds a partition must stay at its limit before autoscale sets the maximum.
 const INTERVAL_SECONDS: u64 = 5;
 
 const HOUR_SECONDS: u64 = 3600;
@@ -22,7 +22,7 @@ pub struct Usage {
     second: u64,
     /// Units charged in the current second or carried into it.
     used: RequestUnits,
-    /// Percentages of earlier seconds; that of second `s` stands at `s % 60`.
+    /// Percentages of earlier seconds; the one of second `s` is at index `s % 60`.
     percents: [u8; SECONDS],
     /// The hour that `hour_percent` belongs to.
     hour: u64,
@@ -43,7 +43,7 @@ impl Usage {
         }
     }
 
-    /// Counts a charge against a budget of so many units a second.
+    /// Counts a charge against a budget of this many units a second.
     pub fn add(&mut self, cost: RequestUnits, per_second: RequestUnits, now: Duration) {
         self.roll(per_second, now);
         self.used += cost;
@@ -54,7 +54,7 @@ impl Usage {
         let second = now.as_secs();
         let mut steps = 0;
         while self.second < second {
-            // After a minute without use all slots are zero; the remaining idle seconds change nothing.
+            // After a minute without use all slots are zero; further idle seconds change nothing.
             if steps > SECONDS && self.used == RequestUnits::ZERO {
                 self.second = second;
                 break;

@@ -99,18 +99,18 @@ impl Decimal {
             .unwrap_or(f64::NAN)
     }
 
-    /// The integer part, rounded towards zero; `None` if it has more than `digits_max` digits.
+    /// The integer part, rounded towards zero; `None` if a negative scale adds more than `zeros_max` zeros to it.
     #[must_use]
-    pub fn to_integer(&self, digits_max: u32) -> Option<BigInt> {
+    pub fn to_integer(&self, zeros_max: u32) -> Option<BigInt> {
         if self.scale <= 0 {
             let zeros = self.scale.unsigned_abs();
             if self.unscaled.is_zero() {
                 return Some(BigInt::zero());
             }
-            return (zeros <= digits_max).then(|| &self.unscaled * BigInt::from(10).pow(zeros));
+            return (zeros <= zeros_max).then(|| &self.unscaled * BigInt::from(10).pow(zeros));
         }
         let scale = self.scale.unsigned_abs();
-        // A number of n bits has less than n digits.
+        // A number of n bits has at most n digits.
         if u64::from(scale) > self.unscaled.bits() {
             return Some(BigInt::zero());
         }
@@ -320,7 +320,7 @@ pub(super) fn order_decimal(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(mask);
 }
 
-/// Numbers whose canonical form is plain although they end in zeros before the point; beyond, the scale is negative.
+/// Maximum trailing zeros before the decimal point in a canonical decimal of scale 0; with more, the scale is negative.
 const PLAIN_ZEROS_MAX: i64 = 40;
 
 pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {

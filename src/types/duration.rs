@@ -25,7 +25,7 @@ impl Duration {
     /// The value of wire bytes.
     ///
     /// # Errors
-    /// As Cassandra validates: too short, parts beyond their width, mixed signs.
+    /// As Cassandra validates: too few bytes, parts out of range, mixed signs.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let short = || Invalid::Length {
             expected: "at least 3 bytes for a duration",

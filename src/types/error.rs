@@ -1,4 +1,4 @@
-//! Errors in a value, a literal or a type, in Cassandra's words.
+//! Errors in a value, a literal or a type, with Cassandra's messages.
 
 use grammar::ast::QualifiedName;
 use thiserror::Error;
@@ -45,7 +45,7 @@ pub enum Invalid {
     /// A duration of mixed signs.
     #[error("The duration months, days and nanoseconds must be all of the same sign ({0}, {1}, {2})")]
     DurationSigns(i32, i32, i64),
-    /// Months or days beyond 32 bits.
+    /// Months or days outside the range of 32 bits.
     #[error("The duration {0} must be a 32 bits integer but was: {1}")]
     DurationRange(&'static str, i64),
     /// A value of the empty type.
@@ -177,7 +177,7 @@ pub struct Corrupt(
     pub &'static str,
 );
 
-/// A type that is invalid or not allowed in its place.
+/// A type that is invalid or not allowed at its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TypeError {
     /// A name that is neither native nor a user-defined type: `Unknown type ks.name`. If the name has no keyspace, the

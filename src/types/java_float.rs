@@ -1,10 +1,9 @@
-//! The decimal digits of floating point numbers as Java before 19 chooses them (`FloatingDecimal`), which are not always the
-//! fewest: 2³¹ as a float is 2.14748365E9, what is nearest to 10²³ is 9.999999999999999E22.
+//! The decimal digits of floating point numbers as in Java before 19 (`FloatingDecimal`). They are not always the fewest:
+//! 2³¹ as a float is 2.14748365E9, and the double nearest to 10²³ is 9.999999999999999E22.
 //!
-//! Steele and White's digit generation with the changes of Java's library: a stopping test that takes a number's
-//! neighbours for equally far on both sides, at least two digits before an exponent, and a separate algorithm for whole
-//! numbers. Cassandra 5.0 runs on Java 11 and 17; this module produces its texts, JSON and decimals of floating point
-//! numbers.
+//! Steele and White's digit generation with three changes of Java's library. The stopping test assumes that a number's two
+//! neighbours are equally distant. At least two digits precede an exponent. Whole numbers use a separate algorithm.
+//! Cassandra 5.0 runs on Java 11 and 17; this module produces its texts, JSON and decimals of floating point numbers.
 
 use num_bigint::BigUint;
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
 //! Values as JSON, the way `SELECT JSON` prints them and `INSERT JSON` reads them.
 
 use super::compound::{map_entries, nullable_list_elements, set_elements, tuple_fields};
-use super::native::Dress;
+use super::native::Quoting;
 use super::{CqlType, Native};
 use std::fmt::Write as _;
 
@@ -103,7 +103,7 @@ impl CqlType {
 fn native_json(native: Native, bytes: &[u8]) -> String {
     let row = native.row();
     let raw = || format!("\"0x{}\"", super::hex(bytes));
-    if row.dress == Dress::Hexadecimal {
+    if row.quoting == Quoting::Hexadecimal {
         return raw();
     }
     if bytes.is_empty() {
@@ -120,7 +120,7 @@ fn native_json(native: Native, bytes: &[u8]) -> String {
         Native::Float | Native::Double if matches!(text.as_str(), "NaN" | "Infinity" | "-Infinity") => {
             "null".to_owned()
         }
-        _ if row.dress == Dress::Bare => text,
+        _ if row.quoting == Quoting::Bare => text,
         _ => json_string(&text),
     }
 }

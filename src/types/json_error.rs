@@ -2,13 +2,13 @@
 
 use thiserror::Error;
 
-/// A JSON syntax error with its place.
+/// A JSON syntax error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}{}", place_text(*line, *column))]
 pub struct JsonError {
     /// The message in Jackson's words.
     pub what: String,
-    /// Line, from 1; 0 means that the message has no place.
+    /// Line, from 1; 0 means that the message has no position.
     pub line: usize,
     /// Column after the last character read, from 1; `None` means that there was nothing to read.
     pub column: Option<usize>,
@@ -16,7 +16,7 @@ pub struct JsonError {
     pub class: &'static str,
 }
 
-/// The place, in Jackson's words.
+/// The position, as Jackson prints it.
 pub(super) fn place_text(line: usize, column: Option<usize>) -> String {
     if line == 0 {
         return String::new();

@@ -2,7 +2,7 @@
 
 use super::compound::{encode_list, encode_tuple};
 use super::json_error::{JsonError, NUMBER_DIGITS_MAX, place_text, too_long};
-use super::{CqlType, Invalid, Native, java_f64, narrow};
+use super::{CqlType, Invalid, Native, double_to_float, java_f64};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -26,7 +26,7 @@ pub enum Json {
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object in the order of the text; of duplicate members the last value stays, in the place of the first.
+    /// An object in the order of the text. Of duplicate members the last value stays, at the position of the first.
     Object(Vec<(String, Json)>),
 }
 
@@ -661,7 +661,7 @@ fn native_from_json(native: Native, json: &Json) -> Result<Vec<u8>, Invalid> {
         (Native::Double, Json::Integer(value)) => Ok(super::encode_f64(value.to_f64().unwrap_or(f64::NAN)).to_vec()),
         (Native::Double, Json::Double(value)) => Ok(super::encode_f64(*value).to_vec()),
         (Native::Float, Json::Integer(value)) => Ok(super::encode_f32(value.to_f32().unwrap_or(f32::NAN)).to_vec()),
-        (Native::Float, Json::Double(value)) => Ok(super::encode_f32(narrow(*value)).to_vec()),
+        (Native::Float, Json::Double(value)) => Ok(super::encode_f32(double_to_float(*value)).to_vec()),
         _ => Err(wrong()),
     }
 }

@@ -4,7 +4,7 @@
 //! key   = order trailer            the trailer only for types that have equal values of different bytes
 //! order = 00                       no bytes at all, before everything (not for text, blob, inet: see below)
 //!       | 01 …                     the value, transformed so that bytes compare as values do
-//!       | 02 escaped               bytes that are no value of the type; nothing that was validated comes here
+//!       | 02 escaped               bytes that are no value of the type; validated bytes never get this encoding
 //! text, blob, inet: escaped        00 becomes 00 FF, 00 00 ends it
 //! trailer = 00                     the order part decodes to the very bytes
 //!         | 01 escaped             these are the bytes

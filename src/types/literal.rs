@@ -2,7 +2,7 @@
 
 use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
 use super::name::quoted;
-use super::native::{Constant, Dress};
+use super::native::{Constant, Quoting};
 use super::{CqlType, Invalid, Native, composite};
 use bytes::Bytes;
 use grammar::ast::Literal;
@@ -217,9 +217,9 @@ impl CqlType {
             Self::Custom(_) => raw(),
             Self::Native(native) => {
                 let row = native.row();
-                match row.dress {
-                    Dress::Hexadecimal => raw(),
-                    Dress::Quoted if matches!(native, Native::Text | Native::Ascii) || !bytes.is_empty() => {
+                match row.quoting {
+                    Quoting::Hexadecimal => raw(),
+                    Quoting::Quoted if matches!(native, Native::Text | Native::Ascii) || !bytes.is_empty() => {
                         (row.print)(bytes).map_or_else(raw, |text| format!("'{}'", text.replace('\'', "''")))
                     }
                     _ if bytes.is_empty() => "null".to_owned(),

@@ -1,18 +1,18 @@
-//! The `types` room: CQL types and the encoding of their values.
+//! The `types` module: CQL types and the encoding of their values.
 //!
-//! A value travels as its wire bytes, from the request to the store and back; code decodes it only where it must.
-//! `None` is null. This room validates those bytes, compares and prints them, makes them from literals, and encodes
-//! them as parts of an ordered key.
+//! A value is kept as its wire bytes, from the request to the store and back; it is decoded only where necessary. `None`
+//! is null. This module validates those bytes, compares and prints them, makes them from literals, and encodes them as
+//! parts of an ordered key.
 //!
 //! Life of a value: bytes arrive from the wire ([`CqlType::validate`], [`CqlType::normalize`]) or from a literal
 //! ([`CqlType::literal`]); they are compared, become part of a key ([`CqlType::encode_key`]) or of another value
-//! ([`encode_list`] and its kin), and leave as they are or as text ([`CqlType::to_literal`], [`CqlType::to_json`]).
+//! ([`encode_list`] and the like), and leave as they are or as text ([`CqlType::to_literal`], [`CqlType::to_json`]).
 //!
-//! Invariants: nothing here panics on any bytes; `compare` is a total order for values that validate, and byte order of keys is
-//! that order; a key decodes to the very bytes that were encoded. All native types are rows of one table, [`NATIVE_TYPES`].
+//! Invariants: no bytes cause a panic. `compare` is a total order of valid values, and the byte order of keys is the same
+//! order. A key decodes to the very bytes that were encoded. All native types are rows of one table, [`NATIVE_TYPES`].
 //!
-//! Deliberately absent: frames and option codes beyond their ids, names of tables and columns, computations with values
-//! (`functions`). Sources: native_protocol_v4.spec §6, and Cassandra 5.0's `db.marshal` and `serializers` as measured.
+//! Deliberately absent: frames, and option codes other than their ids; names of tables and columns; computations with
+//! values (`functions`). Sources: native_protocol_v4.spec §6; Cassandra 5.0's `db.marshal` and `serializers` as measured.
 
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ pub use literal::{Assignment, LiteralError, constant, preferred_type};
 pub use name::quoted;
 pub use native::{Constant, NATIVE_TYPES, NativeType};
 pub use number::{
-    decode_f32, decode_f64, decode_i8, decode_i16, decode_i32, decode_i64, encode_f32, encode_f64, java_f32, java_f64,
-    java_order, narrow,
+    decode_f32, decode_f64, decode_i8, decode_i16, decode_i32, decode_i64, double_to_float, encode_f32, encode_f64,
+    java_f32, java_f64, java_order,
 };
 pub use term::{Leaf, TermError, operator_text, term_text, type_text};
 pub use text::{decode_boolean, decode_inet, hex, inet_text, unhex};

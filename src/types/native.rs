@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 /// The quoting of a native type's text in a CQL literal and in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dress {
+pub(super) enum Quoting {
     /// `1`, `true`, a uuid: bare in both, quoted in JSON if not a number or boolean.
     Bare,
     /// Bare in CQL, quoted in JSON.
@@ -62,7 +62,7 @@ pub struct NativeType {
     pub name: &'static str,
     /// Its class in `org.apache.cassandra.db.marshal`.
     pub class: &'static str,
-    /// Its option id in the protocol; 0 stands for a custom type, by class.
+    /// Its option id in the protocol; 0 means a custom type, which is named by its class.
     pub option_id: u16,
     /// The fixed width of a vector element in bytes; `None` means that each element has its own length.
     pub vector_width: Option<usize>,
@@ -70,7 +70,7 @@ pub struct NativeType {
     pub constants: &'static [Constant],
     /// Whether values of different bytes may compare equal.
     pub(super) equal_forms: bool,
-    pub(super) dress: Dress,
+    pub(super) quoting: Quoting,
     pub(super) validate: fn(&[u8]) -> Result<(), Invalid>,
     pub(super) compare: fn(&[u8], &[u8]) -> Ordering,
     pub(super) order: fn(&[u8], &mut Vec<u8>),
@@ -83,7 +83,7 @@ pub struct NativeType {
 
 macro_rules! rows {
     ($($variant:ident $row:ident = $name:literal $class:literal $id:literal, vector $width:expr, constants [$($constant:ident)*],
-        equal_forms $equal:literal, $dress:ident, $validate:path, $compare:path, $order:path, $read:path, $parse:path, $print:expr;)*) => {
+        equal_forms $equal:literal, $quoting:ident, $validate:path, $compare:path, $order:path, $read:path, $parse:path, $print:expr;)*) => {
         $(static $row: NativeType = NativeType {
             native: Native::$variant,
             name: $name,
@@ -92,7 +92,7 @@ macro_rules! rows {
             vector_width: $width,
             constants: &[$(Constant::$constant),*],
             equal_forms: $equal,
-            dress: Dress::$dress,
+            quoting: Quoting::$quoting,
             validate: $validate,
             compare: $compare,
             order: $order,

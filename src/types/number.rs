@@ -201,7 +201,7 @@ pub(super) fn read_f64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
     key::read_fixed::<8>(reader, float_down)
 }
 
-/// Encodes a parsed text; an empty text gives empty bytes. `complaint` starts the error for an invalid text.
+/// Encodes a parsed text; an empty text gives empty bytes. `complaint` starts the message for an invalid text.
 fn parse_or_empty<const N: usize>(
     text: &str,
     complaint: &'static str,
@@ -276,17 +276,17 @@ fn java_parse_f32(text: &str) -> Option<f32> {
     }
     match number.parse::<f32>() {
         Ok(value) => Some(value),
-        Err(_) => Some(narrow(wide)),
+        Err(_) => Some(double_to_float(wide)),
     }
 }
 
-/// Java's `(float) double`.
+/// The nearest float, as Java's `(float) double`.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "rounding to the nearest float is what is asked for"
+    reason = "rounding to the nearest float is intended"
 )]
 #[must_use]
-pub fn narrow(value: f64) -> f32 {
+pub fn double_to_float(value: f64) -> f32 {
     value as f32
 }
 

@@ -1,6 +1,6 @@
 //! Terms as values: collection, tuple and user-defined type literals, down to their constants.
 //!
-//! This module does not know markers and functions: the planner passes their assignment test as a [`Leaf`].
+//! Markers and functions are the planner's: it passes their assignment test as a [`Leaf`].
 
 use super::compound::{encode_list, encode_tuple};
 use super::{Assignment, CqlType, Invalid, LiteralError};
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// How well a term that is neither a constant nor made of others (a marker, function, operation or type hint) fits a type.
 pub type Leaf<'l> = &'l dyn Fn(&CqlType, &Term) -> Assignment;
 
-/// Why a term cannot be a value of a type, in Cassandra's words.
+/// The reason why a term cannot be a value of a type, with Cassandra's message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TermError {
     /// A constant that does not fit; the receiver's name and the cause.
@@ -39,7 +39,7 @@ pub enum TermError {
         receiver: String,
         /// `value`, `key`, `component`, `field`.
         role: &'static str,
-        /// The element as written, or the place or name of the field.
+        /// The element as written, or the position or name of the field.
         text: String,
         /// The expected type.
         element_type: String,

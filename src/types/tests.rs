@@ -1,8 +1,8 @@
-//! What Cassandra said, against what we say; and properties of all types.
+//! Compares our results with Cassandra's recorded ones, and checks properties of all types.
 //!
-//! `literals.json` and `tokens.csv` are answers of a server to statements. `values.json` (validation and printing of bytes),
-//! `texts.json` (`fromString`), `from_json.json` (`fromJSONObject`) and `order.json` (lists of equal values, in order) are what
-//! the classes of Cassandra 5.0.9 answered when called one by one (`compat/golden/classes.jsh`).
+//! `literals.json` and `tokens.csv` are a server's responses to statements. The other files are results of single classes
+//! of Cassandra 5.0.9, recorded by `compat/golden/classes.jsh`: `values.json` (validation and printing of bytes),
+//! `texts.json` (`fromString`), `from_json.json` (`fromJSONObject`), `order.json` (lists of equal values, in order).
 
 use super::*;
 use bytes::Bytes;
@@ -47,9 +47,9 @@ impl Differences {
     }
 }
 
-/// Text that no Rust string holds; Cassandra lets it in and fails when it reads it.
+/// Text that is not valid UTF-8. Cassandra accepts it and fails when it reads it.
 const NOT_UTF8: [&str; 3] = ["eda080", "c080", "f4908080"];
-/// Values that Java prints in a way of its own: a negative time, −2³¹ months, the double next to 10²³.
+/// Values whose text in Java we do not reproduce: a negative time, −2³¹ months, the double next to 10²³.
 const UNPRINTABLE: [(&str, &str); 3] = [
     ("TimeType", "ffffffffffffffff"),
     ("DurationType", "f0ffffffff0000"),
@@ -97,7 +97,7 @@ fn values_validate_and_print_as_cassandra_says() {
 
 #[test]
 fn texts_are_read_as_cassandra_reads_them() {
-    // Zones of Java's database, hexadecimal floats, text after which Cassandra's own code breaks.
+    // Time zones of Java's database, hexadecimal floats, and text on which Cassandra's own code fails.
     let unsupported = |class: &str, given: &str| {
         class == "TimestampType"
             && [
@@ -141,10 +141,10 @@ fn json_is_read_as_cassandra_reads_it() {
         let ours = ours.map(|bytes| bytes.map(|bytes| hex(&bytes)));
         let what = format!("{class} {given}");
         match text(&entry, "error") {
-            // Null has no bytes for us, and no type; a counter cannot be written in JSON at all.
+            // Null has neither bytes nor a type here; a counter cannot be written in JSON at all.
             Some("java") => assert!(given == "null" || class == "CounterColumnType", "{what}"),
             Some(_) if class == "EmptyType" && given == "null" => {}
-            // Java's class cast texts.
+            // Java's messages about failed class casts.
             Some(error) if error.contains("cannot be cast") => assert!(ours.is_err(), "{what}"),
             Some(error) => differences.check(&what, ours, Err(error.to_owned())),
             None => differences.check(&what, ours, Ok(text(&entry, "bytes").map(str::to_owned))),
@@ -174,7 +174,7 @@ fn order_and_keys_are_cassandras() {
     }
 }
 
-/// Keys are in the order of values, prefix-free, and come back.
+/// Checks that keys are in the order of values, are prefix-free, and decode to the values.
 fn check_key_order(value_type: &CqlType, x: &[u8], y: &[u8], order: Ordering, what: &str) {
     for descending in [false, true] {
         let key = |value: &[u8]| {
@@ -264,7 +264,7 @@ fn golden_type(name: &str) -> CqlType {
     }
 }
 
-/// A term of the golden literals, read just well enough for them; functions and syntax errors are not.
+/// Parses the terms of the golden literals; does not support functions or syntax errors.
 struct Terms<'a>(&'a str);
 
 impl Terms<'_> {
@@ -613,7 +613,7 @@ fn value(value_type: &CqlType, seed: &mut Vec<u8>) -> Vec<u8> {
             let mut bytes: Vec<u8> = (0..width).map(|_| next()).collect();
             match native {
                 Native::Timeuuid => bytes[6] = bytes[6] & 0x0f | 0x10,
-                // Scales that differ little, so that equal numbers meet, at either end too, and digits that end in zeros.
+                // Nearly equal scales, so that equal numbers occur; scales at either end of the range; digits that end in zeros.
                 Native::Decimal => {
                     let near = i32::from(next() % 5);
                     let scale = match next() % 4 {
@@ -629,7 +629,7 @@ fn value(value_type: &CqlType, seed: &mut Vec<u8>) -> Vec<u8> {
                         bytes.extend(digits.to_signed_bytes_be());
                     }
                 }
-                // Lengths around 255, where a key writes them otherwise.
+                // Lengths around 255, where a key encodes the length differently.
                 Native::Varint if next() % 8 == 0 => {
                     let sign = if next() % 2 == 0 { 0 } else { 0xff };
                     let length = 250 + usize::from(next() % 10);
@@ -654,7 +654,8 @@ fn fields<'a>(types: impl Iterator<Item = &'a CqlType>, seed: &mut Vec<u8>) -> V
     encode_tuple(values.iter().map(Option::as_deref)).to_vec()
 }
 
-/// What Cassandra 5.0.9 does with decimals whose scales are at either end: takes each as a clustering key, and reads them in this order.
+/// Cassandra 5.0.9 accepts decimals with the least and the greatest scales as clustering keys, and returns them in this
+/// order.
 #[test]
 fn decimals_with_scales_at_either_end_are_keys() {
     let ordered = [
@@ -702,7 +703,7 @@ fn decimals_with_scales_at_either_end_are_keys() {
     );
 }
 
-/// Bytes near a valid value: cut, with bytes more, or with one changed.
+/// Bytes near a valid value: cut, extended, or with one byte changed.
 fn near(mut bytes: Vec<u8>, seed: &mut Vec<u8>) -> Vec<u8> {
     let (how, place) = (seed.pop().unwrap_or(0), usize::from(seed.pop().unwrap_or(0)));
     match how % 4 {
@@ -718,7 +719,7 @@ fn near(mut bytes: Vec<u8>, seed: &mut Vec<u8>) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever validates comes back from a key and prints; so do bytes that do not validate, which old versions may have let in.
+    /// Valid bytes decode from a key and print. So do invalid bytes, which old versions may have stored.
     #[test]
     fn keys_give_back_what_was_accepted(
         value_type in any_type(),
@@ -738,7 +739,7 @@ proptest! {
         let _ = (value_type.to_json(&stored), value_type.to_literal(&stored), value_type.to_text(&stored));
     }
 
-    /// Keys are in the order of values and come back, whatever the type.
+    /// For any type, keys are in the order of values and decode to the values.
     #[test]
     fn keys_are_in_order(
         value_type in any_type(),
@@ -752,7 +753,7 @@ proptest! {
         check_key_order(&value_type, &x, &y, order, &format!("{} {} {}", value_type.cql_name(), hex(&x), hex(&y)));
     }
 
-    /// No bytes make anything panic; what validates prints, and JSON that was printed is read again.
+    /// No bytes cause a panic. Valid bytes print, and printed JSON parses.
     #[test]
     fn random_bytes_never_panic(value_type in any_type(), x: Vec<u8>, y: Vec<u8>) {
         let valid = value_type.validate(&x).is_ok();
@@ -785,9 +786,10 @@ proptest! {
     fn text_round_trip(row in proptest::sample::select(NATIVE_TYPES.to_vec()), seed in proptest::collection::vec(any::<u8>(), 30..80)) {
         let value_type = CqlType::Native(row.native);
         let x = value(&value_type, &mut seed.clone());
-        // A time may hold more than a day, a timestamp lose its era, a float its NaN's bits, an empty value has no text.
+        // Four texts lose information: a time may exceed a day, a timestamp's text has no era, NaNs have one text, and an
+        // empty value has no text.
         let exact = !matches!(row.native, Native::Time | Native::Timestamp | Native::Float | Native::Double);
-        // Cassandra does not read the exponent 2147483648 that it prints.
+        // Cassandra cannot parse the exponent 2147483648 that it prints.
         let is_read = Decimal::decode(&x).is_none_or(|decimal| row.native != Native::Decimal || decimal.scale.abs_diff(0) < 1 << 30);
         if exact && is_read && !x.is_empty() {
             let again = value_type.parse_text(&value_type.to_text(&x)).unwrap();
@@ -802,8 +804,8 @@ proptest! {
     }
 }
 
-/// What Cassandra does with bound bytes (`oracle/scripts/bound_bytes.cql`): sets and maps inside other collections are put in order, those
-/// in tuples and fields are not; unset fields are null; a negative count is no collection.
+/// Cassandra's treatment of bound bytes (`oracle/scripts/bound_bytes.cql`): sets and maps inside other collections are
+/// sorted, those inside tuples and fields are not. Unset fields become null. A negative count is refused.
 #[test]
 fn bound_collections_are_put_in_order_at_every_depth() {
     let int = || CqlType::Native(Native::Int);

@@ -29,7 +29,7 @@ fn time_first(b: [u8; 16]) -> [u8; 16] {
     [b6, b7, b4, b5, b0, b1, b2, b3, r0, r1, r2, r3, r4, r5, r6, r7]
 }
 
-/// The inverse.
+/// The inverse of [`time_first`].
 fn time_last(b: [u8; 16]) -> [u8; 16] {
     let [b0, b1, b2, b3, b4, b5, b6, b7, rest @ ..] = b;
     let [r0, r1, r2, r3, r4, r5, r6, r7] = rest;

@@ -144,7 +144,7 @@ impl CqlType {
     /// Decodes a value from [`CqlType::encode_key`] and advances `input` past it.
     ///
     /// # Errors
-    /// When the bytes do not come from that function.
+    /// When that function did not write the bytes.
     pub fn decode_key(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
         let mut reader = KeyReader::new(input, descending);
         let mut bytes = self.read_order(&mut reader)?;

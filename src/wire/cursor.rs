@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::value::{Consistency, Value};
 
-/// A defect of a body. Answered as a protocol error on the request's stream; the connection goes on.
+/// An error in a body. The response is a protocol error on the request's stream; the connection stays open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "`field` is always the field being read")]
 pub enum Malformed {
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         self.take(length.into(), field)
     }
 
-    /// Reads a `[value]`; `unset` is whether the version knows length −2.
+    /// Reads a `[value]`; `unset` tells whether the version supports length −2.
     ///
     /// # Errors
     /// The body is too short, or a length below −2.

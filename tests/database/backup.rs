@@ -83,7 +83,7 @@ async fn built(client: &Client) {
     for _ in 0..2000 {
         let check = client.database.upkeep().check_indexes().await.unwrap();
         if check.building == 0 {
-            assert_eq!(check.differences, 0, "{:?}", check.told);
+            assert_eq!(check.differences, 0, "{:?}", check.described);
             return;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -380,7 +380,7 @@ async fn snapshots_taken_while_writes_go_on_show_no_moment() {
     for number in 1..=40_i64 {
         writers.until(number * 5).await;
         let backup = folder.path().join(format!("b{number}"));
-        mutant::set(Some(Mutant::SnapshotWithoutGates));
+        mutant::set(Some(Mutant::SnapshotWithoutLatches));
         writers.database.backups().write(&backup, &Scope::Whole).await.unwrap();
         mutant::set(None);
         wrong.extend(one_moment(&backup).await.err());

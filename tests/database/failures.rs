@@ -85,7 +85,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         let seen = Arc::clone(&is_full);
         options.store.disk_reserve_bytes = 1;
         options.store.faults = Some(Arc::new(move |point| {
-            let fails = point == FaultPoint::Room && seen.load(Ordering::SeqCst);
+            let fails = point == FaultPoint::FreeSpace && seen.load(Ordering::SeqCst);
             fails.then(|| std::io::Error::from(std::io::ErrorKind::StorageFull))
         }));
         let client = Client {
@@ -108,7 +108,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         let delete = "DELETE FROM t WHERE k = 1 AND c = 0";
 
         is_full.store(true, Ordering::SeqCst);
-        client.database.upkeep().look_at_disk();
+        client.database.upkeep().check_disk();
         for (text, write_kind) in [
             (insert.to_owned(), WriteKind::Simple),
             (
@@ -145,7 +145,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         assert_eq!(client.rows("SELECT c FROM u").await, Vec::<String>::new(), "{scheme}");
 
         is_full.store(false, Ordering::SeqCst);
-        client.database.upkeep().look_at_disk();
+        client.database.upkeep().check_disk();
         client.ok(insert).await;
         client.database.close().await.unwrap();
     }

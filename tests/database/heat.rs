@@ -8,15 +8,15 @@ use crate::support::{Client, printed};
 use helenus::config::{Config, Values};
 use helenus::cql::{QueryParams, SessionState};
 use helenus::engine::{PartitionLimits, PartitionSizes};
-use helenus::partition::HeatLimits;
+use helenus::partition::LoadLimits;
 use helenus::server::admin::client;
 use helenus::throughput::RequestUnits;
 use helenus::views::print;
 
-const LIMITS: HeatLimits = HeatLimits {
+const LIMITS: LoadLimits = LoadLimits {
     units_per_second_max: RequestUnits::whole(100),
     hot_percent: 80,
-    looks: 3,
+    checks: 3,
 };
 
 const NO_SIZES: PartitionLimits = PartitionLimits {
@@ -31,7 +31,7 @@ impl Client {
             self.ok(&format!("INSERT INTO {table} (k, v) VALUES ({k}, 'v')")).await;
         }
         self.clock.advance(Duration::from_secs(1));
-        self.database.upkeep().look_at_heat(&LIMITS).await.unwrap().splits
+        self.database.upkeep().split_by_load(&LIMITS).await.unwrap().splits
     }
 
     fn loads(&self, table: &str) -> Vec<(i64, i64, RequestUnits)> {

@@ -209,7 +209,7 @@ async fn queries(client: &Client, words: &mut Words, count: usize) -> usize {
 
 async fn check(client: &Client) {
     let check = client.database.upkeep().check_indexes().await.unwrap();
-    assert_eq!((check.differences, &check.told), (0, &Vec::new()), "{check:?}");
+    assert_eq!((check.differences, &check.described), (0, &Vec::new()), "{check:?}");
 }
 
 /// Waits until no index is being built.

@@ -52,7 +52,7 @@ impl Client {
 
     async fn check(&self) {
         let check = self.database.upkeep().check_indexes().await.unwrap();
-        assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.told);
+        assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
     }
 
     /// Waits until indexes are built.

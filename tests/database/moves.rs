@@ -615,7 +615,7 @@ async fn judge(client: &Client, seed: u64) {
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!(check.differences, 0, "seed {seed}: {:?}", check.told);
+    assert_eq!(check.differences, 0, "seed {seed}: {:?}", check.described);
 }
 
 /// With relaxed durability each store loses its newest commits by itself; still the database opens, batches are whole, indexes agree with

@@ -26,7 +26,7 @@ use helenus::engine::{
     Shape, SizeLimits, Terms, salvage,
 };
 use helenus::metrics::StatementKind;
-use helenus::partition::HeatLimits;
+use helenus::partition::LoadLimits;
 use helenus::profile::Profile;
 use helenus::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
 use helenus::throughput::RequestUnits;
@@ -513,10 +513,10 @@ async fn an_ordered_table_is_split_by_size_between_keys() {
 /// The load is halved at a key, since all have one token.
 #[tokio::test]
 async fn an_ordered_table_is_split_by_heat_between_keys() {
-    const LIMITS: HeatLimits = HeatLimits {
+    const LIMITS: LoadLimits = LoadLimits {
         units_per_second_max: RequestUnits::whole(100),
         hot_percent: 80,
-        looks: 3,
+        checks: 3,
     };
     let front = Front::new("memory:").await;
     let mut splits = 0;
@@ -525,7 +525,7 @@ async fn an_ordered_table_is_split_by_heat_between_keys() {
             front.put(&format!("{number:02}"), 0, "x").await;
         }
         front.clock.advance(Duration::from_secs(1));
-        splits += front.engine.upkeep().look_at_heat(&LIMITS).await.unwrap().splits;
+        splits += front.engine.upkeep().split_by_load(&LIMITS).await.unwrap().splits;
     }
     assert!(splits > 0);
     let parts = front.parts();

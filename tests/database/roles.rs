@@ -316,3 +316,154 @@ async fn a_password_is_not_changed_twice_in_five_seconds() {
     // The superuser of the first start changes its password at once.
     house.ok("boss", "ALTER ROLE boss WITH PASSWORD = 'other'").await;
 }
+
+/// A house with functions: `f`, `g`, and an aggregate of both.
+async fn with_functions() -> House {
+    let house = House::new("memory:").await;
+    for statement in [
+        "CREATE FUNCTION ks.f(a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
+        "CREATE FUNCTION ks.g(a int, b int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return b;'",
+        "CREATE AGGREGATE ks.ag(int) SFUNC g STYPE int FINALFUNC f INITCOND 0",
+        "GRANT SELECT ON ks.t TO ann",
+        "GRANT MODIFY ON ks.t TO ann",
+    ] {
+        house.ok("boss", statement).await;
+    }
+    house
+}
+
+const F: &str = "EXECUTE permission on <function ks.f(int)>";
+const G: &str = "EXECUTE permission on <function ks.g(int, int)>";
+const AG: &str = "EXECUTE permission on <function ks.ag(int)>";
+
+#[tokio::test]
+async fn each_function_that_a_statement_calls_is_permitted() {
+    let house = with_functions().await;
+    // The first that Cassandra names: a selector before its arguments, a term after them; WHERE before SET, SET before IF.
+    for (text, lacks) in [
+        ("SELECT ks.g(v, ks.f(v)) FROM ks.t", G),
+        ("SELECT ks.f(ks.g(v, v)) FROM ks.t", F),
+        ("SELECT ks.ag(ks.f(v)) FROM ks.t", AG),
+        ("SELECT [ks.f(v)], v FROM ks.t WHERE k = ks.g(1, 1)", F),
+        ("SELECT v FROM ks.t WHERE k IN (1, ks.f(1))", F),
+        ("SELECT v FROM ks.t WHERE token(k) > token(ks.f(1))", F),
+        ("INSERT INTO ks.t (k, v) VALUES (1, ks.g(1, ks.f(1)))", F),
+        ("INSERT INTO ks.t (v, k) VALUES (ks.g(1, 2), ks.f(1))", F),
+        ("UPDATE ks.t SET v = ks.g(1, 2) WHERE k = ks.f(1)", F),
+        ("UPDATE ks.t SET v = ks.f(1) WHERE k = 1 IF v = ks.g(1, 1)", F),
+        ("UPDATE ks.t SET v = 1 WHERE k = 1 IF v = ks.g(1, 1)", G),
+        ("DELETE FROM ks.t WHERE k = ks.f(1)", F),
+        (
+            "BEGIN BATCH DELETE FROM ks.t WHERE k = 1; DELETE FROM ks.t WHERE k = ks.f(1); APPLY BATCH",
+            F,
+        ),
+        ("EXPLAIN SELECT ks.f(v) FROM ks.t", F),
+    ] {
+        house.lacks("ann", text, lacks).await;
+        house.ok("boss", text).await;
+    }
+    house.ok("boss", "REVOKE SELECT ON ks.t FROM ann").await;
+    house
+        .lacks("ann", "SELECT ks.f(v) FROM ks.t", "SELECT permission on <table ks.t>")
+        .await;
+}
+
+#[tokio::test]
+async fn an_aggregate_needs_its_functions_at_each_execution() {
+    let house = with_functions().await;
+    let database = &house.client.database;
+    let text = "SELECT ks.ag(v) FROM ks.t";
+    let prepared = database.prepare(None, text).unwrap();
+    for (function, lacks) in [("ag(int)", AG), ("g(int, int)", G), ("f(int)", F)] {
+        house.lacks("ann", text, lacks).await;
+        let grant = format!("GRANT EXECUTE ON FUNCTION ks.{function} TO ann");
+        house.ok("boss", &grant).await;
+    }
+    let run = async || {
+        let done = database
+            .execute(&session("ann"), &prepared, &QueryParams::default())
+            .await;
+        done.err().map(|error| error.to_string())
+    };
+    assert_eq!(run().await, None);
+    house
+        .ok("boss", "REVOKE EXECUTE ON FUNCTION ks.g(int, int) FROM ann")
+        .await;
+    assert!(run().await.is_some_and(|error| error.contains(G)));
+    house
+        .ok("boss", "GRANT EXECUTE ON ALL FUNCTIONS IN KEYSPACE ks TO ann")
+        .await;
+    assert_eq!(run().await, None);
+}
+
+#[tokio::test]
+async fn functions_are_made_replaced_and_dropped_by_permission() {
+    let house = with_functions().await;
+    let create = |how: &str, name: &str| {
+        format!("CREATE {how} FUNCTION ks.{name}(a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'")
+    };
+    let aggregate = "CREATE AGGREGATE ks.mine(int) SFUNC g STYPE int FINALFUNC f INITCOND 0";
+    let may_create = "CREATE permission on <all functions in ks>";
+    house.lacks("ann", &create("", "h"), may_create).await;
+    house.lacks("ann", &create("OR REPLACE", "h"), may_create).await;
+    house
+        .lacks(
+            "ann",
+            &create("OR REPLACE", "f"),
+            "ALTER permission on <function ks.f(int)>",
+        )
+        .await;
+    house
+        .ok("boss", "GRANT CREATE ON ALL FUNCTIONS IN KEYSPACE ks TO ann")
+        .await;
+    house.lacks("ann", aggregate, G).await;
+    house
+        .ok("boss", "GRANT EXECUTE ON FUNCTION ks.g(int, int) TO ann")
+        .await;
+    house.lacks("ann", aggregate, F).await;
+    house.ok("boss", "GRANT EXECUTE ON FUNCTION ks.f(int) TO ann").await;
+    // What a role made is its own, until it is dropped.
+    for (create, drop, replace) in [
+        (create("", "h"), "DROP FUNCTION ks.h", create("OR REPLACE", "h")),
+        (
+            aggregate.to_owned(),
+            "DROP AGGREGATE ks.mine(int)",
+            aggregate.replace("CREATE", "CREATE OR REPLACE"),
+        ),
+    ] {
+        house.ok("ann", &create).await;
+        house.ok("ann", &replace).await;
+        house.ok("ann", drop).await;
+        house.ok("boss", &create).await;
+        let name = if drop.contains("mine") { "mine" } else { "h" };
+        let lacks = format!("DROP permission on <function ks.{name}(int)>");
+        house.lacks("ann", drop, &lacks).await;
+    }
+    let refused = house.ask("ann", "DROP FUNCTION ks.missing").await.unwrap_err();
+    assert_eq!(refused, "Function 'ks.missing' doesn't exist");
+    let refused = house
+        .ask("boss", "GRANT EXECUTE ON FUNCTION ks.missing(int) TO ann")
+        .await
+        .unwrap_err();
+    assert_eq!(refused, "Resource <function ks.missing(int)> doesn't exist");
+}
+
+#[tokio::test]
+async fn permissions_on_functions_outlive_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().join("data").display());
+    let house = House::new(&url).await;
+    for statement in [
+        "CREATE TYPE ks.u (a int)",
+        "CREATE FUNCTION ks.l(a list<int>, b u) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return 1;'",
+        "GRANT EXECUTE ON FUNCTION ks.l(list<int>, u) TO ann",
+        "GRANT SELECT ON ks.t TO ann",
+    ] {
+        house.ok("boss", statement).await;
+    }
+    house.client.database.close().await.unwrap();
+    let client = Client::open(&url).await;
+    client.database.enable_roles(options("boss", "secret")).await.unwrap();
+    let house = House { client };
+    house.ok("ann", "SELECT ks.l([1], null) FROM ks.t").await;
+}

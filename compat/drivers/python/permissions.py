@@ -19,6 +19,9 @@ CREATE TABLE pk.u (p int PRIMARY KEY, v int)
 CREATE TABLE po.t (p int PRIMARY KEY, v int)
 CREATE TYPE pk.ty (a int)
 CREATE INDEX ti ON pk.t (v)
+CREATE FUNCTION pk.f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'
+CREATE FUNCTION pk.g (a int, b int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return b;'
+CREATE AGGREGATE pk.ag (int) SFUNC g STYPE int FINALFUNC f INITCOND 0
 CREATE ROLE target
 CREATE ROLE other
 INSERT INTO pk.t (p, c, v) VALUES (1, 1, 1)
@@ -51,6 +54,23 @@ STATEMENTS = [
     ("CREATE TYPE pk.tz (a int)", ["DROP TYPE pk.tz"]),
     ("ALTER TYPE pk.ty ADD IF NOT EXISTS a int", []),
     ("DROP TYPE IF EXISTS pk.tz", []),
+    ("SELECT pk.f(v) FROM pk.t", []),
+    ("SELECT pk.g(v, pk.f(v)) FROM pk.t WHERE p = pk.f(1)", []),
+    ("SELECT pk.ag(v) FROM pk.t", []),
+    ("INSERT INTO pk.u (p, v) VALUES (pk.f(1), pk.g(1, 1))", []),
+    ("UPDATE pk.t SET v = pk.f(1) WHERE p = 1 AND c = 1 IF v = pk.g(1, 1)", []),
+    ("DELETE FROM pk.u WHERE p = pk.f(2)", []),
+    ("BEGIN BATCH INSERT INTO pk.u (p, v) VALUES (1, 1); INSERT INTO pk.u (p, v) VALUES (pk.f(1), 1); APPLY BATCH", []),
+    ("CREATE FUNCTION pk.n (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'", ["DROP FUNCTION pk.n"]),
+    ("CREATE OR REPLACE FUNCTION pk.f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'", []),
+    ("CREATE AGGREGATE pk.an (int) SFUNC g STYPE int FINALFUNC f INITCOND 0", ["DROP AGGREGATE pk.an"]),
+    ("CREATE OR REPLACE AGGREGATE pk.ag (int) SFUNC g STYPE int FINALFUNC f INITCOND 0", []),
+    ("DROP FUNCTION IF EXISTS pk.n", []),
+    ("DROP FUNCTION pk.f", []),
+    ("DROP AGGREGATE pk.ag", ["CREATE AGGREGATE pk.ag (int) SFUNC g STYPE int FINALFUNC f INITCOND 0"]),
+    ("GRANT EXECUTE ON FUNCTION pk.f (int) TO other", ["REVOKE EXECUTE ON FUNCTION pk.f (int) FROM other"]),
+    ("REVOKE EXECUTE ON FUNCTION pk.g (int, int) FROM other", []),
+    ("LIST ALL PERMISSIONS ON FUNCTION pk.f (int) OF {me}", []),
     ("USE pk", []),
     ("SELECT * FROM system.built_views", []),
     ("SELECT * FROM system_views.settings WHERE name = 'none'", []),
@@ -90,6 +110,9 @@ GRANTS = {
     "ALL ROLES": ["CREATE", "ALTER", "DROP", "AUTHORIZE", "DESCRIBE"],
     "ROLE other": ["ALTER", "DROP", "AUTHORIZE"],
     "ALL FUNCTIONS": ["CREATE", "EXECUTE"],
+    "ALL FUNCTIONS IN KEYSPACE pk": ["CREATE", "ALTER", "DROP", "AUTHORIZE", "EXECUTE"],
+    "FUNCTION pk.f (int)": ["ALTER", "DROP", "AUTHORIZE", "EXECUTE"],
+    "FUNCTION pk.ag (int)": ["ALTER", "DROP", "EXECUTE"],
 }
 
 # What differs on purpose, and why.

@@ -237,12 +237,15 @@ pub fn sorted_signatures(message: &str) -> String {
         // Signatures hold brackets in pairs, so the list ends at the first that closes without one.
         let Some(end) = closing(rest) else { continue };
         let (list, tail) = rest.split_at(end);
+        // `system.` or the keyspace of users' functions.
+        let keyspace = list.split_inclusive('.').next().unwrap_or_default();
+        let between = format!(", {keyspace}");
         let mut signatures = list
-            .split(", system.")
-            .map(|s| s.trim_start_matches("system."))
+            .split(&between)
+            .map(|s| s.trim_start_matches(keyspace))
             .collect::<Vec<_>>();
         signatures.sort_unstable();
-        return format!("{head}{start}system.{}{tail}", signatures.join(", system."));
+        return format!("{head}{start}{keyspace}{}{tail}", signatures.join(&between));
     }
     message.to_owned()
 }

@@ -40,10 +40,10 @@ pub enum ArithmeticOperator {
     Modulo,
 }
 
-/// The place of a part of a statement: the number of a token in its text. It is unique among parts of one kind, so it
+/// The position of a part of a statement: the number of a token in its text. It is unique among parts of one kind, so it
 /// identifies the part.
 ///
-/// All places compare equal, so two statements are equal whatever their layout.
+/// All positions compare equal, so two statements are equal whatever their layout.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site(u32);
 
@@ -80,14 +80,14 @@ pub enum Term {
     BindMarker {
         /// `None`: it is `?`.
         name: Option<Name>,
-        /// Where it stands.
+        /// Its position in the statement.
         at: Site,
     },
     /// `[a, b]`: a list or a vector.
     List(Vec<Term>),
     /// `{a, b}`; `{}` is an empty set or an empty map.
     Set(Vec<Term>),
-    /// `{k: v, …}` where some key is no bare name.
+    /// `{k: v, …}` if some key is no bare name.
     Map(Vec<(Term, Term)>),
     /// `{field: v, …}`: a user-defined type's value.
     Udt(Vec<(Name, Term)>),

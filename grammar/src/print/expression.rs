@@ -76,7 +76,7 @@ impl Display for Selector {
             }
             Self::Metadata { kind, of } => write!(f, "{kind}({of})"),
             Self::Cast { selector, target } => write!(f, "CAST({selector} AS {target})"),
-            // A point right behind a number would be the number's.
+            // The lexer would read a point directly after a number as part of the number.
             Self::Field { of, field } if matches!(**of, Self::Term(_) | Self::TypeHint { .. }) => {
                 write!(f, "{of} .{field}")
             }

@@ -1,20 +1,20 @@
-//! Calls of methods and constructors: which of the library is meant.
+//! Resolves calls of methods and constructors of the library.
 
 use super::expression::shown;
-use super::{Checker, Typed};
+use super::{Checker, TypedExpr};
 use crate::class::{Class, Ty};
 use crate::error::Mistake;
 use crate::library::{self, Method, Parameters, Signature};
 use crate::syntax::{Expr, TypeText};
 use crate::tree::{Call, Node};
 
-/// Added to the cost of a conversion that boxes or unboxes: those that need none come first (JLS §15.12.2).
+/// Added to the cost of a conversion that boxes or unboxes: candidates without one come first (JLS §15.12.2).
 const BOXING: u32 = 1_000;
 /// Added to the cost of a call with a variable number of arguments.
 const VARIABLE: u32 = 1_000_000;
 
 impl Checker {
-    pub(super) fn call(&mut self, line: u32, of: Option<&Expr>, name: &str, arguments: &[Expr]) -> Typed {
+    pub(super) fn call(&mut self, line: u32, of: Option<&Expr>, name: &str, arguments: &[Expr]) -> TypedExpr {
         let Some(of) = of else {
             let arguments = self.arguments(arguments);
             let what = Mistake::Method {
@@ -26,7 +26,7 @@ impl Checker {
         };
         if let Some(class) = self.class_named(of) {
             let arguments = self.arguments(arguments);
-            return self.chosen(line, &Ty::class(class), class, name, None, arguments);
+            return self.best_overload(line, &Ty::class(class), class, name, None, arguments);
         }
         if self.is_unknown_name(of) {
             self.arguments(arguments);
@@ -35,7 +35,7 @@ impl Checker {
         let receiver = self.expression(of);
         let arguments = self.arguments(arguments);
         match receiver.ty.clone() {
-            Ty::Unknown => Typed::unknown(),
+            Ty::Unknown => TypedExpr::unknown(),
             Ty::Prim(kind) => {
                 let method = format!("{name}({})", types(&arguments));
                 self.mistake(
@@ -46,7 +46,7 @@ impl Checker {
                     },
                 )
             }
-            ty @ Ty::Ref(class, _) => self.chosen(line, &ty, class, name, Some(receiver), arguments),
+            ty @ Ty::Ref(class, _) => self.best_overload(line, &ty, class, name, Some(receiver), arguments),
             ty => {
                 let what = Mistake::Method {
                     name: name.to_owned(),
@@ -58,22 +58,22 @@ impl Checker {
         }
     }
 
-    fn arguments(&mut self, arguments: &[Expr]) -> Vec<Typed> {
+    fn arguments(&mut self, arguments: &[Expr]) -> Vec<TypedExpr> {
         arguments.iter().map(|argument| self.expression(argument)).collect()
     }
 
-    /// The call of the method of this name that fits best. `receiver` is `None` where the class is named.
-    fn chosen(
+    /// A call of the best matching method of this name. `receiver` is `None` for a static call.
+    fn best_overload(
         &mut self,
         line: u32,
         on: &Ty,
         class: Class,
         name: &str,
-        receiver: Option<Typed>,
-        arguments: Vec<Typed>,
-    ) -> Typed {
+        receiver: Option<TypedExpr>,
+        arguments: Vec<TypedExpr>,
+    ) -> TypedExpr {
         if arguments.iter().any(|argument| argument.ty == Ty::Unknown) {
-            return Typed::unknown();
+            return TypedExpr::unknown();
         }
         let candidates: Vec<(&Method, Signature)> = library::methods(class, name)
             .map(|method| (method, method.signature(on, &tys(&arguments))))
@@ -118,21 +118,27 @@ impl Checker {
             nodes.push(receiver.node);
             on_null = Some((method.shown_of(class).into(), receiver.reason));
         }
-        self.pass(line, &signature.parameters, arguments, &mut nodes);
+        self.append_arguments(line, &signature.parameters, arguments, &mut nodes);
         let reason = Some(format!("the return value of \"{}\" is null", method.shown_of(class)).into());
         let call = Call {
             body: method.body,
             arguments: nodes,
             receiver: on_null,
         };
-        Typed {
+        TypedExpr {
             reason,
-            ..Typed::new(signature.returns, Node::Call(Box::new(call)))
+            ..TypedExpr::new(signature.returns, Node::Call(Box::new(call)))
         }
     }
 
-    /// Appends the arguments as what the parameters take.
-    fn pass(&mut self, line: u32, parameters: &Parameters, arguments: Vec<Typed>, nodes: &mut Vec<Node>) {
+    /// Appends the arguments, converted to the types of the parameters.
+    fn append_arguments(
+        &mut self,
+        line: u32,
+        parameters: &Parameters,
+        arguments: Vec<TypedExpr>,
+        nodes: &mut Vec<Node>,
+    ) {
         let fixed = parameters.fixed.len();
         let mut variable = Vec::new();
         for (index, argument) in arguments.into_iter().enumerate() {
@@ -147,23 +153,25 @@ impl Checker {
         }
     }
 
-    fn argument(&mut self, line: u32, argument: Typed, ty: &Ty) -> Node {
-        // Judged already; what generics leave open is not asked again.
+    fn argument(&mut self, line: u32, argument: TypedExpr, ty: &Ty) -> Node {
+        // The overload's choice has checked references; unchecked generics are not checked again.
         if argument.ty.is_reference() && ty.is_reference() {
             return argument.node;
         }
         self.assigned_to(line, argument, ty)
     }
 
-    pub(super) fn construction(&mut self, line: u32, written: &TypeText, arguments: &[Expr]) -> Typed {
+    pub(super) fn construction(&mut self, line: u32, written: &TypeText, arguments: &[Expr]) -> TypedExpr {
         let ty = self.ty(written);
         let arguments = self.arguments(arguments);
-        let Ty::Ref(class, _) = ty else { return Typed::unknown() };
+        let Ty::Ref(class, _) = ty else {
+            return TypedExpr::unknown();
+        };
         if class.is_abstract() {
             return self.mistake(line, Mistake::Abstract(ty.to_string()));
         }
         if arguments.iter().any(|argument| argument.ty == Ty::Unknown) {
-            return Typed::unknown();
+            return TypedExpr::unknown();
         }
         let candidates: Vec<(&Method, Signature)> = library::constructors(class)
             .map(|method| (method, method.signature(&ty, &tys(&arguments))))
@@ -181,28 +189,28 @@ impl Checker {
         };
         let (body, parameters) = (method.body, signature.parameters.clone());
         let mut nodes = Vec::with_capacity(arguments.len());
-        self.pass(line, &parameters, arguments, &mut nodes);
+        self.append_arguments(line, &parameters, arguments, &mut nodes);
         let call = Call {
             body,
             arguments: nodes,
             receiver: None,
         };
-        Typed::new(ty, Node::Call(Box::new(call)))
+        TypedExpr::new(ty, Node::Call(Box::new(call)))
     }
 }
 
-fn tys(arguments: &[Typed]) -> Vec<Ty> {
+fn tys(arguments: &[TypedExpr]) -> Vec<Ty> {
     arguments.iter().map(|argument| argument.ty.clone()).collect()
 }
 
-/// The types of arguments, as messages have them.
-fn types(arguments: &[Typed]) -> String {
+/// The types of arguments, as messages print them.
+fn types(arguments: &[TypedExpr]) -> String {
     let types: Vec<String> = arguments.iter().map(|argument| argument.ty.to_string()).collect();
     types.join(", ")
 }
 
-/// How far the arguments are from the parameters; `None`: they do not fit.
-fn cost(parameters: &Parameters, arguments: &[Typed]) -> Option<u32> {
+/// The cost of converting the arguments to the parameters; `None` means that they do not fit.
+fn cost(parameters: &Parameters, arguments: &[TypedExpr]) -> Option<u32> {
     let fixed = parameters.fixed.len();
     if arguments.len() < fixed || (arguments.len() > fixed && parameters.variable.is_none()) {
         return None;
@@ -240,7 +248,7 @@ fn distance(from: &Ty, to: &Ty) -> Option<u32> {
     }
 }
 
-/// How many steps up `to` is.
+/// The number of steps from a class up to its supertype `to`.
 fn depth(from: Class, to: Class) -> u32 {
     if from == to {
         return 0;

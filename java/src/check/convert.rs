@@ -1,6 +1,6 @@
 //! Conversions: by assignment, by cast, to a primitive, to a text.
 
-use super::{Checker, Typed};
+use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
 use crate::run::operate::convert;
@@ -8,8 +8,8 @@ use crate::tree::Node;
 use crate::value::{Prim, Value};
 
 impl Checker {
-    /// The value as one of `to`, as an assignment has it.
-    pub(super) fn assigned_to(&mut self, line: u32, value: Typed, to: &Ty) -> Node {
+    /// Converts a value to the type `to`, as in an assignment; reports a mistake if that is impossible.
+    pub(super) fn assigned_to(&mut self, line: u32, value: TypedExpr, to: &Ty) -> Node {
         let from = value.ty.clone();
         match self.converted(value, to) {
             Ok(node) => node,
@@ -36,9 +36,9 @@ impl Checker {
         }
     }
 
-    /// The value as one of `to`; the node itself where it is none.
-    fn converted(&self, value: Typed, to: &Ty) -> Result<Node, Node> {
-        let Typed { ty: from, node, reason } = value;
+    /// Converts a value to the type `to`; `Err` holds the unchanged node if that is impossible.
+    fn converted(&self, value: TypedExpr, to: &Ty) -> Result<Node, Node> {
+        let TypedExpr { ty: from, node, reason } = value;
         if from == Ty::Unknown || *to == Ty::Unknown {
             return Ok(node);
         }
@@ -82,8 +82,8 @@ impl Checker {
         }
     }
 
-    /// The value as a primitive, if it is or boxes one.
-    pub(super) fn primitive(&mut self, value: Typed) -> Result<(Kind, Node), Typed> {
+    /// The value as a primitive; `Err` holds the value if it neither is nor boxes one.
+    pub(super) fn primitive(&mut self, value: TypedExpr) -> Result<(Kind, Node), TypedExpr> {
         match value.ty.primitive() {
             Some(kind) => {
                 let to = Ty::Prim(kind);
@@ -95,19 +95,19 @@ impl Checker {
         }
     }
 
-    /// The value as a condition.
-    pub(super) fn condition(&mut self, line: u32, value: Typed) -> Typed {
+    /// Converts a value to boolean, as a condition.
+    pub(super) fn condition(&mut self, line: u32, value: TypedExpr) -> TypedExpr {
         let node = self.assigned_to(line, value, &Ty::BOOLEAN);
-        Typed::new(Ty::BOOLEAN, node)
+        TypedExpr::new(Ty::BOOLEAN, node)
     }
 
-    pub(super) fn cast(&mut self, line: u32, value: Typed, to: Ty) -> Typed {
+    pub(super) fn cast(&mut self, line: u32, value: TypedExpr, to: Ty) -> TypedExpr {
         let reason = value.reason.clone();
         let from = value.ty.clone();
         if from == Ty::Unknown || to == Ty::Unknown {
-            return Typed {
+            return TypedExpr {
                 ty: to,
-                ..Typed::unknown()
+                ..TypedExpr::unknown()
             };
         }
         let node = match (&from, &to) {
@@ -135,7 +135,7 @@ impl Checker {
             _ => None,
         };
         match node {
-            Some(node) => Typed { ty: to, node, reason },
+            Some(node) => TypedExpr { ty: to, node, reason },
             None => self.mistake(
                 line,
                 Mistake::Cast {
@@ -147,14 +147,14 @@ impl Checker {
     }
 }
 
-/// Whether a value of one may be of the other, although neither is above the other: one is an interface, and no final class stands in the
-/// way.
+/// Whether a value may have both types although neither is a supertype of the other: one is an interface, and the other
+/// is not final.
 pub(super) fn may_be_both(from: Class, to: Class) -> bool {
     let is_final = |class: Class| !class.is_interface() && class.is(Class::Comparable);
     (from.is_interface() && !is_final(to)) || (to.is_interface() && !is_final(from))
 }
 
-/// Whether it is a constant of int or less that fits a narrower kind (JLS §5.2).
+/// Whether the node is a constant of int or a narrower kind that fits `to` (JLS §5.2).
 fn narrows(node: &Node, to: Kind) -> bool {
     let Node::Const(Value::Prim(value)) = node else {
         return false;
@@ -174,7 +174,7 @@ fn narrows(node: &Node, to: Kind) -> bool {
     }
 }
 
-/// A primitive as one of another kind; a constant at once.
+/// Converts a primitive to another kind; a constant is converted at compile time.
 pub(super) fn converted_to(to: Kind, node: Node) -> Node {
     match node {
         Node::Const(Value::Prim(value)) => Node::Const(Value::Prim(convert(value, to))),

@@ -1,10 +1,10 @@
-//! Expressions.
+//! Checks expressions.
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
 use super::operator::{is_null, least_upper};
-use super::{Checker, Typed};
+use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
 use crate::library;
@@ -13,13 +13,13 @@ use crate::tree::{Node, Place, Reason};
 use crate::value::{Plain, Prim, Value};
 
 impl Checker {
-    pub(super) fn expression(&mut self, expression: &Expr) -> Typed {
+    pub(super) fn expression(&mut self, expression: &Expr) -> TypedExpr {
         let line = expression.line;
-        let constant = |ty: Ty, value: Prim| Typed::new(ty, Node::Const(Value::Prim(value)));
+        let constant = |ty: Ty, value: Prim| TypedExpr::new(ty, Node::Const(Value::Prim(value)));
         match &expression.kind {
-            ExprKind::Null => Typed {
+            ExprKind::Null => TypedExpr {
                 reason: is_null("null"),
-                ..Typed::new(Ty::Null, Node::Const(Value::Null))
+                ..TypedExpr::new(Ty::Null, Node::Const(Value::Null))
             },
             ExprKind::Boolean(value) => constant(Ty::BOOLEAN, Prim::Boolean(*value)),
             ExprKind::Integer { digits, decimal, long } => self.integer(line, digits, *decimal, *long, false),
@@ -28,7 +28,7 @@ impl Checker {
             ExprKind::Char(unit) => constant(Ty::Prim(Kind::Char), Prim::Char(*unit)),
             ExprKind::Text(units) => {
                 let text = self.intern(units);
-                Typed::new(Ty::string(), Node::Const(text))
+                TypedExpr::new(Ty::string(), Node::Const(text))
             }
             ExprKind::Name(name) => self.name(line, name),
             ExprKind::Field { of, name } => self.field(line, expression, of, name),
@@ -44,7 +44,7 @@ impl Checker {
             ExprKind::Class(ty) => self.class_literal(ty),
             ExprKind::Unary { operator: "-", of } if matches!(of.kind, ExprKind::Integer { .. }) => match &of.kind {
                 ExprKind::Integer { digits, decimal, long } => self.integer(line, digits, *decimal, *long, true),
-                _ => Typed::unknown(),
+                _ => TypedExpr::unknown(),
             },
             ExprKind::Unary { operator, of } => {
                 let value = self.expression(of);
@@ -81,7 +81,7 @@ impl Checker {
         }
     }
 
-    /// An expression where one of type `to` must stand.
+    /// Checks an expression where the type `to` is required.
     pub(super) fn expected(&mut self, expression: &Expr, to: &Ty) -> Node {
         let value = match &expression.kind {
             ExprKind::Conditional {
@@ -95,7 +95,7 @@ impl Checker {
         self.assigned_to(expression.line, value, to)
     }
 
-    fn integer(&mut self, line: u32, digits: &BigUint, decimal: bool, long: bool, negative: bool) -> Typed {
+    fn integer(&mut self, line: u32, digits: &BigUint, decimal: bool, long: bool, negative: bool) -> TypedExpr {
         let (ty, name) = if long {
             (Ty::Prim(Kind::Long), "long")
         } else {
@@ -107,7 +107,7 @@ impl Checker {
                 i64::try_from(if negative { -value } else { value }).ok()
             }
             Some(value) if long => Some(value.cast_signed()),
-            // Other radices write the bits.
+            // Literals of other radices give the bits.
             Some(value) => u32::try_from(value).ok().map(|bits| i64::from(bits.cast_signed())),
             None => None,
         };
@@ -124,7 +124,7 @@ impl Checker {
             None => None,
         };
         match prim {
-            Some(prim) => Typed::new(ty, Node::Const(Value::Prim(prim))),
+            Some(prim) => TypedExpr::new(ty, Node::Const(Value::Prim(prim))),
             None => self.mistake(
                 line,
                 Mistake::OutOfRange {
@@ -135,10 +135,10 @@ impl Checker {
         }
     }
 
-    fn name(&mut self, line: u32, name: &str) -> Typed {
+    fn name(&mut self, line: u32, name: &str) -> TypedExpr {
         let Some(number) = self.local(name) else {
             if name == "udfContext" {
-                return Typed::new(Ty::class(Class::UdfContext), Node::Const(Value::Context));
+                return TypedExpr::new(Ty::class(Class::UdfContext), Node::Const(Value::Context));
             }
             return self.mistake(line, Mistake::Variable(name.to_owned()));
         };
@@ -146,19 +146,19 @@ impl Checker {
             self.flow_mistake(line, Mistake::Uninitialized(name.to_owned()));
         }
         let Some(local) = self.locals.get(number) else {
-            return Typed::unknown();
+            return TypedExpr::unknown();
         };
         let node = match &local.constant {
             Some(value) => Node::Const(value.clone()),
             None => Node::Local(local.slot),
         };
-        Typed {
+        TypedExpr {
             reason: is_null(&local.shown),
-            ..Typed::new(local.ty.clone(), node)
+            ..TypedExpr::new(local.ty.clone(), node)
         }
     }
 
-    /// The name of a class, written here with or without its package; `None`: it is none, or a local's.
+    /// The class that a name denotes, with or without its package; `None` means that it is no class, or a local hides it.
     pub(super) fn class_named(&self, expression: &Expr) -> Option<Class> {
         let mut names = Vec::new();
         let mut at = expression;
@@ -182,10 +182,10 @@ impl Checker {
         Class::named(&names.join("."))
     }
 
-    fn field(&mut self, line: u32, whole: &Expr, of: &Expr, name: &str) -> Typed {
+    fn field(&mut self, line: u32, whole: &Expr, of: &Expr, name: &str) -> TypedExpr {
         if let Some(class) = self.class_named(of) {
             return match library::field(class, name) {
-                Some((ty, value)) => Typed::new(ty, Node::Const(value)),
+                Some((ty, value)) => TypedExpr::new(ty, Node::Const(value)),
                 None => {
                     let class = class.name().to_owned();
                     self.mistake(
@@ -204,7 +204,7 @@ impl Checker {
         }
         let value = self.expression(of);
         match &value.ty {
-            Ty::Array(_) if name == "length" => Typed::new(
+            Ty::Array(_) if name == "length" => TypedExpr::new(
                 Ty::INT,
                 Node::Length {
                     of: Box::new(value.node),
@@ -225,7 +225,7 @@ impl Checker {
         }
     }
 
-    /// Whether the expression is a name, perhaps with others behind it, that is nothing here.
+    /// Whether the expression is an unresolvable name, possibly qualified.
     pub(super) fn is_unknown_name(&self, expression: &Expr) -> bool {
         match &expression.kind {
             ExprKind::Name(name) => self.local(name).is_none() && &**name != "udfContext",
@@ -249,14 +249,14 @@ impl Checker {
         Some((element, Box::new(array.node), Box::new(index), reason))
     }
 
-    fn index(&mut self, line: u32, of: &Expr, at: &Expr) -> Typed {
+    fn index(&mut self, line: u32, of: &Expr, at: &Expr) -> TypedExpr {
         match self.element(line, of, at) {
-            Some((ty, of, at, because)) => Typed::new(ty, Node::Index { of, at, because }),
-            None => Typed::unknown(),
+            Some((ty, of, at, because)) => TypedExpr::new(ty, Node::Index { of, at, because }),
+            None => TypedExpr::unknown(),
         }
     }
 
-    fn array(&mut self, written: &TypeText, sizes: &[Expr]) -> Typed {
+    fn array(&mut self, written: &TypeText, sizes: &[Expr]) -> TypedExpr {
         let ty = self.ty(written);
         let sizes: Vec<Node> = sizes.iter().map(|size| self.expected(size, &Ty::INT)).collect();
         let mut innermost = &ty;
@@ -269,7 +269,7 @@ impl Checker {
             None
         };
         let dimensions = written.dimensions;
-        Typed::new(
+        TypedExpr::new(
             ty,
             Node::NewArray {
                 kind,
@@ -279,32 +279,32 @@ impl Checker {
         )
     }
 
-    fn elements(&mut self, line: u32, ty: &Ty, elements: &[Expr]) -> Typed {
+    fn elements(&mut self, line: u32, ty: &Ty, elements: &[Expr]) -> TypedExpr {
         let Ty::Array(of) = ty else {
             if *ty == Ty::Unknown {
-                return Typed::unknown();
+                return TypedExpr::unknown();
             }
             return self.mistake(line, Mistake::NotArray(ty.to_string()));
         };
         let elements = elements.iter().map(|element| self.expected(element, of)).collect();
-        Typed::new(ty.clone(), Node::Elements { elements })
+        TypedExpr::new(ty.clone(), Node::Elements { elements })
     }
 
-    fn class_literal(&mut self, written: &TypeText) -> Typed {
+    fn class_literal(&mut self, written: &TypeText) -> TypedExpr {
         let ty = self.ty(written);
         match ty.boxed() {
             Ty::Ref(class, _) => {
                 let value = Value::plain(Plain::Class(class));
-                Typed::new(Ty::Ref(Class::ClassOf, vec![ty.boxed()]), Node::Const(value))
+                TypedExpr::new(Ty::Ref(Class::ClassOf, vec![ty.boxed()]), Node::Const(value))
             }
-            _ => Typed::unknown(),
+            _ => TypedExpr::unknown(),
         }
     }
 
-    fn logical(&mut self, left: &Expr, right: &Expr, is_and: bool) -> Typed {
+    fn logical(&mut self, left: &Expr, right: &Expr, is_and: bool) -> TypedExpr {
         let (line, value) = (left.line, self.expression(left));
         let left = self.condition(line, value);
-        // What the right side assigns may not have been.
+        // The right side may not run, so its assignments do not count.
         let before = self.assigned.clone();
         let value = self.expression(right);
         let right = self.condition(right.line, value);
@@ -317,10 +317,10 @@ impl Checker {
             (_, true) => Node::And(Box::new(left.node), Box::new(right.node)),
             (_, false) => Node::Or(Box::new(left.node), Box::new(right.node)),
         };
-        Typed::new(Ty::BOOLEAN, node)
+        TypedExpr::new(Ty::BOOLEAN, node)
     }
 
-    fn conditional(&mut self, condition: &Expr, then: &Expr, otherwise: &Expr, to: Option<&Ty>) -> Typed {
+    fn conditional(&mut self, condition: &Expr, then: &Expr, otherwise: &Expr, to: Option<&Ty>) -> TypedExpr {
         let (line, value) = (condition.line, self.expression(condition));
         let condition = Box::new(self.condition(line, value).node);
         let before = self.assigned.clone();
@@ -332,7 +332,7 @@ impl Checker {
         self.assigned = std::mem::replace(&mut self.assigned, super::Assigned::unreached()).merged(&after_else);
         errors = self.errors.len() - errors;
         let (ty, a, b) = match (a.ty.primitive(), b.ty.primitive()) {
-            _ if errors > 0 || a.ty == Ty::Unknown || b.ty == Ty::Unknown => return Typed::unknown(),
+            _ if errors > 0 || a.ty == Ty::Unknown || b.ty == Ty::Unknown => return TypedExpr::unknown(),
             (Some(x), Some(y)) if a.ty == b.ty || (x == y && (x == Kind::Boolean || x.is_numeric())) => {
                 let ty = if a.ty == b.ty { a.ty.clone() } else { Ty::Prim(x) };
                 (
@@ -350,7 +350,7 @@ impl Checker {
                 )
             }
             _ => {
-                // Each side is assigned to what is wanted; without that, both to what they share.
+                // Each side is converted to the required type; if there is none, to their least upper bound.
                 let ty = to.map_or_else(|| least_upper(&a.ty.boxed(), &b.ty.boxed()), Clone::clone);
                 (
                     ty.clone(),
@@ -359,12 +359,12 @@ impl Checker {
                 )
             }
         };
-        Typed::new(ty, Node::Conditional(condition, Box::new(a), Box::new(b)))
+        TypedExpr::new(ty, Node::Conditional(condition, Box::new(a), Box::new(b)))
     }
 
-    /// The kind of a conditional of two numbers (JLS §15.25.2).
-    fn conditional_kind(&self, (a, x): (&Typed, Kind), (b, y): (&Typed, Kind)) -> Kind {
-        let fits = |value: &Typed, kind: Kind| match value.constant() {
+    /// The kind of a conditional expression of two numbers (JLS §15.25.2).
+    fn conditional_kind(&self, (a, x): (&TypedExpr, Kind), (b, y): (&TypedExpr, Kind)) -> Kind {
+        let fits = |value: &TypedExpr, kind: Kind| match value.constant() {
             Some(Value::Prim(Prim::Int(value))) => match kind {
                 Kind::Byte => i8::try_from(*value).is_ok(),
                 Kind::Short => i16::try_from(*value).is_ok(),
@@ -381,11 +381,11 @@ impl Checker {
         }
     }
 
-    fn instance_of(&mut self, line: u32, of: &Expr, written: &TypeText) -> Typed {
+    fn instance_of(&mut self, line: u32, of: &Expr, written: &TypeText) -> TypedExpr {
         let value = self.expression(of);
         let ty = self.ty(written);
         match (&value.ty, &ty) {
-            (Ty::Unknown, _) | (_, Ty::Unknown) => Typed::unknown(),
+            (Ty::Unknown, _) | (_, Ty::Unknown) => TypedExpr::unknown(),
             (from, Ty::Ref(class, _)) if from.is_reference() => {
                 let may_be = match from {
                     Ty::Ref(from, _) => {
@@ -394,7 +394,7 @@ impl Checker {
                     _ => *from == Ty::Null || *class == Class::Object,
                 };
                 if may_be {
-                    return Typed::new(Ty::BOOLEAN, Node::InstanceOf(*class, Box::new(value.node)));
+                    return TypedExpr::new(Ty::BOOLEAN, Node::InstanceOf(*class, Box::new(value.node)));
                 }
                 let what = Mistake::Cast {
                     from: from.to_string(),
@@ -412,7 +412,7 @@ impl Checker {
         }
     }
 
-    fn assignment(&mut self, line: u32, place: &Expr, value: &Expr) -> Typed {
+    fn assignment(&mut self, line: u32, place: &Expr, value: &Expr) -> TypedExpr {
         match &place.kind {
             ExprKind::Name(name) => {
                 let Some(number) = self.local(name) else {
@@ -420,20 +420,20 @@ impl Checker {
                     return self.mistake(line, Mistake::Variable(name.to_string()));
                 };
                 let Some((ty, slot)) = self.locals.get(number).map(|local| (local.ty.clone(), local.slot)) else {
-                    return Typed::unknown();
+                    return TypedExpr::unknown();
                 };
                 self.refuse_final(line, number);
                 let node = self.expected(value, &ty);
                 self.assigned.assign(number);
-                Typed::new(ty, Node::Assign(slot, Box::new(node)))
+                TypedExpr::new(ty, Node::Assign(slot, Box::new(node)))
             }
             ExprKind::Index { of, at } => {
                 let Some((ty, of, at, because)) = self.element(line, of, at) else {
                     self.expression(value);
-                    return Typed::unknown();
+                    return TypedExpr::unknown();
                 };
                 let value = Box::new(self.expected(value, &ty));
-                Typed::new(ty, Node::Store { of, at, value, because })
+                TypedExpr::new(ty, Node::Store { of, at, value, because })
             }
             _ => self.mistake(line, Mistake::NotAPlace),
         }
@@ -450,7 +450,7 @@ impl Checker {
         }
     }
 
-    /// A place that is read and written: its type, itself, how it is named if null.
+    /// A variable that is read and written: its type, its location, and its description if it is null.
     fn place(&mut self, line: u32, place: &Expr) -> Option<(Ty, Place, Reason)> {
         match &place.kind {
             ExprKind::Name(name) => {
@@ -471,29 +471,29 @@ impl Checker {
         }
     }
 
-    fn compound(&mut self, line: u32, place: &Expr, operator: &'static str, value: &Expr) -> Typed {
+    fn compound(&mut self, line: u32, place: &Expr, operator: &'static str, value: &Expr) -> TypedExpr {
         let Some((ty, place, reason)) = self.place(line, place) else {
             self.expression(value);
-            return Typed::unknown();
+            return TypedExpr::unknown();
         };
-        let held = Typed {
+        let held = TypedExpr {
             reason,
-            ..Typed::new(ty.clone(), Node::Held)
+            ..TypedExpr::new(ty.clone(), Node::Held)
         };
         let value = self.expression(value);
         let result = self.binary(line, operator, held, value);
         self.update(line, place, ty, result, false)
     }
 
-    fn step(&mut self, line: u32, place: &Expr, up: bool, prefix: bool) -> Typed {
+    fn step(&mut self, line: u32, place: &Expr, up: bool, prefix: bool) -> TypedExpr {
         let Some((ty, place, reason)) = self.place(line, place) else {
-            return Typed::unknown();
+            return TypedExpr::unknown();
         };
-        let held = Typed {
+        let held = TypedExpr {
             reason,
-            ..Typed::new(ty.clone(), Node::Held)
+            ..TypedExpr::new(ty.clone(), Node::Held)
         };
-        let one = Typed::new(Ty::INT, Node::Const(Value::int(1)));
+        let one = TypedExpr::new(Ty::INT, Node::Const(Value::int(1)));
         if ty.is_string() {
             return self.mistake(
                 line,
@@ -507,8 +507,8 @@ impl Checker {
         self.update(line, place, ty, result, !prefix)
     }
 
-    /// Writes a result back, cast to the type of its place, as compound assignments do.
-    fn update(&mut self, line: u32, place: Place, ty: Ty, result: Typed, gives_old: bool) -> Typed {
+    /// Writes a result back, cast to the variable's type, as compound assignments do.
+    fn update(&mut self, line: u32, place: Place, ty: Ty, result: TypedExpr, gives_old: bool) -> TypedExpr {
         if result.ty == Ty::Unknown {
             return result;
         }
@@ -520,11 +520,11 @@ impl Checker {
             _ => self.cast(line, result, ty.clone()),
         };
         let with = Box::new(with.node);
-        Typed::new(ty, Node::Update { place, with, gives_old })
+        TypedExpr::new(ty, Node::Update { place, with, gives_old })
     }
 }
 
-/// A name with its dots.
+/// A qualified name as written.
 pub(super) fn shown(expression: &Expr) -> String {
     match &expression.kind {
         ExprKind::Name(name) => name.to_string(),

@@ -1,11 +1,11 @@
-//! Which variables certainly have a value, and whether a place is reached at all.
+//! Definite assignment and reachability (JLS §16, §14.22).
 
 use std::sync::Arc;
 
-/// What is known at a place.
+/// The locals that are definitely assigned at a point of the body.
 #[derive(Clone, Debug)]
 pub(super) struct Assigned(
-    /// By number of the local; `None`: the place is never reached.
+    /// One flag for each local, by its number. `None` means that the point is unreachable.
     Option<Vec<bool>>,
 );
 
@@ -42,7 +42,7 @@ impl Assigned {
             .is_none_or(|known| known.get(local).copied().unwrap_or(false))
     }
 
-    /// What holds where two ways meet.
+    /// The state where two paths join.
     pub(super) fn merged(self, other: &Self) -> Self {
         match (self.0, &other.0) {
             (None, other) => Self(other.clone()),
@@ -56,7 +56,7 @@ impl Assigned {
         }
     }
 
-    /// What holds behind both of two pieces that run one after the other.
+    /// The state after two pieces that run one after the other.
     pub(super) fn and_then(self, other: &Self) -> Self {
         match (self.0, &other.0) {
             (Some(known), Some(other)) => {
@@ -68,19 +68,19 @@ impl Assigned {
         }
     }
 
-    /// Goes on behind a mistake as if everything had a value.
-    pub(super) fn revive(&mut self, locals: usize) {
+    /// After a mistake, treats all locals as assigned, so that no further mistake follows from it.
+    pub(super) fn assume_all_assigned(&mut self, locals: usize) {
         self.0 = Some(vec![true; locals]);
     }
 }
 
-/// A statement that `break` or `continue` may name.
+/// A statement that `break` or `continue` may leave.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) number: u32,
     pub(super) label: Option<Arc<str>>,
     pub(super) is_loop: bool,
-    /// Whether a bare `break` means it.
+    /// Whether a `break` without a label may leave it.
     pub(super) is_breakable: bool,
     pub(super) breaks: Assigned,
     pub(super) continues: Assigned,

@@ -1,9 +1,9 @@
-//! Operators: which types they take, what they make.
+//! Checks operators: the types of their operands and results.
 
 use std::sync::Arc;
 
 use super::convert::converted_to;
-use super::{Checker, Typed};
+use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
 use crate::run::operate;
@@ -53,7 +53,7 @@ fn is_comparison(operator: Operator) -> bool {
 }
 
 impl Checker {
-    pub(super) fn unary(&mut self, line: u32, written: &'static str, value: Typed) -> Typed {
+    pub(super) fn unary(&mut self, line: u32, written: &'static str, value: TypedExpr) -> TypedExpr {
         if value.ty == Ty::Unknown {
             return value;
         }
@@ -69,9 +69,9 @@ impl Checker {
             "!" if kind == Kind::Boolean => {
                 return match node {
                     Node::Const(Value::Prim(Prim::Boolean(value))) => {
-                        Typed::new(Ty::BOOLEAN, Node::Const(Value::boolean(!value)))
+                        TypedExpr::new(Ty::BOOLEAN, Node::Const(Value::boolean(!value)))
                     }
-                    node => Typed::new(Ty::BOOLEAN, Node::Unary(Unary::Not, Box::new(node))),
+                    node => TypedExpr::new(Ty::BOOLEAN, Node::Unary(Unary::Not, Box::new(node))),
                 };
             }
             "-" | "+" if kind.is_numeric() => Unary::Negate,
@@ -79,18 +79,18 @@ impl Checker {
             _ => return self.mistake(line, undefined),
         };
         let promoted = kind.max(Kind::Int);
-        let node = raised(kind, promoted, node);
+        let node = widened(kind, promoted, node);
         let node = match node {
             node if written == "+" => node,
             Node::Const(Value::Prim(value)) => Node::Const(Value::Prim(operate::unary(unary, value))),
             node => Node::Unary(unary, Box::new(node)),
         };
-        Typed::new(Ty::Prim(promoted), node)
+        TypedExpr::new(Ty::Prim(promoted), node)
     }
 
-    pub(super) fn binary(&mut self, line: u32, written: &'static str, left: Typed, right: Typed) -> Typed {
+    pub(super) fn binary(&mut self, line: u32, written: &'static str, left: TypedExpr, right: TypedExpr) -> TypedExpr {
         if left.ty == Ty::Unknown || right.ty == Ty::Unknown {
-            return Typed::unknown();
+            return TypedExpr::unknown();
         }
         let undefined = Mistake::Operator {
             operator: written,
@@ -117,7 +117,7 @@ impl Checker {
                 );
             }
             let different = operator == Operator::NotEqual;
-            return Typed::new(
+            return TypedExpr::new(
                 Ty::BOOLEAN,
                 Node::Same(different, Box::new(left.node), Box::new(right.node)),
             );
@@ -129,11 +129,11 @@ impl Checker {
         let both_numeric = a.is_numeric() && b.is_numeric();
         let both_integral = a.is_integral() && b.is_integral();
         if both_boolean && (is_logic(operator) || is_equality(operator)) {
-            return applied(operator, Ty::BOOLEAN, left, right);
+            return fold_or_apply(operator, Ty::BOOLEAN, left, right);
         }
         if is_shift(operator) && both_integral {
             let (x, y, a, b) = (a, b, a.max(Kind::Int), b.max(Kind::Int));
-            return applied(operator, Ty::Prim(a), raised(x, a, left), raised(y, b, right));
+            return fold_or_apply(operator, Ty::Prim(a), widened(x, a, left), widened(y, b, right));
         }
         let is_taken = if is_logic(operator) {
             both_integral
@@ -149,22 +149,22 @@ impl Checker {
         } else {
             Ty::Prim(kind)
         };
-        applied(operator, gives, raised(a, kind, left), raised(b, kind, right))
+        fold_or_apply(operator, gives, widened(a, kind, left), widened(b, kind, right))
     }
 
-    fn concatenated(&mut self, left: Typed, right: Typed) -> Typed {
+    fn concatenated(&mut self, left: TypedExpr, right: TypedExpr) -> TypedExpr {
         if let (Some(a), Some(b)) = (
             left.constant().and_then(constant_text),
             right.constant().and_then(constant_text),
         ) {
             let text = self.intern(&[a, b].concat());
-            return Typed::new(Ty::string(), Node::Const(text));
+            return TypedExpr::new(Ty::string(), Node::Const(text));
         }
-        Typed::new(Ty::string(), Node::Concat(Box::new(left.node), Box::new(right.node)))
+        TypedExpr::new(Ty::string(), Node::Concat(Box::new(left.node), Box::new(right.node)))
     }
 }
 
-/// The text of a constant. Those of floating point numbers are made where the function runs.
+/// The text of a constant. `None` for a floating point number: the host provides its text when the function runs.
 fn constant_text(value: &Value) -> Option<Vec<u16>> {
     let plain = |text: String| Some(text.encode_utf16().collect());
     match value {
@@ -179,21 +179,21 @@ fn constant_text(value: &Value) -> Option<Vec<u16>> {
     }
 }
 
-fn raised(from: Kind, to: Kind, node: Node) -> Node {
+fn widened(from: Kind, to: Kind, node: Node) -> Node {
     if from == to { node } else { converted_to(to, node) }
 }
 
-fn applied(operator: Operator, ty: Ty, left: Node, right: Node) -> Typed {
+fn fold_or_apply(operator: Operator, ty: Ty, left: Node, right: Node) -> TypedExpr {
     if let (Node::Const(Value::Prim(a)), Node::Const(Value::Prim(b))) = (&left, &right)
         && let Some(value) = operate::binary(operator, *a, *b)
     {
-        return Typed::new(ty, Node::Const(Value::Prim(value)));
+        return TypedExpr::new(ty, Node::Const(Value::Prim(value)));
     }
     let (left, right) = (Box::new(left), Box::new(right));
-    Typed::new(ty, Node::Binary { operator, left, right })
+    TypedExpr::new(ty, Node::Binary { operator, left, right })
 }
 
-/// Whether two references may be the same.
+/// Whether `==` may compare two references of these types.
 fn comparable(a: &Ty, b: &Ty) -> bool {
     match (a, b) {
         (Ty::Ref(x, _), Ty::Ref(y, _)) => x.is(*y) || y.is(*x) || super::convert::may_be_both(*x, *y),
@@ -201,7 +201,7 @@ fn comparable(a: &Ty, b: &Ty) -> bool {
     }
 }
 
-/// The nearest type of both (JLS §15.25, without what only type variables need).
+/// The least upper bound of two types (JLS §15.25), without the rules for type variables.
 pub(super) fn least_upper(a: &Ty, b: &Ty) -> Ty {
     if *a == Ty::Null || a.is_subtype(b) {
         return b.boxed();
@@ -231,7 +231,7 @@ pub(super) fn least_upper(a: &Ty, b: &Ty) -> Ty {
     Ty::object()
 }
 
-/// The name of a field or a local as Java's messages quote it.
+/// Java's message that this variable or field is null.
 pub(super) fn is_null(what: &str) -> Option<Arc<str>> {
     Some(format!("\"{what}\" is null").into())
 }

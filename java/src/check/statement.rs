@@ -1,9 +1,9 @@
-//! Statements, and the flow between them.
+//! Checks statements, and the control flow between them.
 
 use std::sync::Arc;
 
 use super::flow::{Assigned, Target};
-use super::{Checker, Typed};
+use super::{Checker, TypedExpr};
 use crate::class::{Class, Kind, Ty};
 use crate::error::Mistake;
 use crate::syntax::{Catch, Declared, Expr, Group, Stmt, StmtKind, TypeText, Word};
@@ -11,13 +11,13 @@ use crate::tree::{Node, Reason, Statement};
 use crate::value::Value;
 
 impl Checker {
-    /// Statements one after the other, in the scope that is open.
+    /// Checks a list of statements in the current scope.
     pub(super) fn statements(&mut self, statements: &[Stmt]) -> Vec<Statement> {
         let mut checked = Vec::with_capacity(statements.len());
         for statement in statements {
             if !self.assigned.is_reachable() {
                 self.flow_mistake(statement.line, Mistake::Unreachable);
-                self.assigned.revive(self.locals.len());
+                self.assigned.assume_all_assigned(self.locals.len());
             }
             checked.extend(self.statement(statement, None));
         }
@@ -28,7 +28,7 @@ impl Checker {
         Statement::Block(self.scoped(|checker| checker.statements(statements)))
     }
 
-    /// A statement that stands alone, in a scope of its own.
+    /// Checks a single statement in a scope of its own.
     fn single(&mut self, statement: &Stmt) -> Statement {
         self.scoped(|checker| Statement::Block(checker.statements(std::slice::from_ref(statement))))
     }
@@ -80,7 +80,7 @@ impl Checker {
             let (ty, node) = match (&base, &declared.value) {
                 (Some(base), value) => {
                     let ty = (0..declared.dimensions).fold(base.clone(), |of, _| Ty::Array(Box::new(of)));
-                    // The name is known in its own value, where it has none yet.
+                    // The name is in scope inside its own initializer, where it has no value yet.
                     let number = self.declare_new(line, &declared.name, ty.clone(), is_final);
                     let node = value.as_ref().map(|value| self.expected(value, &ty));
                     if let Some(node) = node {
@@ -89,7 +89,7 @@ impl Checker {
                     continue;
                 }
                 (None, Some(value)) => {
-                    let Typed { ty, node, .. } = self.expression(value);
+                    let TypedExpr { ty, node, .. } = self.expression(value);
                     if ty == Ty::Null {
                         self.mistake(line, Mistake::VarNull(declared.name.to_string()));
                     }
@@ -147,7 +147,7 @@ impl Checker {
         number
     }
 
-    /// Closes the innermost target: what holds at its breaks, and at its continues.
+    /// Closes the innermost target; returns the states at its breaks and at its continues.
     fn close(&mut self) -> (Assigned, Assigned) {
         match self.targets.pop() {
             Some(target) => (target.breaks, target.continues),
@@ -168,7 +168,7 @@ impl Checker {
             let value = self.expression(condition);
             self.condition(condition.line, value)
         });
-        let is_endless = condition.as_ref().is_none_or(Typed::is_true);
+        let is_endless = condition.as_ref().is_none_or(TypedExpr::is_true);
         let after = if is_endless {
             Assigned::unreached()
         } else {
@@ -255,9 +255,9 @@ impl Checker {
         };
         let is_var = written.name == "var" && written.arguments.is_empty() && written.dimensions == 0;
         let ty = if is_var { element.clone() } else { self.ty(written) };
-        // The iterator, or the array with its length and place, has slots of its own.
+        // An iterator takes one slot; an array, its length and its position take three.
         self.next_slot += if matches!(value.ty, Ty::Array(_)) { 3 } else { 1 };
-        let held = Typed::new(element, Node::Held);
+        let held = TypedExpr::new(element, Node::Held);
         let convert = self.assigned_to(line, held, &ty);
         let convert = if matches!(convert, Node::Held) {
             None
@@ -295,7 +295,7 @@ impl Checker {
             Some(kind) => (self.assigned_to(line, value, &Ty::Prim(kind)), kind),
             None => {
                 if ty != Ty::Unknown {
-                    // Cassandra's own compiler does not take texts here, whatever its message says.
+                    // Cassandra's compiler refuses texts here, although its message says otherwise.
                     self.mistake(line, Mistake::Switch(ty.to_string()));
                 }
                 (value.node, Kind::Int)
@@ -307,7 +307,7 @@ impl Checker {
         for group in groups {
             for label in &group.labels {
                 match label {
-                    // What is switched on was refused.
+                    // The switch's value was refused, so its labels are not checked.
                     Some(_) if value_is_unfit => {}
                     Some(label) => {
                         let value = self.expression(label);

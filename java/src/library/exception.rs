@@ -22,7 +22,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
 ];
 
-/// Whether a class has a constructor of these parameters, among those that stand for all exceptions.
+/// Whether an exception class has the constructor of a placeholder row. The parameters do not matter.
 pub(super) fn has(class: Class, _parameters: &str) -> bool {
     class != Class::Error || class.is(Throwable)
 }

@@ -117,7 +117,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     fixed(Math, "round", "double", "long", |_, a| {
         let value = a.double(0)?;
-        // The nearest integer, halves up; adding a half would round numbers just below one wrongly.
+        // Rounds to the nearest integer, halves up. Adding 0.5 first would round 0.49999999999999994 to 1.
         let floor = value.floor();
         let rounded = if value - floor >= 0.5 { floor + 1.0 } else { floor };
         Ok(Value::Prim(convert(Prim::Double(rounded), Kind::Long)))

@@ -4,7 +4,7 @@ use super::{Arguments, Method, collection, count, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{CharSequence, Character, Comparable, Object, Objects, String as Text};
 use crate::run::{Machine, Run};
-use crate::value::{Object as Thing, Prim, Value};
+use crate::value::{Object as Thing, Prim, Text as Units, Value};
 
 pub(super) const METHODS: &[Method] = &[
     instance(Object, "equals", "Object", "boolean", |m, a| {
@@ -51,7 +51,7 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(CharSequence, "charAt", "int", "char", char_at),
     instance(Text, "compareTo", "String", "int", |m, a| {
-        let (x, y) = (text(m, a, 0)?, text(m, a, 1)?);
+        let (x, y) = (text(m, a, 0)?, given(m, a, 1, "read field \"value\"", "anotherString")?);
         m.step(x.len().min(y.len()) / 4)?;
         Ok(Value::int(compare(&x, &y)))
     }),
@@ -78,8 +78,14 @@ pub(super) const METHODS: &[Method] = &[
         let units = text(m, a, 0)?;
         substring(m, &units, a.int(1)?, a.int(2)?)
     }),
-    instance(Text, "indexOf", "String", "int", |m, a| find(m, a, 0)),
-    instance(Text, "indexOf", "String,int", "int", |m, a| find(m, a, a.int(2)?)),
+    instance(Text, "indexOf", "String", "int", |m, a| {
+        let wanted = given(m, a, 1, "invoke \"String.coder()\"", "str")?;
+        find(m, a, &wanted, 0)
+    }),
+    instance(Text, "indexOf", "String,int", "int", |m, a| {
+        let wanted = given(m, a, 1, "invoke \"String.coder()\"", "tgtStr")?;
+        find(m, a, &wanted, a.int(2)?)
+    }),
     instance(Text, "indexOf", "int", "int", |m, a| find_unit(m, a, 0)),
     instance(Text, "indexOf", "int,int", "int", |m, a| find_unit(m, a, a.int(2)?)),
     instance(Text, "lastIndexOf", "String", "int", |m, a| {
@@ -101,11 +107,13 @@ pub(super) const METHODS: &[Method] = &[
             .map_or(Value::int(-1), count))
     }),
     instance(Text, "contains", "CharSequence", "boolean", |m, a| {
-        let at = find(m, a, 0)?;
+        let wanted = given(m, a, 1, "invoke \"java.lang.CharSequence.toString()\"", "s")?;
+        let at = find(m, a, &wanted, 0)?;
         Ok(Value::boolean(matches!(at, Value::Prim(Prim::Int(at)) if at >= 0)))
     }),
     instance(Text, "startsWith", "String", "boolean", |m, a| {
-        let (units, wanted) = (text(m, a, 0)?, text(m, a, 1)?);
+        let units = text(m, a, 0)?;
+        let wanted = given(m, a, 1, "invoke \"String.length()\"", "prefix")?;
         Ok(Value::boolean(units.starts_with(&wanted)))
     }),
     instance(Text, "startsWith", "String,int", "boolean", |m, a| {
@@ -114,11 +122,12 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::boolean(rest.is_some_and(|rest| rest.starts_with(&wanted))))
     }),
     instance(Text, "endsWith", "String", "boolean", |m, a| {
-        let (units, wanted) = (text(m, a, 0)?, text(m, a, 1)?);
+        let units = text(m, a, 0)?;
+        let wanted = given(m, a, 1, "invoke \"String.length()\"", "suffix")?;
         Ok(Value::boolean(units.ends_with(&wanted)))
     }),
     instance(Text, "concat", "String", "String", |m, a| {
-        let (x, y) = (text(m, a, 0)?, text(m, a, 1)?);
+        let (x, y) = (text(m, a, 0)?, given(m, a, 1, "invoke \"String.isEmpty()\"", "str")?);
         m.text(&[&x[..], &y[..]].concat())
     }),
     instance(Text, "repeat", "int", "String", |m, a| {
@@ -252,6 +261,15 @@ pub(super) const METHODS: &[Method] = &[
     }),
 ];
 
+/// An argument. Where it is null: what Java's method does with it, and the name of the parameter there.
+fn given(m: &mut Machine<'_>, a: &[Value], at: usize, action: &str, parameter: &str) -> Run<Units> {
+    if matches!(a.get(at), Some(Value::Null)) {
+        let message = format!("Cannot {action} because \"{parameter}\" is null");
+        return m.throw(Class::NullPointer, message);
+    }
+    text(m, a, at)
+}
+
 fn is(a: &[Value], test: impl Fn(char) -> bool) -> Run<bool> {
     Ok(char::from_u32(a.char(0)?.into()).is_some_and(test))
 }
@@ -316,6 +334,10 @@ fn char_at(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     let units = text(m, a, 0)?;
     match usize::try_from(at).ok().and_then(|at| units.get(at)) {
         Some(unit) => Ok(Value::Prim(Prim::Char(*unit))),
+        // Java keeps a text with characters beyond Latin-1 in another form, whose check has words of its own.
+        None if is_text && units.iter().any(|unit| *unit > 0xff) => {
+            m.throw(Class::StringIndex, format!("index {at}, length {}", units.len()))
+        }
         None if is_text => m.throw(Class::StringIndex, format!("String index out of range: {at}")),
         None => m.throw(Class::StringIndex, format!("index {at},length {}", units.len())),
     }
@@ -335,15 +357,15 @@ pub(super) fn substring(m: &mut Machine<'_>, units: &[u16], from: i32, to: i32) 
     }
 }
 
-fn find(m: &mut Machine<'_>, a: &[Value], from: i32) -> Run<Value> {
-    let (units, wanted) = (text(m, a, 0)?, text(m, a, 1)?);
+fn find(m: &mut Machine<'_>, a: &[Value], wanted: &[u16], from: i32) -> Run<Value> {
+    let units = text(m, a, 0)?;
     let from = usize::try_from(from).unwrap_or(0).min(units.len());
     m.step(units.len().saturating_mul(wanted.len().max(1)) / 4)?;
     if wanted.is_empty() {
         return Ok(count(from));
     }
     let rest = units.get(from..).unwrap_or_default();
-    let at = rest.windows(wanted.len()).position(|window| *window == *wanted);
+    let at = rest.windows(wanted.len()).position(|window| window == wanted);
     Ok(at.map_or(Value::int(-1), |at| count(at + from)))
 }
 
@@ -384,7 +406,12 @@ fn trimmed(m: &mut Machine<'_>, a: &[Value], units: &[u16], gone: impl Fn(u16) -
 }
 
 fn replace(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
-    let (units, old, new) = (text(m, a, 0)?, text(m, a, 1)?, text(m, a, 2)?);
+    let units = text(m, a, 0)?;
+    let action = "invoke \"java.lang.CharSequence.toString()\"";
+    let (old, new) = (
+        given(m, a, 1, action, "target")?,
+        given(m, a, 2, action, "replacement")?,
+    );
     m.step(units.len().saturating_mul(old.len().max(1)) / 4)?;
     let mut replaced = Vec::new();
     let mut at = 0;

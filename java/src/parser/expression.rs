@@ -247,11 +247,13 @@ impl Parser<'_> {
         let (at, depth) = (self.at, self.depth);
         self.at += 1;
         let is_primitive = matches!(self.kind(), Kind::Word(word) if PRIMITIVES.contains(&&**word));
-        let has_array = self.type_text().map(|ty| ty.dimensions > 0);
+        let mut has_array = self.type_text().map(|ty| ty.dimensions > 0);
+        // `(a & b)` without an operand after it is an operation, not a cast to two types.
+        while has_array.is_ok() && self.take_sign("&") {
+            has_array = self.type_text().map(|ty| ty.dimensions > 0);
+        }
         let is = match has_array {
-            Ok(is_array) if self.is_sign(")") || self.is_sign("&") => {
-                is_array || (is_primitive && self.is_sign(")")) || self.starts_operand(1)
-            }
+            Ok(is_array) if self.is_sign(")") => is_array || is_primitive || self.starts_operand(1),
             _ => false,
         };
         (self.at, self.depth) = (at, depth);
@@ -297,7 +299,7 @@ impl Parser<'_> {
                     return self.unsupported("Type arguments of methods are");
                 }
                 if self.is_word("class") || self.is_word("this") || self.is_word("new") {
-                    return self.surprise();
+                    return self.unexpected();
                 }
                 let line = self.line();
                 let name = self.name()?;
@@ -357,7 +359,7 @@ impl Parser<'_> {
                 return Ok(inner);
             }
             Kind::Word(word) => return self.word(line, &word.clone()),
-            Kind::Sign(_) | Kind::End => return self.surprise(),
+            Kind::Sign(_) | Kind::End => return self.unexpected(),
         };
         self.at += 1;
         Ok(Expr { line, kind: literal })

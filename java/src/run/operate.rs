@@ -25,7 +25,7 @@ pub(crate) fn convert(value: Prim, to: Kind) -> Prim {
         Kind::Long => Prim::Long(value as i64),
         Kind::Float => Prim::Float(value as f32),
         Kind::Double => Prim::Double(value),
-        // Narrowing below int goes through int.
+        // A conversion to a kind narrower than int first converts to int.
         Kind::Int | Kind::Byte | Kind::Short | Kind::Char | Kind::Boolean => from_long(i64::from(value as i32)),
     };
     match value {

@@ -159,7 +159,7 @@ impl Machine<'_> {
         self.push(if names.is_some() { "}" } else { ")" }, to)
     }
 
-    /// What `toString` makes of a value.
+    /// The `toString` of a value, as a value.
     pub(crate) fn text_of(&mut self, value: &Value) -> Run<Value> {
         if let Value::Text(_) = value {
             return Ok(value.clone());

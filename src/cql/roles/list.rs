@@ -99,7 +99,7 @@ pub(super) fn users(roles: &Roles, names: &[RoleName]) -> List {
 pub(super) fn permissions(
     roles: &Roles,
     of: Option<&str>,
-    asked: Permissions,
+    requested: Permissions,
     on: Option<&[Resource]>,
 ) -> Option<List> {
     let names: BTreeSet<&RoleName> = match of {
@@ -114,7 +114,7 @@ pub(super) fn permissions(
             .iter()
             .filter(|(resource, _)| on.is_none_or(|on| on.contains(resource)));
         let mut granted: Vec<(String, &Resource, Permissions)> = of_resources
-            .map(|(resource, granted)| (resource.name(), resource, granted.intersection(asked)))
+            .map(|(resource, granted)| (resource.name(), resource, granted.intersection(requested)))
             .collect();
         granted.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         for (_, resource, permissions) in granted {

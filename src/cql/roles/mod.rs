@@ -3,7 +3,7 @@
 //! ```text
 //! AUTH_RESPONSE ─► RoleService::is_known, ::is_right ─► a role
 //! request ───────► needed::Permitted, by the current snapshot
-//! CREATE ROLE … ─► statements::Judge ─► store::statements ─► one logged batch ─► the next snapshot
+//! CREATE ROLE … ─► statements::StatementChecker ─► store::statements ─► one logged batch ─► the next snapshot
 //! ```
 //! The snapshot is in memory; it is read from rows of `system_auth` at the start, and again when a client writes there.
 //! Changes are made one at a time. The result of a failed change is resolved from the rows before the next change.
@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(super) use self::refusal::RoleRefusal;
-use self::statements::{Change, Judge, Outcome};
+use self::statements::{Change, Outcome, StatementChecker};
 use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
 use super::database::{Database, Member};
 use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
@@ -34,10 +34,10 @@ use crate::engine;
 use crate::roles::{Permission, Resource, RoleName, Roles, password};
 use crate::schema::Schema;
 
-/// Most passwords that are hashed at once: each takes a core for some 50 ms.
+/// Maximum passwords that are hashed at the same time: each occupies a core for about 50 ms.
 const HASHED_AT_ONCE: usize = 2;
 
-/// Most statements of one batch; a change of more rows takes several.
+/// Maximum statements of one batch; a change of more rows needs several batches.
 const BATCH_STATEMENTS_MAX: usize = 1000;
 
 /// The interval within which a role's password cannot be changed again, as in Cassandra: a change costs a hash, and a
@@ -82,9 +82,9 @@ pub enum FirstRole {
     Missing,
 }
 
-/// The right to hash one password.
+/// A permit to hash one password.
 #[derive(Debug)]
-pub struct HashTurn {
+pub struct HashPermit {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -97,7 +97,7 @@ pub enum NoLogin {
 }
 
 /// A correct password: its digest, and the hash that it matched.
-struct Known {
+struct KnownPassword {
     salted_hash: String,
     digest: [u8; 32],
 }
@@ -107,14 +107,14 @@ pub struct RoleService {
     current: ArcSwap<Roles>,
     changing: tokio::sync::Mutex<Doubt>,
     /// At most one for each role.
-    known: Mutex<HashMap<RoleName, Known>>,
+    known: Mutex<HashMap<RoleName, KnownPassword>>,
     turns: Arc<Semaphore>,
     hashing: Hashing,
     /// When passwords were last set, by role, within the last [`PASSWORD_CHANGE_INTERVAL`].
     set: Mutex<HashMap<RoleName, Duration>>,
 }
 
-/// Whether a change failed that may have been stored nevertheless.
+/// Whether a change is in doubt: it failed, but may have been stored.
 #[derive(Default)]
 struct Doubt(bool);
 
@@ -175,8 +175,8 @@ impl RoleService {
         digest.finalize().into()
     }
 
-    /// Whether this password was correct before for this role, and the role's password has not changed since: as fast
-    /// as a comparison.
+    /// Whether this password was verified before for this role, and the role's password has not changed since. Needs no
+    /// hashing of the password.
     #[must_use]
     pub fn is_known(&self, role: &str, password: &[u8]) -> bool {
         let digest = self.digest(password);
@@ -190,18 +190,18 @@ impl RoleService {
             .is_some_and(|known| known.salted_hash == hash && known.digest == digest)
     }
 
-    /// Waits for the right to hash a password. Never returns `None`: the semaphore is never closed.
-    pub async fn turn(&self) -> Option<HashTurn> {
+    /// Waits for a permit to hash a password. Never returns `None`: the semaphore is never closed.
+    pub async fn turn(&self) -> Option<HashPermit> {
         Arc::clone(&self.turns)
             .acquire_owned()
             .await
             .ok()
-            .map(|permit| HashTurn { _permit: permit })
+            .map(|permit| HashPermit { _permit: permit })
     }
 
-    /// Whether a password is a role's, by its hash. This takes long, and as long for a role that does not exist. The
-    /// permit is held until the hash is made, even if the caller drops the future.
-    pub async fn is_right(&self, role: &str, password: Vec<u8>, turn: HashTurn) -> bool {
+    /// Whether the password matches a role's hash. A missing role takes as long as an existing one. The permit is held until
+    /// the hash is computed, even if the caller drops the future.
+    pub async fn is_right(&self, role: &str, password: Vec<u8>, turn: HashPermit) -> bool {
         let hash = self.load().get(role).and_then(|role| role.salted_hash.clone());
         let digest = self.digest(&password);
         let cost = self.hashing.cost;
@@ -218,7 +218,7 @@ impl RoleService {
             let roles = self.load();
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|role, _| roles.contains(role));
-            known.insert(role.into(), Known { salted_hash, digest });
+            known.insert(role.into(), KnownPassword { salted_hash, digest });
         }
         is_right
     }
@@ -343,14 +343,14 @@ impl Database {
         let roles = service.current.load_full();
         let outcome = {
             let snapshot = self.engine().catalog.load();
-            let judge = Judge {
+            let checker = StatementChecker {
                 roles: &roles,
                 role,
                 keyspace,
                 schema: &snapshot.schema,
                 data_centers: &[self.engine().node().data_center.clone()],
             };
-            judge.outcome(statement)?
+            checker.outcome(statement)?
         };
         match outcome {
             Outcome::Rows(None) => Ok(Answer::new(AnswerKind::Void)),
@@ -383,7 +383,7 @@ impl Database {
         let next = match (change.kind, &session.user) {
             (ChangeKind::Created, Some(creator)) => {
                 let mut next = Roles::clone(&roles);
-                for resource in created(change) {
+                for resource in created(&self.engine().catalog.load().schema, change) {
                     next = next.granted(creator, &resource, resource.applicable());
                 }
                 next
@@ -457,7 +457,7 @@ impl Database {
 }
 
 /// The resources on which a creator is granted permissions.
-fn created(change: &SchemaChange) -> Vec<Resource> {
+fn created(schema: &Schema, change: &SchemaChange) -> Vec<Resource> {
     let keyspace = change.keyspace.as_str();
     match change.target {
         ChangeTarget::Keyspace => vec![
@@ -465,7 +465,8 @@ fn created(change: &SchemaChange) -> Vec<Resource> {
             Resource::AllFunctionsIn(keyspace.into()),
         ],
         ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
-        _ => Vec::new(),
+        ChangeTarget::Function | ChangeTarget::Aggregate => needed::changed(schema, change).into_iter().collect(),
+        ChangeTarget::Type => Vec::new(),
     }
 }
 
@@ -476,6 +477,7 @@ fn is_dropped(schema: &Schema, resource: &Resource) -> bool {
             !schema.keyspaces.contains_key(keyspace.as_ref())
         }
         Resource::Table(keyspace, table) => schema.table_or_view(keyspace, table).is_none(),
+        Resource::Function(signature) => !needed::has_function(schema, signature),
         Resource::AllKeyspaces
         | Resource::AllRoles
         | Resource::Role(_)

@@ -1,12 +1,17 @@
 //! The permissions that a plan needs. Checked at each execution, so that a REVOKE affects statements prepared before
 //! it.
 
-use grammar::ast::{DropKind, Name, QualifiedName, Statement};
+use std::sync::Arc;
+
+use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, DropKind, Name, QualifiedName, Statement, Type};
 
 use super::refusal::RoleRefusal;
-use crate::planner::{Plan, SelectPlan};
-use crate::roles::{Permission, Resource, Roles};
-use crate::schema::{Schema, Table, system};
+use crate::command::SchemaChange;
+use crate::functions::Function;
+use crate::planner::{ModifyPlan, Plan, SelectPlan, ddl};
+use crate::roles::{Permission, Resource, Roles, Signature};
+use crate::schema::{Keyspace, Schema, Table, UserAggregate, UserFunction, system, typename};
+use crate::types::CqlType;
 
 /// Tables of `system` that every role may read, because drivers and tools do.
 const READABLE: [&str; 5] = ["local", "peers", "peers_v2", "size_estimates", "table_estimates"];
@@ -43,22 +48,23 @@ impl<'a> Permitted<'a> {
         match plan {
             Plan::Select(plan) => {
                 self.select(&plan.table)?;
+                self.calls(plan.calls())?;
                 self.restricts_masked(plan)
             }
-            Plan::Modify(plan) => self.modify(&plan.table, plan.is_conditional()),
+            Plan::Modify(plan) => self.modify(plan),
             Plan::Batch(plan) => {
                 let mut members = plan.modifications.iter();
-                members.try_for_each(|member| self.modify(&member.table, member.is_conditional()))
+                members.try_for_each(|member| self.modify(member))
             }
-            Plan::Truncate(table) => self.modify(table, false),
+            Plan::Truncate(table) => self.on_table(Permission::Modify, table),
             Plan::Explain(plan) => self.plan(plan),
             Plan::Ddl(statement) => self.change(statement),
             Plan::Use(_) | Plan::Describe(_) | Plan::Auth(_) => Ok(()),
         }
     }
 
-    /// Whether the role sees masks where a SELECT selects columns that have some. A view has permissions of its own for that, unlike
-    /// for SELECT.
+    /// Whether the role receives masks instead of the values of masked columns in a SELECT. UNMASK on a view is checked on the
+    /// view itself, while SELECT is checked on its base table.
     pub(in crate::cql) fn masks(self, plan: &Plan) -> bool {
         match plan {
             Plan::Select(plan) if self.masks_columns && plan.selects_masked() => {
@@ -68,7 +74,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Columns with masks may be restricted: otherwise their values could be found by guessing.
+    /// Checks that the role may restrict masked columns. Otherwise a client could guess their values.
     fn restricts_masked(self, plan: &SelectPlan) -> Result<(), RoleRefusal> {
         let columns = plan.masked_restricted();
         let table = &plan.table;
@@ -88,13 +94,26 @@ impl<'a> Permitted<'a> {
         self.roles.is_superuser(self.role) || self.roles.allows(self.role, permission, &resource)
     }
 
-    /// Checks that a table may be written; a write with a condition also needs to read.
-    pub(in crate::cql) fn modify(self, table: &Table, is_conditional: bool) -> Result<(), RoleRefusal> {
-        self.on_table(Permission::Modify, table)?;
-        if is_conditional {
-            self.on_table(Permission::Select, table)?;
+    /// Checks that a table may be written and that the functions may be called; a write with a condition also needs to
+    /// read.
+    pub(in crate::cql) fn modify(self, plan: &ModifyPlan) -> Result<(), RoleRefusal> {
+        self.on_table(Permission::Modify, &plan.table)?;
+        if plan.is_conditional() {
+            self.on_table(Permission::Select, &plan.table)?;
         }
-        Ok(())
+        self.calls(plan.calls())
+    }
+
+    /// Checks that user-defined functions may be called. An aggregate needs the permission on its state function and its
+    /// final function as well.
+    fn calls(self, functions: &[Function]) -> Result<(), RoleRefusal> {
+        functions.iter().try_for_each(|function| {
+            let (keyspace, name) = (function.keyspace(), function.name());
+            self.needs(
+                Permission::Execute,
+                Resource::function(keyspace, name, function.argument_types()),
+            )
+        })
     }
 
     fn select(self, table: &Table) -> Result<(), RoleRefusal> {
@@ -121,7 +140,7 @@ impl<'a> Permitted<'a> {
         base.map_or(table, |base| base)
     }
 
-    /// Checks the base table of a named view. A missing view is refused at its look-up.
+    /// Checks the base table of a named view. The lookup of the view refuses a missing one.
     fn on_view(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let keyspace = self.keyspace_of(name);
         let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
@@ -170,8 +189,9 @@ impl<'a> Permitted<'a> {
                 DropKind::Index => self.on_index(&drop.name),
                 DropKind::View => self.on_view(&drop.name),
             },
-            Statement::CreateFunction(create) => self.on_functions(Create, &create.name),
-            Statement::CreateAggregate(create) => self.on_functions(Create, &create.name),
+            Statement::CreateFunction(create) => self.creates_function(create),
+            Statement::CreateAggregate(create) => self.creates_aggregate(create),
+            Statement::DropFunction(drop) => self.drops_functions(drop),
             Statement::CreateTrigger(create) => self.on_named(Alter, &create.table),
             Statement::DropTrigger(drop) => self.on_named(Alter, &drop.table),
             // The planner makes no plan of this kind from any other statement.
@@ -192,11 +212,81 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    fn on_functions(self, permission: Permission, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
-        match self.keyspace_of(name) {
-            None => Ok(()),
-            Some(keyspace) => self.needs(permission, Resource::AllFunctionsIn(keyspace.into())),
+    /// The types of a function's arguments. `None` means that the planner refuses one of them.
+    fn types(self, keyspace: &str, written: &[Type]) -> Option<Vec<CqlType>> {
+        ddl::argument_types(self.schema, keyspace, written).ok()
+    }
+
+    /// Checks that a function may be made: CREATE in the keyspace, or ALTER on the one that is replaced.
+    fn on_new_function(
+        self,
+        keyspace: &str,
+        name: &str,
+        arguments: &[Type],
+        replaces: bool,
+    ) -> Result<(), RoleRefusal> {
+        let of_name = self
+            .types(keyspace, arguments)
+            .map(|types| Resource::function(keyspace, name, &types));
+        let found = self.schema.keyspace(keyspace);
+        let mut existing = found.into_iter().flat_map(|found| functions(found, name));
+        match of_name.filter(|_| replaces) {
+            Some(replaced) if existing.any(|other| other == replaced) => self.needs(Permission::Alter, replaced),
+            _ => self.needs(Permission::Create, Resource::AllFunctionsIn(keyspace.into())),
         }
+    }
+
+    fn creates_function(self, create: &'a CreateFunction) -> Result<(), RoleRefusal> {
+        let Some(keyspace) = self.keyspace_of(&create.name) else {
+            return Ok(());
+        };
+        let arguments: Vec<Type> = create.arguments.iter().map(|(_, ty)| ty.clone()).collect();
+        self.on_new_function(keyspace, create.name.name.as_str(), &arguments, create.or_replace)
+    }
+
+    /// Checks that an aggregate may be made, and that its functions may be called. They are looked up afterwards, as in
+    /// Cassandra.
+    fn creates_aggregate(self, create: &'a CreateAggregate) -> Result<(), RoleRefusal> {
+        let Some(keyspace) = self.keyspace_of(&create.name) else {
+            return Ok(());
+        };
+        self.on_new_function(
+            keyspace,
+            create.name.name.as_str(),
+            &create.arguments,
+            create.or_replace,
+        )?;
+        let state = std::slice::from_ref(&create.state_type);
+        let taken: Vec<Type> = state.iter().chain(&create.arguments).cloned().collect();
+        let may_call = |function: &Name, arguments: &[Type]| match self.types(keyspace, arguments) {
+            Some(types) => {
+                let function = Resource::function(keyspace, function.as_str(), &types);
+                self.needs(Permission::Execute, function)
+            }
+            None => Ok(()),
+        };
+        may_call(&create.state_function, &taken)?;
+        let last = create.final_function.as_ref();
+        last.map_or(Ok(()), |last| may_call(last, state))
+    }
+
+    /// Checks each function and aggregate that DROP may mean. A missing one is refused at its look-up.
+    fn drops_functions(self, drop: &'a DropFunction) -> Result<(), RoleRefusal> {
+        let keyspace = self.keyspace_of(&drop.name);
+        let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
+            return Ok(());
+        };
+        let name = drop.name.name.as_str();
+        let only = match &drop.arguments {
+            None => None,
+            Some(written) => match self.types(&keyspace.name, written) {
+                Some(types) => Some(Resource::function(&keyspace.name, name, &types)),
+                None => return Ok(()),
+            },
+        };
+        functions(keyspace, name)
+            .filter(|function| only.as_ref().is_none_or(|only| only == function))
+            .try_for_each(|function| self.needs(Permission::Drop, function))
     }
 
     fn on_named(self, permission: Permission, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
@@ -206,7 +296,7 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Checks the table of an index. A missing index is refused at its look-up.
+    /// Checks the table of an index. The lookup of the index refuses a missing one.
     fn on_index(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
         let Some(keyspace) = self
             .keyspace_of(name)
@@ -218,4 +308,46 @@ impl<'a> Permitted<'a> {
         let table = tables.find(|table| table.indexes.contains_key(name.name.as_str()));
         table.map_or(Ok(()), |table| self.on_table(Permission::Alter, table))
     }
+}
+
+/// The functions and aggregates of a name.
+fn functions<'k>(keyspace: &'k Keyspace, name: &'k str) -> impl Iterator<Item = Resource> + 'k {
+    let of = &keyspace.name;
+    let scalars = keyspace.functions.iter().filter(move |function| function.name == name);
+    let aggregates = keyspace
+        .aggregates
+        .iter()
+        .filter(move |aggregate| aggregate.name == name);
+    scalars
+        .map(move |function| Resource::function(of, name, function.argument_types()))
+        .chain(aggregates.map(move |aggregate| Resource::function(of, name, &aggregate.arguments)))
+}
+
+/// Whether there is a function or an aggregate of this signature.
+pub(super) fn has_function(schema: &Schema, signature: &Signature) -> bool {
+    let keyspace = schema.keyspace(&signature.keyspace);
+    keyspace.is_some_and(|keyspace| {
+        functions(keyspace, &signature.name)
+            .any(|function| matches!(function, Resource::Function(of) if *of == *signature))
+    })
+}
+
+/// The function or aggregate that was made. `None` means that it is gone already.
+pub(super) fn changed(schema: &Schema, change: &SchemaChange) -> Option<Resource> {
+    let keyspace = schema.keyspace(&change.keyspace)?;
+    let is_changed = |name: &str, types: &mut dyn Iterator<Item = &CqlType>| {
+        name == change.name && types.map(typename::written_name).eq(change.arguments.iter().cloned())
+    };
+    let scalar = |function: &&Arc<UserFunction>| is_changed(&function.name, &mut function.argument_types());
+    let aggregate = |aggregate: &&Arc<UserAggregate>| is_changed(&aggregate.name, &mut aggregate.arguments.iter());
+    let of = |types: Vec<&CqlType>| Resource::function(&keyspace.name, &change.name, types);
+    let found = keyspace
+        .functions
+        .iter()
+        .find(scalar)
+        .map(|function| of(function.argument_types().collect()));
+    found.or_else(|| {
+        let found = keyspace.aggregates.iter().find(aggregate)?;
+        Some(of(found.arguments.iter().collect()))
+    })
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use crate::planner::ddl::{Code, DdlError};
 use crate::roles::{Permission, Resource, password};
 use crate::wire::response::ErrorCode;
 
 /// Why a statement was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RoleRefusal {
     /// The session has not logged in.
     Anonymous,
@@ -47,7 +48,7 @@ pub enum RoleRefusal {
     Exists(String),
     /// A role that does not exist.
     Missing(String),
-    /// The same, with the text of ALTER, GRANT and REVOKE.
+    /// A role that does not exist, with the text of ALTER, GRANT and REVOKE.
     MissingRole(String),
     /// A resource that does not exist, with the text of LIST.
     MissingListed(Resource),
@@ -55,6 +56,12 @@ pub enum RoleRefusal {
     MissingResource(String),
     /// The keyspace of a table is not known.
     NoKeyspace,
+    /// The keyspace of a function is not written: in this place the session's is not used.
+    NoKeyspaceOfFunction,
+    /// A permission on a built-in function.
+    BuiltIn,
+    /// The keyspace of a function or the types of its arguments.
+    Arguments(Box<DdlError>),
     /// A role's name is empty.
     EmptyName,
     /// ALTER without an option.
@@ -132,6 +139,11 @@ impl fmt::Display for RoleRefusal {
             Self::MissingResource(resource) => write!(out, "Resource {resource} doesn't exist"),
             Self::NoKeyspace => out
                 .write_str("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"),
+            Self::NoKeyspaceOfFunction => {
+                out.write_str("In this context function name must be explictly qualified by a keyspace")
+            }
+            Self::BuiltIn => out.write_str("Altering permissions on builtin functions is not supported"),
+            Self::Arguments(error) => error.fmt(out),
             Self::EmptyName => out.write_str("Role name can't be an empty string"),
             Self::EmptyAlter => out.write_str("ALTER [ROLE|USER] can't be empty"),
             Self::Options => out.write_str("org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS"),
@@ -173,7 +185,7 @@ impl fmt::Display for RoleRefusal {
 
 impl RoleRefusal {
     /// Its code.
-    pub(in crate::cql) const fn code(&self) -> ErrorCode {
+    pub(in crate::cql) fn code(&self) -> ErrorCode {
         use RoleRefusal as Is;
         match self {
             Is::Anonymous
@@ -192,6 +204,8 @@ impl RoleRefusal {
             | Is::ListsRoles(_)
             | Is::ListsPermissions(_) => ErrorCode::Unauthorized,
             Is::NotApplicable(_) => ErrorCode::Syntax,
+            Is::Arguments(error) if error.code() == Code::Configuration => ErrorCode::Config,
+            Is::Arguments(_) => ErrorCode::Invalid,
             Is::PasswordTooSoon(..) => ErrorCode::Overloaded,
             Is::Exists(_)
             | Is::Missing(_)
@@ -199,6 +213,8 @@ impl RoleRefusal {
             | Is::MissingListed(_)
             | Is::MissingResource(_)
             | Is::NoKeyspace
+            | Is::NoKeyspaceOfFunction
+            | Is::BuiltIn
             | Is::EmptyName
             | Is::EmptyAlter
             | Is::Options

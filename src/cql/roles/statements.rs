@@ -8,12 +8,15 @@ use std::collections::BTreeSet;
 use grammar::ast::{self, RoleOption, Statement, UserPassword};
 
 use super::list::{self, List};
+use super::needed;
 use super::refusal::RoleRefusal;
+use crate::functions;
+use crate::planner::ddl;
 use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, password};
 use crate::schema::Schema;
 
 /// The context in which a statement is checked.
-pub(super) struct Judge<'a> {
+pub(super) struct StatementChecker<'a> {
     pub(super) roles: &'a Roles,
     /// The session's role.
     pub(super) role: &'a str,
@@ -153,7 +156,7 @@ impl<'s> Options<'s> {
     }
 }
 
-impl Judge<'_> {
+impl StatementChecker<'_> {
     /// The outcome of a statement.
     pub(super) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
         match statement {
@@ -210,7 +213,7 @@ impl Judge<'_> {
         Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource.clone()))
     }
 
-    /// The same for a role, with another text.
+    /// Checks a permission on a role; the message differs from that for other resources.
     fn needs_on_role(&self, permission: Permission, role: &Resource) -> Result<(), RoleRefusal> {
         let needed = self.needs(permission, role);
         needed.map_err(|_| RoleRefusal::NotPrivileged(self.role.to_owned()))
@@ -330,8 +333,8 @@ impl Judge<'_> {
 
     fn grant(&self, grant: &ast::Grant) -> Result<Outcome, RoleRefusal> {
         let resource = self.resource(&grant.resource)?;
-        let asked = requested(grant.permissions.as_deref());
-        let permissions = asked.intersection(resource.of.applicable());
+        let permissions_named = requested(grant.permissions.as_deref());
+        let permissions = permissions_named.intersection(resource.of.applicable());
         if permissions.is_empty() {
             return Err(RoleRefusal::NotApplicable(resource.of));
         }
@@ -431,8 +434,8 @@ impl Judge<'_> {
             true => vec![resource],
             false => resource.chain().collect(),
         });
-        let asked = requested(of.permissions.as_deref());
-        let listed = list::permissions(self.roles, role, asked, on.as_deref());
+        let permissions_named = requested(of.permissions.as_deref());
+        let listed = list::permissions(self.roles, role, permissions_named, on.as_deref());
         Ok(Outcome::Rows(listed))
     }
 
@@ -451,15 +454,17 @@ impl Judge<'_> {
             ast::Resource::AllFunctions => Resource::AllFunctions,
             ast::Resource::AllFunctionsIn(keyspace) => Resource::AllFunctionsIn(keyspace.as_str().into()),
             ast::Resource::AllMbeans => Resource::AllMbeans,
-            // There are no user-defined functions and no MBeans.
-            ast::Resource::Function { name, .. } => {
-                let keyspace = name.keyspace.as_ref().map(ast::Name::as_str).or(self.keyspace);
-                let keyspace = keyspace.ok_or(RoleRefusal::NoKeyspace)?;
-                return Ok(Named {
-                    of: Resource::AllFunctionsIn(keyspace.into()),
-                    missing: Some(format!("<function {keyspace}.{}>", name.name.as_str())),
-                });
+            ast::Resource::Function { name, arguments } => {
+                let keyspace = name.keyspace.as_ref().map(ast::Name::as_str);
+                let keyspace = keyspace.ok_or(RoleRefusal::NoKeyspaceOfFunction)?;
+                if keyspace == functions::KEYSPACE {
+                    return Err(RoleRefusal::BuiltIn);
+                }
+                let types = ddl::argument_types(self.schema, keyspace, arguments);
+                let types = types.map_err(|error| RoleRefusal::Arguments(Box::new(error)))?;
+                Resource::function(keyspace, name.name.as_str(), &types)
             }
+            // There are no MBeans.
             ast::Resource::Mbean(name) | ast::Resource::Mbeans(name) => {
                 return Ok(Named {
                     of: Resource::AllMbeans,
@@ -473,6 +478,7 @@ impl Judge<'_> {
             }
             Resource::Table(keyspace, table) => self.schema.table_or_view(keyspace, table).is_some(),
             Resource::Role(role) => self.roles.contains(role),
+            Resource::Function(signature) => needed::has_function(self.schema, signature),
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMbeans => true,
         };
         let missing = (!is_there).then(|| of.to_string());

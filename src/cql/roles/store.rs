@@ -29,8 +29,8 @@ pub(super) const QUERIES: [&str; 4] = [
 /// Rows as in an answer.
 pub(super) type Cells = Vec<Vec<Option<Bytes>>>;
 
-/// The roles in stored rows. Rows with a missing role are skipped, and so is a resource or a permission that this
-/// server does not know: it allows nothing.
+/// The roles in stored rows. Rows with a missing role are skipped. An unknown resource or permission is skipped too: it
+/// allows nothing.
 pub(super) fn load([roles, permissions, networks, identities]: [Cells; 4]) -> Roles {
     let mut all = Roles::default();
     for row in &roles {

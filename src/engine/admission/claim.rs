@@ -19,7 +19,7 @@ pub(in crate::engine) enum Owner {
 pub(in crate::engine) struct Claim {
     /// The held admissions, with their owners.
     pub(super) held: Mutex<Vec<(Owner, Held)>>,
-    /// Why the request was refused at first; it may have been admitted later.
+    /// Why the request was refused at its first attempt. It may have been admitted later.
     pub(super) throttled: Option<Throttled>,
     /// How long the request waited in the server.
     pub(super) waited: Duration,

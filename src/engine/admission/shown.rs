@@ -13,8 +13,8 @@ use crate::throughput::{Account, Footing, autoscale_current};
 /// without a table.
 pub(in crate::engine) fn throughput(snapshot: &Snapshot, offers: &Offers, now: Duration) -> Vec<ThroughputShown> {
     let bytes = |table: &Table| {
-        let list = snapshot.partitions_of(table.storage_id);
-        list.map_or(0, |list| list.bytes(table.storage_id).bytes)
+        let map = snapshot.partitions_of(table.storage_id);
+        map.map_or(0, |map| map.bytes(table.storage_id).bytes)
     };
     let mut shown = Vec::new();
     for keyspace in snapshot.schema.keyspaces.values() {

@@ -1,4 +1,4 @@
-//! The selection of what to restore, and under which names: pure, by the backup's schema and the current one.
+//! Selects the tables to restore and their new names. Pure: uses the backup's schema and the current one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub enum What {
 }
 
 impl What {
-    /// Refuses names that no statement could give.
+    /// Refuses names that no statement accepts.
     fn check_names(&self) -> Result<(), BackupError> {
         let (keyspace, table) = match self {
             Self::All => return Ok(()),
@@ -71,11 +71,11 @@ impl What {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     what: What,
-    /// Under their new names.
+    /// The restored keyspaces, under their new names.
     keyspaces: Vec<Keyspace>,
-    /// Tables and views of these keyspaces that have rows in the backup, each with its place in the manifest.
+    /// Tables and views of these keyspaces that have rows in the backup, each with its index in the manifest.
     pub(super) tables: Vec<(usize, StorageId)>,
-    /// Numbers that are used.
+    /// How many numbers the tables and indexes use.
     pub(super) numbers: u32,
 }
 
@@ -278,7 +278,7 @@ fn is_of(entry: &TableEntry, (keyspace, table): &(String, String)) -> bool {
     entry.keyspace == *keyspace && entry.table == *table
 }
 
-/// Whether a system keyspace is as the server makes it.
+/// Whether a system keyspace has the definition that the server creates.
 fn is_as_made(keyspace: &Keyspace) -> bool {
     let base = system::base();
     let made = base.keyspaces.get(&keyspace.name);
@@ -320,7 +320,7 @@ fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
     keyspace
 }
 
-/// A keyspace whose tables have new ids if existing tables use theirs.
+/// Gives the tables of a keyspace new ids if existing tables use theirs.
 fn with_own_ids(mut keyspace: Keyspace, before: &Schema, new_id: &mut dyn FnMut() -> Uuid) -> Keyspace {
     let others = before
         .keyspaces

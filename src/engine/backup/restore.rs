@@ -74,15 +74,15 @@ impl Restorer<'_> {
         let manifest = reader.manifest();
         check_profile(manifest, self.profile)?;
         let plan = Plan::new(manifest, what)?;
-        // Refusals that would come at the end come here.
+        // Make the checks of the publication now, so that a refusal comes before any row is written.
         let schema = Arc::clone(&self.catalog.load().schema);
         plan.next(&schema, &(0..plan.numbers), &mut uuid::Uuid::nil)?;
-        // Writes from now on must be dated above those of the other server.
+        // From now on timestamps of writes must be above those of the backup's server.
         self.clock.found_ballot(manifest.timestamp_max_micros);
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
         let outcome = self.restore_as(reader, &plan, &numbers).await;
         if outcome.is_err() && !self.catalog.is_in_doubt() {
-            self.catalog.give_up(numbers);
+            self.catalog.discard_numbers(numbers);
         }
         outcome
     }
@@ -129,7 +129,7 @@ impl Restorer<'_> {
             let Some(payload) = block else { break };
             let batch = changes(&payload, id, &mut counts);
             let batch = batch.ok_or_else(|| damaged(table, "an entry cannot be read"))?;
-            // A merged row must find the rows that it is merged with.
+            // A merged row depends on the row that it is merged with, so such commits run one at a time.
             let in_work_max = if counts.late > 0 { 0 } else { COMMITS_MAX - 1 };
             while commits.len() > in_work_max {
                 commits.next().await.transpose().map_err(failed)?;

@@ -8,8 +8,8 @@
 //! The damaged directory is only read. The result is restored as any backup is, so rows keep timestamps, times to live
 //! and tombstones.
 //!
-//! **What may be wrong in it**, and is reported: rows are missing; rows are older than they were, where the newer file
-//! is damaged; deleted rows are back, where the record of the deletion is missing. It contains nothing that was never
+//! **Possible errors**, all of them reported: rows are missing; rows are older than they were, if the newer file is
+//! damaged; deleted rows reappear, if the record of the deletion is missing. The backup contains nothing that was never
 //! written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use crate::schema::{StorageId, Table, system};
 /// The reason why a table of ordered partition keys is salvaged without rows.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
-/// Tables that are named for a lost file; of more, only their number.
+/// Most tables that are named for a lost file. If there are more, only their number is given.
 const NAMED_MAX: usize = 20;
 
 /// The result of a salvage.
@@ -64,18 +64,18 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
     let mut writer = blocking(move || Writer::create(&directory)).await?;
     let mut places = Vec::new();
     for table in tables {
-        let list = work.list(&table);
-        places.push((table, list));
+        let map = work.partition_map(&table);
+        places.push((table, map));
     }
     work.open_side(&places).await;
     let mut entries = Vec::new();
-    for (table, list) in &places {
-        let (entry, back) = work.write(table, list, writer).await?;
+    for (table, map) in &places {
+        let (entry, back) = work.write(table, map, writer).await?;
         entries.push(entry);
         writer = back;
     }
-    work.tell_damage(&places);
-    work.tell_strangers(&places).await;
+    work.report_damage(&places);
+    work.report_unknown_tables(&places).await;
     let now = clock.wall_micros();
     let manifest = Manifest {
         format: FORMAT,
@@ -99,7 +99,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
 /// The contents of the catalog, as far as it can be read.
 #[derive(Default)]
 struct Found {
-    /// Of the schema.
+    /// The records of the schema.
     records: Vec<(Vec<u8>, Vec<u8>)>,
     maps: BTreeMap<StorageId, Vec<u8>>,
     batches: Vec<Merge>,
@@ -181,12 +181,12 @@ impl Found {
     }
 }
 
-/// A table, and where its rows are.
+/// A table and its partition map.
 type Placed = (Arc<Table>, PartitionMap);
 
 struct Work {
     found: Found,
-    /// Those that there are.
+    /// The stores that exist.
     stores: Stores,
     lost: Vec<Loss>,
     incomplete: BTreeSet<String>,
@@ -196,8 +196,8 @@ fn name_of(table: &Table) -> String {
     format!("{}.{}", table.keyspace, table.name)
 }
 
-fn stores_of(list: &PartitionMap) -> BTreeSet<StoreId> {
-    list.all().iter().map(|partition| partition.store_id).collect()
+fn stores_of(map: &PartitionMap) -> BTreeSet<StoreId> {
+    map.all().iter().map(|partition| partition.store_id).collect()
 }
 
 impl Work {
@@ -218,8 +218,8 @@ impl Work {
         !self.found.gaps.is_empty() || !self.stores.damage(StoreId::MAIN).is_empty()
     }
 
-    /// Where the rows of a table are.
-    fn list(&mut self, table: &Table) -> PartitionMap {
+    /// The partition map of a table.
+    fn partition_map(&mut self, table: &Table) -> PartitionMap {
         map_of(self.found.maps.get(&table.storage_id)).unwrap_or_else(|error| {
             self.lose(table, format!("{error}: only what the main store has of it is read"));
             PartitionMap::evenly(1, StoreId::MAIN)
@@ -228,7 +228,7 @@ impl Work {
 
     /// Opens the stores that the maps name, or all existing ones where maps may be missing.
     async fn open_side(&mut self, places: &[Placed]) {
-        let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, list)| stores_of(list)).collect();
+        let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, map)| stores_of(map)).collect();
         if self.is_catalog_damaged() {
             named.extend(self.stores.beside());
         }
@@ -245,43 +245,43 @@ impl Work {
     async fn write(
         &mut self,
         table: &Arc<Table>,
-        list: &PartitionMap,
+        map: &PartitionMap,
         mut writer: Writer,
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
-        if list.placement() == Placement::Key {
-            // Its stored keys carry no token of their partition key: a restore would put the rows where no read
+        if map.placement() == Placement::Key {
+            // The stored keys have no token of their partition key: a restore would put the rows where no read
             // searches.
             self.lose(table, ORDERED.to_owned());
             return without_rows(table, writer).await;
         }
-        let (rows, writer) = self.entries(table, list, Kind::Row, writer).await?;
-        let (deletions, writer) = self.entries(table, list, Kind::Deletion, writer).await?;
+        let (rows, writer) = self.entries(table, map, Kind::Row, writer).await?;
+        let (deletions, writer) = self.entries(table, map, Kind::Deletion, writer).await?;
         let (late, writer) = self.late(table, writer).await?;
         let (of_others, mut writer) = self.of_other_stores(table, writer).await?;
         let (files, writer) = blocking(move || writer.end_table().map(|files| (files, writer))).await?;
         let entry = TableEntry {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
-            splits: splits(list.all().iter().map(|partition| &partition.span)),
+            splits: splits(map.all().iter().map(|partition| &partition.span)),
             rows,
             deletions,
             late: late + of_others,
             files,
         };
-        self.compare_count(table, list, rows);
+        self.compare_count(table, map, rows);
         Ok((entry, writer))
     }
 
     async fn entries(
         &mut self,
         table: &Arc<Table>,
-        list: &PartitionMap,
+        map: &PartitionMap,
         kind: Kind,
         mut writer: Writer,
     ) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        for partition in list.all() {
+        for partition in map.all() {
             let (mut gaps, mut rest) = (Gaps::new(), Rest::within(table.storage_id, &partition.span, kind));
             while !rest.is_done() {
                 let filled = self
@@ -309,8 +309,8 @@ impl Work {
     /// The changes of unfinished logged batches to the table.
     async fn late(&self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let (mut count, mut block) = (0_u64, Block::default());
-        let said = self.found.batches.iter();
-        for entry in said.filter_map(|merge| backups::late_entry(table.storage_id, merge)) {
+        let batches = self.found.batches.iter();
+        for entry in batches.filter_map(|merge| backups::late_entry(table.storage_id, merge)) {
             count += 1;
             if block.add(entry) {
                 writer = write_block(writer, std::mem::take(&mut block)).await?;
@@ -319,8 +319,8 @@ impl Work {
         Ok((count, write_block(writer, block).await?))
     }
 
-    /// The rows, in stores beside the main one, of a table whose partition map may be missing: merged with those of the
-    /// main one.
+    /// Writes the rows that lie in side stores, of a table whose partition map may be missing. They are merged with the
+    /// rows of the main store.
     async fn of_other_stores(&mut self, table: &Table, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         if self.found.maps.contains_key(&table.storage_id) || !self.is_catalog_damaged() {
             return Ok((0, writer));
@@ -352,8 +352,8 @@ impl Work {
     }
 
     /// Compares the number of rows that were read with the counts of damaged stores.
-    fn compare_count(&mut self, table: &Table, list: &PartitionMap, read: u64) {
-        let ids = stores_of(list);
+    fn compare_count(&mut self, table: &Table, map: &PartitionMap, read: u64) {
+        let ids = stores_of(map);
         if ids.iter().all(|id| self.stores.damage(*id).is_empty()) {
             return;
         }
@@ -367,14 +367,14 @@ impl Work {
         }
     }
 
-    /// Reports missing files, with the tables that had rows in the same store.
-    fn tell_damage(&mut self, places: &[Placed]) {
+    /// Reports missing files, each with the tables that had rows in the same store.
+    fn report_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);
             if damage.is_empty() {
                 continue;
             }
-            let of_store = places.iter().filter(|(_, list)| stores_of(list).contains(&id));
+            let of_store = places.iter().filter(|(_, map)| stores_of(map).contains(&id));
             let names: Vec<String> = of_store.map(|(table, _)| name_of(table)).collect();
             self.lost.extend(damage.into_iter().map(|(place, what)| Loss {
                 place,
@@ -397,7 +397,7 @@ impl Work {
     }
 
     /// Reports tables that have rows and no definition, where definitions may be missing.
-    async fn tell_strangers(&mut self, places: &[Placed]) {
+    async fn report_unknown_tables(&mut self, places: &[Placed]) {
         if !self.is_catalog_damaged() {
             return;
         }

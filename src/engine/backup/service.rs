@@ -14,7 +14,7 @@ use crate::profile::Profile;
 #[derive(Clone, Copy)]
 pub struct Backups<'a> {
     pub(in crate::engine) catalog: &'a Arc<Catalog>,
-    /// The source of writes' timestamps.
+    /// The source of timestamps of writes.
     pub(in crate::engine) timestamps: &'a WriteClock,
     pub(in crate::engine) profile: Profile,
 }
@@ -42,15 +42,16 @@ impl Backups<'_> {
     /// Opens a backup and reads all of it, to compare lengths and checksums.
     ///
     /// # Errors
-    /// It is none, or damaged.
+    /// The directory is no backup, or it is damaged.
     pub async fn verify(from: &Path) -> Result<Reader, BackupError> {
         verify(from).await
     }
 
-    /// Refuses a backup that a database with this profile would refuse, before there is one.
+    /// Refuses a backup that a database with this profile could not restore. It can be called before the database
+    /// exists.
     ///
     /// # Errors
-    /// It is of a database with another profile.
+    /// The backup is of a database with another profile.
     pub fn check_profile(backup: &Reader, profile: Profile) -> Result<(), BackupError> {
         super::restore::check_profile(backup.manifest(), profile)
     }

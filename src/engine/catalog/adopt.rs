@@ -28,7 +28,7 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
+            catalog.resolve_locked(&mut changing).await?;
             let first = changing.next_storage_id;
             let next = first
                 .checked_add(count)
@@ -56,7 +56,7 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
+            catalog.resolve_locked(&mut changing).await?;
             let before = Arc::clone(&catalog.current.load().schema);
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
             catalog.offers.check_metered(Some(&before), &next)?;
@@ -72,12 +72,12 @@ impl Catalog {
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {
                 let main = catalog.main().clone();
                 catalog
-                    .put_list_in_force(table, move |_| {
-                        let mut list = TablePartitions::whole(StoreId::MAIN, main);
+                    .change_map(table, move |_| {
+                        let mut map = TablePartitions::whole(StoreId::MAIN, main);
                         for at in splits {
-                            list = list.split(&KeyBound::at_token(at))?;
+                            map = map.split(&KeyBound::at_token(at))?;
                         }
-                        Ok(list)
+                        Ok(map)
                     })
                     .await?;
             }
@@ -88,7 +88,7 @@ impl Catalog {
     }
 
     /// Removes the rows written under reserved numbers.
-    pub(in crate::engine) fn give_up(&self, numbers: Range<StorageId>) {
+    pub(in crate::engine) fn discard_numbers(&self, numbers: Range<StorageId>) {
         for id in numbers {
             self.leftovers.remove_number(id, None);
         }

@@ -1,14 +1,14 @@
-//! One moment of all stores, for a backup.
+//! A consistent snapshot of all stores, for a backup.
 //!
 //! ```text
-//! changes of the catalog wait ─ all gates held ─ an empty commit to each store ─ a snapshot of each ─ all continue
+//! changes of the catalog wait ─ all latches held ─ an empty commit to each store ─ a snapshot of each ─ all continue
 //! ```
-//! A writer of rows is inside a gate until every store has its part. So with all gates held no logged batch is half
-//! written, except for those that failed and wait for their replay: their records are in the main store's snapshot
-//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had handed to a store.
+//! A writer of rows holds its latches until every store has its part. So while all latches are held, no logged batch is
+//! half written, except for those that failed and wait for their replay: their records are in the main store's snapshot
+//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had submitted to a store.
 //!
-//! A frozen state keeps the current partition maps, and with them all rows in their stores: rows that are moved, and
-//! tables that are dropped, are removed only when no request uses an older map any more (leftovers.rs).
+//! A frozen state keeps the current partition maps, and thereby all rows in their stores: moved rows and dropped tables
+//! are removed only when no request uses an older map any more (leftovers.rs).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use super::leftovers::PAUSE;
 use super::{Catalog, Snapshot};
 use crate::engine::{Error, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::WriteGate;
+use crate::partition::PartitionLatch;
 use crate::partition::backups::Moments;
 
-/// Longest time for which writes wait at once for those that are inside a gate.
+/// Longest time for which writes wait, in one attempt, for the writers that hold a latch.
 const HOLD_WITHIN: Duration = Duration::from_secs(2);
 
-/// Most attempts to hold all gates. Between two attempts all writes continue: a store may be slow for a while.
+/// Most attempts to hold all latches. Between two attempts all writes continue: a store may be slow for a while.
 const HOLDS_MAX: usize = 15;
 
 /// The state of the database at one moment.
@@ -50,7 +50,9 @@ impl Catalog {
             if let Some(frozen) = self.try_to_freeze().await? {
                 return Ok(frozen);
             }
-            tracing::warn!("a backup waits: writes that had begun did not end in time, so the others go on first");
+            tracing::warn!(
+                "a backup waits: some writes did not end in time, so all writes continue before the next attempt"
+            );
             self.main().pause(PAUSE).await;
         }
         Err(Error::Fault(format!(
@@ -62,19 +64,19 @@ impl Catalog {
     /// `None` means that a write did not end in time.
     async fn try_to_freeze(&self) -> Result<Option<Frozen>, Error> {
         let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
+        self.resolve_locked(&mut changing).await?;
         let catalog = self.current.load_full();
-        let lists: Vec<_> = catalog.partitions.values().cloned().collect();
+        let maps: Vec<_> = catalog.partitions.values().cloned().collect();
         let began = self.clock.monotonic();
-        let gates = lists
+        let latches = maps
             .iter()
-            .flat_map(|list| list.all())
-            .map(|partition| &partition.gate)
-            .filter(|_| !mutant::is_on(Mutant::SnapshotWithoutGates));
-        let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, WriteGate::hold_all(gates)).await else {
+            .flat_map(|map| map.all())
+            .map(|partition| &partition.latch)
+            .filter(|_| !mutant::is_on(Mutant::SnapshotWithoutLatches));
+        let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, PartitionLatch::hold_all(latches)).await else {
             return Ok(None);
         };
-        let moments = Moments::take(self.main(), lists.iter().map(AsRef::as_ref)).await;
+        let moments = Moments::take(self.main(), maps.iter().map(AsRef::as_ref)).await;
         let moments = moments.map_err(|error| storage_write(&error))?;
         let frozen = Frozen {
             moments,

@@ -1,8 +1,7 @@
 //! Leftovers in stores: finding them, removing them, and keeping them from coming back.
 //!
-//! The partition map says which ranges of which tables a store holds. Rows in a store outside these ranges are garbage,
-//! whatever left them there: a move to another store, a move that failed, or a move that a kill ended. They are removed
-//! in three places:
+//! The partition map assigns ranges of tables to stores. Rows in a store outside these ranges are garbage, left by a
+//! move to another store, a move that failed, or a move that a kill ended. They are removed in three places:
 //! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
 //! - after a move that failed, in the store that it copied to (the same, without a record);
 //! - at start, wherever a range that the map assigns to another store has a key ([`outside`]): two seeks for each
@@ -63,7 +62,7 @@ const STEP_KEYS: usize = 1024;
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
 /// The physical partitions of each table.
-type Lists = OrdMap<StorageId, Arc<TablePartitions>>;
+type PartitionMaps = OrdMap<StorageId, Arc<TablePartitions>>;
 
 /// Rows that may lie in a store although they belong to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,10 +191,10 @@ impl Recorded {
     ///
     /// # Errors
     /// [`Error::Fault`], which names the store.
-    pub(super) fn check_named(&self, partitions: &Lists) -> Result<(), Error> {
-        let lists = partitions.values();
-        let named: BTreeSet<StoreId> = lists
-            .flat_map(|list| list.stores().map(|(id, _)| id).collect::<Vec<_>>())
+    pub(super) fn check_named(&self, partitions: &PartitionMaps) -> Result<(), Error> {
+        let maps = partitions.values();
+        let named: BTreeSet<StoreId> = maps
+            .flat_map(|map| map.stores().map(|(id, _)| id).collect::<Vec<_>>())
             .collect();
         match self.in_use.difference(&named).next() {
             None => Ok(()),
@@ -337,7 +336,7 @@ impl Leftovers {
                     Err(store::Error::Closed) => return,
                     Err(_) if alive.strong_count() == 0 => return,
                     Err(error) => {
-                        tracing::warn!(store = moved.store.0, %error, "rows that were moved stay for a while");
+                        tracing::warn!(store = moved.store.0, %error, "moved rows could not be removed from their old store; the removal is retried");
                         if tasks.unless_stopped(stores.main().pause(PAUSE)).await.is_none() {
                             return;
                         }
@@ -383,14 +382,14 @@ impl Leftovers {
                 // The server stops, and the next start removes it.
                 Err(store::Error::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(store = id.0, %error, "a store that is not used stays until the next start");
+                    tracing::warn!(store = id.0, %error, "an unused store could not be removed; the next start removes it");
                     return;
                 }
             }
             let mut batch = Batch::new();
             batch.delete(Space::Catalog, store_key(id));
             if let Err(error) = stores.main().commit(batch).await {
-                tracing::debug!(%error, "a record of a store stays until the next start");
+                tracing::debug!(%error, "the record of a store could not be removed; the next start removes it");
             }
         });
     }
@@ -408,7 +407,7 @@ impl Leftovers {
                 // When the server stops, the next start resumes.
                 && !matches!(&error, Error::Storage(failure) if matches!(failure.error, store::Error::Closed))
             {
-                tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
+                tracing::warn!(storage_id = id, %error, "rows of a dropped table could not be removed; the next start removes them");
             }
         });
     }
@@ -417,23 +416,23 @@ impl Leftovers {
 /// The stores that no map names after this change, each with the maps that named it. Adds their records to the batch.
 pub(super) fn stores_left(
     in_use: &BTreeSet<StoreId>,
-    before: &Lists,
-    next: &Lists,
+    before: &PartitionMaps,
+    next: &PartitionMaps,
     batch: &mut Batch,
 ) -> Vec<(StoreId, Vec<Arc<TablePartitions>>)> {
     if in_use.is_empty() {
         return Vec::new();
     }
-    let lists = next.values();
-    let used: BTreeSet<StoreId> = lists
-        .flat_map(|list| list.stores().map(|(id, _)| id).collect::<Vec<_>>())
+    let maps = next.values();
+    let used: BTreeSet<StoreId> = maps
+        .flat_map(|map| map.stores().map(|(id, _)| id).collect::<Vec<_>>())
         .collect();
     let left = in_use.difference(&used);
     left.map(|id| {
         record_store(batch, *id, BEING_REMOVED);
-        let lists = before.values();
-        let lists = lists.filter(|list| list.stores().any(|(store, _)| store == *id));
-        (*id, lists.cloned().collect())
+        let maps = before.values();
+        let maps = maps.filter(|map| map.stores().any(|(store, _)| store == *id));
+        (*id, maps.cloned().collect())
     })
     .collect()
 }
@@ -459,7 +458,7 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
     }
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, garbage_key(id));
-    // A store that was removed as a whole meanwhile keeps nothing.
+    // A store that was removed as a whole meanwhile has nothing left.
     others.retain(|(id, _)| stores.get(*id).is_some());
     let others: Vec<Store> = others.into_iter().map(|(_, store)| store).collect();
     let recorded = stores.record_after_durable(&others, batch).await;
@@ -481,18 +480,18 @@ async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
     stores.record_after_durable(&others, batch).await.map(drop)
 }
 
-/// At start: the ranges with rows that the partition map assigns to another store, except the known ones. Seeks only
-/// the first key of each such range.
+/// At start: finds the ranges with rows that the partition map assigns to another store, except the known ones. Seeks
+/// only the first key of each such range.
 ///
 /// # Errors
-/// When a store cannot be read.
-pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> Result<Vec<Moved>, Error> {
+/// A store cannot be read.
+pub(super) async fn outside(stores: &Stores, maps: &PartitionMaps, known: &[Moved]) -> Result<Vec<Moved>, Error> {
     let mut found = Vec::new();
     if mutant::is_on(Mutant::TargetNotEmptied) {
         return Ok(found);
     }
-    for (table, list) in lists {
-        let mut of_table: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
+    for (table, map) in maps {
+        let mut of_table: Vec<(StoreId, Store)> = map.stores().map(|(id, store)| (id, store.clone())).collect();
         if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
             // No part of the table was ever in another store, or that store has been removed.
             continue;
@@ -501,7 +500,7 @@ pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> 
             of_table.push((StoreId::MAIN, stores.main().clone()));
         }
         for (id, store) in &of_table {
-            for span in list.map().spans_outside(*id) {
+            for span in map.map().spans_outside(*id) {
                 let moved = Moved {
                     table: *table,
                     store: *id,
@@ -531,11 +530,11 @@ async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
     Ok(has_any)
 }
 
-/// Removes the rows and deletions of a range of tokens in steps; their index entries go with the rows. Requests do not
-/// write there any more, so each step starts after the last one and does not scan again over removed keys.
+/// Removes the rows and deletions of a range of tokens in steps, and with the rows their index entries. Requests no
+/// longer write there, so each step starts after the last one and does not scan the removed keys again.
 ///
 /// # Errors
-/// As [`Store::scan`] and [`Store::commit`]; part of it may be removed then.
+/// As [`Store::scan`] and [`Store::commit`]; part of the range may be removed then.
 pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
     // A failed commit may still be applied; after the next commit its result is visible.
     store.commit(Batch::new()).await?;
@@ -556,7 +555,7 @@ pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
             if !batch.is_empty() {
                 store.commit(batch).await?;
             }
-            rest = last.map(|last| behind(last, left));
+            rest = last.map(|last| rest_after(last, left));
             tokio::task::yield_now().await;
         }
     }
@@ -564,7 +563,7 @@ pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
 }
 
 /// The part of a range after a key.
-pub(super) fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
+pub(super) fn rest_after(key: Vec<u8>, range: KeyRange) -> KeyRange {
     KeyRange {
         start: Bound::Excluded(key),
         end: range.end,

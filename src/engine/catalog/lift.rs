@@ -3,22 +3,23 @@
 //! One table in steps.rs lists the steps, what each leaves on disk, and what follows from a crash or failure. This file
 //! executes them ([`Run`]).
 //!
-//! **Writers** pass through the partition's gate (`partition::gate`). A move holds it twice, each time for the commits
-//! in flight and a few keys. No acknowledged write can be missed: the move waits for writers inside, and an empty
-//! commit completes after the commits of cancelled requests. Keys of failed commits, which may be applied as late as
-//! the next one, are copied until the end. Writers that wait at the gate then use the new partition map.
+//! **Writers** hold the partition's latch (`partition::latch`). A move holds it exclusively twice, each time until the
+//! current commits are done and a few keys are copied. No acknowledged write can be missed: the move waits for writers
+//! that hold the latch, and an empty commit completes after the commits of cancelled requests. A failed commit may
+//! still take effect, as late as the next one, so its keys are copied until the end. Writers that wait for the latch
+//! then use the new partition map.
 //!
-//! **Readers** hold nothing. A reader with the old partition map reads the rows in their old store. They stay there
+//! **Readers** take no latch. A reader with the old partition map reads the rows in their old store. They stay there
 //! unchanged until the last such reader has ended ([`TablePartitions::when_left`]).
 //!
-//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied;
-//! deletions, which are few, are copied, and index entries derived. Other engines copy from a snapshot in batches. A
-//! store's index entries follow from its rows.
+//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, and no row is copied.
+//! Deletions, which are few, are copied, and index entries are derived. Other engines copy from a snapshot in batches.
+//! The index entries of a store derive from its rows.
 //!
-//! **Kills, failures and power losses.** The records in the main store are the truth. Whatever else a move left is
-//! garbage, removed as leftovers.rs says, and the range of the target is emptied before rows are copied into it. The
-//! record of a new store is durable before the store is made. The copy is durable before the map that names it, and
-//! that map before anything is removed from the old store.
+//! **Kills, failures and power losses.** The records in the main store decide. Anything else that a move left is
+//! garbage: it is removed as leftovers.rs describes, and the range of the target is emptied before rows are copied into
+//! it. The record of a new store is durable before the store is created. The copy is durable before the map that names
+//! it, and that map before anything is removed from the old store.
 //!
 //! A partition is not moved while an index of its table is built; a change of the table during a move ends the move.
 
@@ -30,7 +31,7 @@ use bytes::Bytes;
 use tokio::sync::MutexGuard;
 
 use super::leftovers::{
-    BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, behind, empty, record_store,
+    BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, empty, record_store, rest_after,
 };
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase, State};
@@ -38,9 +39,9 @@ use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::command::PartitionChange;
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
-use crate::partition::gate::Hold;
+use crate::partition::latch::Hold;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
-use crate::partition::{Hosted, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
+use crate::partition::{Hosted, PartitionLatch, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::schema::{StorageId, Table};
 
 /// A running move.
@@ -48,14 +49,14 @@ struct Move {
     table: StorageId,
     /// The table's definition when the move began.
     definition: Arc<Table>,
-    list: Arc<TablePartitions>,
+    map: Arc<TablePartitions>,
     partition: Arc<Hosted>,
     to: StoreId,
     range: KeyRange,
 }
 
 impl Move {
-    /// The range that it copies, and empties before, in its target.
+    /// The range of the target: emptied, then filled by the copy.
     fn copied(&self) -> Moved {
         Moved {
             table: self.table,
@@ -65,7 +66,7 @@ impl Move {
     }
 }
 
-/// A move in doubt: it is unknown whether it was recorded. Its gate stays held until that is resolved.
+/// A move in doubt: it is unknown whether the main store recorded it. Its latch stays held until this is resolved.
 pub(super) struct MoveInDoubt {
     of: Arc<Move>,
     state: State,
@@ -83,7 +84,7 @@ struct Run<'a> {
     at: Option<store::Snapshot>,
     target: Option<Store>,
     hold: Option<Hold>,
-    /// The published catalog when the gate was held for the last time, and the next partition map.
+    /// The published catalog when the latch was held for the last time, and the next partition map.
     next: Option<(Arc<Snapshot>, TablePartitions)>,
     publication: Option<Publication<'a>>,
 }
@@ -93,17 +94,18 @@ fn refused<T>(refusal: MoveRefusal) -> Result<T, Error> {
 }
 
 impl Catalog {
-    /// Moves a physical partition for a statement: durable when it returns, and every later request uses the new map.
+    /// Moves a physical partition for a statement. The move is durable when it returns, and every later request uses
+    /// the new map.
     ///
     /// # Errors
-    /// When it cannot be moved or a store fails; then it is where it was, or the move is in doubt.
+    /// The partition cannot be moved, or a store fails. Then it was not moved, or the move is in doubt.
     pub(super) async fn move_partition(
         self: &Arc<Self>,
         table: StorageId,
         change: PartitionChange,
     ) -> Result<(), Error> {
         let _one_at_a_time = self.moving.lock().await;
-        let (of, changing) = self.judge_move(table, change).await?;
+        let (of, changing) = self.check_move(table, change).await?;
         let kind = if of.to == StoreId::MAIN {
             Kind::Lower
         } else {
@@ -125,15 +127,15 @@ impl Catalog {
     }
 
     /// Checks a move, and assigns a number to the store of a lift. Keeps the lock.
-    async fn judge_move(
+    async fn check_move(
         &self,
         table: StorageId,
         change: PartitionChange,
     ) -> Result<(Move, MutexGuard<'_, Changing>), Error> {
         let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
+        self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
-        let (Some(list), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
+        let (Some(map), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
             return Err(Error::TableGone);
         };
         let (id, lifts) = match change {
@@ -143,7 +145,7 @@ impl Catalog {
                 return refused(MoveRefusal::NoMove("a split or merge moves nothing"));
             }
         };
-        let found = list.all().iter().find(|partition| partition.id.0 == id);
+        let found = map.all().iter().find(|partition| partition.id.0 == id);
         let Some(partition) = found else {
             return refused(MoveRefusal::Unknown(id));
         };
@@ -152,7 +154,7 @@ impl Catalog {
             StoreId::MAIN if !lifts => {
                 return refused(MoveRefusal::InMain(id));
             }
-            store if lifts && store != StoreId::MAIN && list.all().iter().filter(shares).count() == 1 => {
+            store if lifts && store != StoreId::MAIN && map.all().iter().filter(shares).count() == 1 => {
                 return refused(MoveRefusal::Alone { id, store: store.0 });
             }
             _ => {}
@@ -175,7 +177,7 @@ impl Catalog {
         let of = Move {
             table,
             definition: Arc::clone(definition),
-            list: Arc::clone(list),
+            map: Arc::clone(map),
             partition: Arc::clone(partition),
             to,
             range: partition.key_range(table),
@@ -183,8 +185,8 @@ impl Catalog {
         Ok((of, changing))
     }
 
-    /// Resolves a change in doubt even if no request arrives: writers may wait at a gate.
-    fn spawn_settling(self: &Arc<Self>) {
+    /// Resolves a change in doubt in the background, since writers may wait for a latch and no request may come.
+    fn spawn_resolution(self: &Arc<Self>) {
         let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
         self.tasks.spawn("resolution of a change in doubt", async move {
             while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
@@ -204,9 +206,9 @@ impl Catalog {
         let left = current
             .partitions
             .get(&of.table)
-            .map(|list| self.leftovers_of(of, list))
+            .map(|map| self.leftovers_of(of, map))
             .unwrap_or_default();
-        let old = vec![Arc::clone(&of.list)];
+        let old = vec![Arc::clone(&of.map)];
         match left {
             Some(moved) => self.leftovers.remove_moved(moved, old),
             None => {
@@ -234,9 +236,9 @@ impl Catalog {
             return;
         };
         let current = self.current.load_full();
-        let list = current.partitions.get(&of.table);
-        let is_done = list.is_some_and(|list| {
-            let mut all = list.all().iter();
+        let map = current.partitions.get(&of.table);
+        let is_done = map.is_some_and(|map| {
+            let mut all = map.all().iter();
             all.any(|partition| partition.id == of.partition.id && partition.store_id == of.to)
         });
         for action in steps::step(state, Event::Found(is_done)).1 {
@@ -244,7 +246,8 @@ impl Catalog {
         }
     }
 
-    /// Performs an infallible action at the end of a move: with the lock of changes, and with the gate, if it is held.
+    /// Performs an infallible action at the end of a move. It has the lock of changes, and the latch if it is still
+    /// held.
     fn end_action(&self, action: Action, of: &Move, hold: &mut Option<Hold>, changing: &mut Changing) {
         match action {
             Action::Supersede => {
@@ -261,18 +264,18 @@ impl Catalog {
     /// Performs an infallible action that undoes a move and needs no lock.
     fn undo_action(&self, action: Action, of: &Move) {
         match action {
-            Action::EndNotes => of.partition.gate.end_notes(),
+            Action::EndTracking => of.partition.latch.end_tracking(),
             Action::RemoveCopied => self.leftovers.remove_copied(of.copied()),
             // The holder of the lock or of the publication drops it.
             _ => {}
         }
     }
 
-    /// Checks that the table and its partition are as they were when the move began.
+    /// Checks that the table and its partition have not changed since the move began.
     fn is_as_it_was(&self, of: &Move) -> Result<(), Error> {
         let current = self.current.load();
-        let list = current.partitions.get(&of.table);
-        let is_same = list.is_some_and(|list| list.epoch() == of.list.epoch())
+        let map = current.partitions.get(&of.table);
+        let is_same = map.is_some_and(|map| map.epoch() == of.map.epoch())
             && current.table(of.table).is_some_and(|table| table == &of.definition);
         if is_same {
             return Ok(());
@@ -285,7 +288,7 @@ fn failed(error: store::Error) -> Error {
     Error::Fault(error.to_string())
 }
 
-/// The error of a state that needs the result of a step not taken: the table of steps.rs would be wrong.
+/// The error of a state that needs a result which no earlier step gave: the table of steps.rs would be wrong.
 fn missing(what: &'static str) -> Error {
     Error::Fault(format!(
         "a move of a physical partition has no {what} at a step that needs it"
@@ -293,17 +296,17 @@ fn missing(what: &'static str) -> Error {
 }
 
 impl Run<'_> {
-    /// Takes the steps to their end.
+    /// Performs the remaining actions.
     ///
     /// # Errors
-    /// The first failure; the partition is where it was then, or the move is in doubt.
+    /// The first failure. Then the partition was not moved, or the move is in doubt.
     async fn finish(mut self, mut actions: &'static [Action]) -> Result<(), Error> {
         let mut failure = None;
         loop {
             let mut event = Event::Done;
             for action in actions {
                 match self.carry_out(*action).await {
-                    Ok(come) => event = come,
+                    Ok(next) => event = next,
                     Err(error) => {
                         failure = failure.or(Some(error));
                         event = Event::Failed;
@@ -313,7 +316,7 @@ impl Run<'_> {
             }
             match self.state.phase {
                 Phase::Moved => return Ok(()),
-                // In doubt: the next reading of the main store ends the move.
+                // In doubt: the move ends when the main store is read again.
                 Phase::Undone | Phase::Refused | Phase::InDoubt => return failure.map_or(Ok(()), Err),
                 _ => (self.state, actions) = steps::step(self.state, event),
             }
@@ -325,24 +328,24 @@ impl Run<'_> {
             Action::RecordStore => self.record_store().await?,
             // Remains of an earlier lift must be removed before rows are copied to the same range.
             Action::AwaitRemoval => self.catalog.leftovers.until_removed(&self.of.copied()).await?,
-            Action::BeginNotes => self.begin_notes().await?,
+            Action::BeginTracking => self.begin_tracking().await?,
             Action::Copy => self.copy().await?,
-            Action::CopyNoted => return self.copy_noted().await.map(Event::Copied),
-            // Syncs most of the copy while writers still work, so that they wait only for the rest.
+            Action::CopyTracked => return self.copy_recorded().await.map(Event::Copied),
+            // Syncs most of the copy while writers still work, so that later they wait only for the rest.
             Action::MakeDurable => {
                 let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
                 self.catalog.stores.make_durable(target).await.map_err(failed)?;
             }
             Action::Lock => {
                 let changing = self.changing.insert(self.catalog.changing.lock().await);
-                self.catalog.settle(changing).await?;
+                self.catalog.resolve_locked(changing).await?;
             }
-            Action::HoldGate => self.hold = Some(self.of.partition.gate.hold().await),
+            Action::HoldLatch => self.hold = Some(self.of.partition.latch.hold().await),
             Action::CheckUnchanged => self.catalog.is_as_it_was(&self.of)?,
             Action::CopyLast => {
                 // Completes after the commits of cancelled writers, so that their keys are copied too.
                 self.of.partition.store().commit(Batch::new()).await.map_err(failed)?;
-                self.copy_noted().await?;
+                self.copy_recorded().await?;
             }
             Action::MakeMap => self.make_map()?,
             Action::Record => self.record().await?,
@@ -352,12 +355,12 @@ impl Run<'_> {
                     publication.end();
                 }
             }
-            Action::TellWaiters => self.tell_waiters(),
-            Action::SpawnSettling => self.catalog.spawn_settling(),
+            Action::WakeWaiters => self.wake_waiters(),
+            Action::SpawnResolution => self.catalog.spawn_resolution(),
             Action::Unlock => self.changing = None,
             Action::Supersede | Action::LeaveSource => self.end(action),
             Action::Release => self.hold = None,
-            Action::EndNotes | Action::RemoveCopied => self.catalog.undo_action(action, &self.of),
+            Action::EndTracking | Action::RemoveCopied => self.catalog.undo_action(action, &self.of),
         }
         Ok(Event::Done)
     }
@@ -374,11 +377,11 @@ impl Run<'_> {
         durable.map_err(failed)
     }
 
-    async fn begin_notes(&mut self) -> Result<(), Error> {
-        let (source, gate) = (self.of.partition.store(), &self.of.partition.gate);
-        let hold = gate.hold().await;
+    async fn begin_tracking(&mut self) -> Result<(), Error> {
+        let (source, latch) = (self.of.partition.store(), &self.of.partition.latch);
+        let hold = latch.hold().await;
         source.commit(Batch::new()).await.map_err(failed)?;
-        gate.begin_notes(&self.of.range);
+        latch.begin_tracking(&self.of.range);
         self.at = Some(source.snapshot());
         drop(hold);
         Ok(())
@@ -419,16 +422,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn copy_noted(&self) -> Result<usize, Error> {
+    async fn copy_recorded(&self) -> Result<usize, Error> {
         let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
-        copy_noted(&self.of.partition.gate, self.of.partition.store(), target).await
+        copy_recorded(&self.of.partition.latch, self.of.partition.store(), target).await
     }
 
     fn make_map(&mut self) -> Result<(), Error> {
         let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
         let current = self.catalog.current.load_full();
-        let list = current.partitions.get(&of.table).unwrap_or(&of.list);
-        let next = list.moved(of.partition.id, of.to, target)?;
+        let map = current.partitions.get(&of.table).unwrap_or(&of.map);
+        let next = map.moved(of.partition.id, of.to, target)?;
         self.next = Some((current, next));
         Ok(())
     }
@@ -448,11 +451,12 @@ impl Run<'_> {
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
         let source = of.partition.store().clone();
-        // Kept for the next holder of the change lock, until the map is published: the gate stays held as long.
+        // Kept for the next holder of the change lock. The latch stays held until the map is published.
         let (state, _) = steps::step(self.state, Event::Failed);
         let hold = self.hold.take();
         changing.move_in_doubt = Some(MoveInDoubt { of, state, hold });
-        // The source too: the copy may contain a part of a batch whose other part is not durable in the source yet.
+        // Syncs the source too: the copy may contain a part of a batch whose other part is not durable in the source
+        // yet.
         self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
         Ok(())
     }
@@ -461,7 +465,7 @@ impl Run<'_> {
     fn publish(&mut self) -> Result<(), Error> {
         let publication = self.publication.take();
         let (current, next) = self.next.take().ok_or_else(|| missing("map"))?;
-        self.catalog.show_list(&current, self.of.table, next)?;
+        self.catalog.publish_map(&current, self.of.table, next)?;
         self.publication = publication;
         Ok(())
     }
@@ -475,14 +479,14 @@ impl Run<'_> {
         self.catalog.end_action(action, &self.of, &mut self.hold, changing);
     }
 
-    /// Wakes requests that wait at the gate: they check again, and are refused as long as the move is in doubt.
-    fn tell_waiters(&self) {
+    /// Wakes requests that wait for the latch. They check again, and are refused while the move is in doubt.
+    fn wake_waiters(&self) {
         let in_doubt = self
             .changing
             .as_ref()
             .and_then(|changing| changing.move_in_doubt.as_ref());
         if let Some(hold) = in_doubt.and_then(|in_doubt| in_doubt.hold.as_ref()) {
-            hold.tell();
+            hold.wake_waiters();
         }
     }
 }
@@ -510,23 +514,23 @@ async fn copy_range(
         scanned.await.map_err(|error| storage_read(&error))?;
         let committed = target.commit(batch).await;
         committed.map_err(|error| Error::Fault(error.to_string()))?;
-        rest = last.map(|last| behind(last, left));
+        rest = last.map(|last| rest_after(last, left));
     }
     Ok(())
 }
 
 /// Copies the current values of the keys recorded since the last call. Returns how many there were.
-async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Result<usize, Error> {
-    let Some(noted) = gate.take_noted() else {
+async fn copy_recorded(latch: &Arc<PartitionLatch>, source: &Store, target: &Store) -> Result<usize, Error> {
+    let Some(recorded) = latch.take_recorded() else {
         return refused(MoveRefusal::TooMuchWritten);
     };
-    let count = noted.len();
+    let count = recorded.len();
     let at = source.snapshot();
     let mut batch = Batch::new();
     let failed = |error: store::Error| Error::Fault(error.to_string());
-    for (space, key) in noted {
+    for (space, key) in recorded {
         let value = source.get(space, &key, &at).await;
-        // An absent key belongs to a commit that was not applied (gate.rs).
+        // An absent key belongs to a commit that was not applied (latch.rs).
         if let Some(value) = value.map_err(|error| storage_read(&error))? {
             batch.put(space, key, value);
         }

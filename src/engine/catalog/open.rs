@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::leftovers::{self, GARBAGE, Leftovers, Moved, NO_NUMBER};
-use super::lists::{give_budgets, partitions_at_open};
+use super::partition_maps::{give_budgets, partitions_at_open};
 use super::publication::Listener;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, check_garbage, commit};
 use crate::clock::Clock;
@@ -134,7 +134,6 @@ pub(crate) struct Unfinished {
 impl Catalog {
     /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that Cassandra does
     /// not have. Logged batches are replayed next, then [`Catalog::remove_leftovers`] is due.
-    /// [`Catalog::remove_leftovers`] is due.
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.
@@ -195,7 +194,7 @@ impl Catalog {
             {
                 let has = partitions
                     .get(&table.storage_id)
-                    .map_or(usize::MAX, |list| list.all().len());
+                    .map_or(usize::MAX, |map| map.all().len());
                 if table.options.partitions.is_none() && has < needed(keyspace, table) {
                     growth.begin(table.id, clock.monotonic());
                 }
@@ -262,7 +261,7 @@ impl Catalog {
         self.stores.set_derivations(derivations.clone());
         changing.derivations = derivations;
         let current = self.current.load_full();
-        for (index, table) in difference.come() {
+        for (index, table) in difference.added() {
             let record = records.remove(&index).unwrap_or_default();
             self.begin_index(&mut changing, &current.partitions, table, index, record);
         }

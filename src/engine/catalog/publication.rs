@@ -1,4 +1,4 @@
-//! Between the commit of a change of the catalog and its publication, and its announcement after that.
+//! The state between the commit of a change of the catalog and its publication, and the announcement after it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,8 +30,9 @@ impl Listener {
     }
 }
 
-/// A change that may be committed and is not published yet. Dropping it before [`Publication::end`], as an error or a
-/// panic does, leaves the catalog in doubt: requests then read from the store which catalog it holds before they write.
+/// A change that may be committed and is not published yet. If it is dropped before [`Publication::end`], as by an
+/// error or a panic, the catalog is in doubt: before they write, requests then read from the store which catalog it
+/// holds.
 pub(super) struct Publication<'a>(Option<&'a AtomicBool>);
 
 impl<'a> Publication<'a> {

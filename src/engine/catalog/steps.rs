@@ -2,33 +2,33 @@
 //!
 //! [`begin`] gives the first state, [`step`] the next one for each outcome; both list the actions there, in order. The
 //! caller performs the actions and reports the outcome of the last one, or of the first one that fails. A split or
-//! merge changes the map alone. A lift moves a partition to a new store, a lower back to the main one (lift.rs says how
-//! they copy).
+//! merge changes the map alone. A lift moves a partition to a new store, a lower moves it back to the main one (lift.rs
+//! describes the copy).
 //!
 //! ```text
 //! state            actions                                on disk before the outcome       after a crash      on failure
 //! ---------------  -------------------------------------  -------------------------------  -----------------  ----------
 //! Making           RecordStore, Unlock                    (lift) store: being made         old place          Refused
 //! AwaitingRemoval  Unlock, AwaitRemoval                   (lower) what was left goes       old place          Undone
-//! Noting           BeginNotes                             –                                old place          Undone
+//! Tracking         BeginTracking                          –                                old place          Undone
 //! Copying          Copy                                   target: part of the rows         old place          Undone
-//! CatchingUp       CopyNoted, up to ROUNDS_MAX times      target: nearly all rows          old place          Undone
+//! CatchingUp       CopyTracked, up to ROUNDS_MAX times    target: nearly all rows          old place          Undone
 //! Syncing          MakeDurable                            target: nearly all, durable      old place          Undone
-//! Closing          Lock, HoldGate, CheckUnchanged         the same                         old place          Undone
-//! CopyingLast      CopyLast, EndNotes, MakeMap            target: all rows                 old place          Undone
+//! Closing          Lock, HoldLatch, CheckUnchanged        the same                         old place          Undone
+//! CopyingLast      CopyLast, EndTracking, MakeMap         target: all rows                 old place          Undone
 //! Recording        Record                                 map · store · what is left       old or new place   InDoubt
 //! Publishing       Publish                                the same, durable                new place          InDoubt
-//! InDoubt          TellWaiters, Unlock, SpawnSettling     as Recording                     old or new place   –
+//! InDoubt          WakeWaiters, Unlock, SpawnResolution   as Recording                     old or new place   –
 //! Moved            Supersede, LeaveSource,                source: rows go, then record     new place          –
 //!                  EndPublication, Unlock
-//! Undone           EndNotes, Release, Unlock,             target: rows go                  old place          –
+//! Undone           EndTracking, Release, Unlock,          target: rows go                  old place          –
 //!                  RemoveCopied
 //! Refused          Unlock                                 (lift) store: being made         old place          –
 //! ```
-//! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and
-//! the rows left in the source. So there is no crash after which the map names a place without all rows. The start
-//! removes all rows outside the map, so that no crash leaves rows that come back. A split or merge begins at
-//! `Recording`, moves no rows, and neither holds a gate nor leaves a source.
+//! `Record` is one commit in the main store, after the target is durable. It holds the map, the target as a store in
+//! use, and the rows left in the source. So after no crash does the map name a store without all rows. The start
+//! removes all rows outside the map, so that no crash brings removed rows back. A split or merge begins at `Recording`,
+//! moves no rows, holds no latch and leaves nothing in a source.
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
 
@@ -54,7 +54,7 @@ pub(super) enum Kind {
 pub(super) enum Phase {
     Making,
     AwaitingRemoval,
-    Noting,
+    Tracking,
     Copying,
     /// After a number of rounds.
     CatchingUp(usize),
@@ -83,41 +83,41 @@ pub(super) enum Action {
     RecordStore,
     /// Waits until the main store holds no rows of an earlier lift.
     AwaitRemoval,
-    /// Holds the gate until an empty commit is done; keys written after it are recorded.
-    BeginNotes,
+    /// Holds the latch until an empty commit is done; keys written after it are recorded.
+    BeginTracking,
     /// Clones the range of the source, or empties that of the target and copies a snapshot.
     Copy,
     /// Copies the recorded keys.
-    CopyNoted,
+    CopyTracked,
     /// Makes the target durable.
     MakeDurable,
     /// Takes the lock of changes and resolves a change in doubt.
     Lock,
-    /// Holds the gate: writers wait. Cannot fail.
-    HoldGate,
+    /// Holds the latch: writers wait. Cannot fail.
+    HoldLatch,
     /// Fails if the table changed meanwhile.
     CheckUnchanged,
     /// Copies the last recorded keys.
     CopyLast,
-    /// Records no more keys. Cannot fail.
-    EndNotes,
+    /// Stops recording keys. Cannot fail.
+    EndTracking,
     /// Makes the next map.
     MakeMap,
     /// Records the map, the target as a store in use, and the rows left in the source, in one commit.
     Record,
     /// Publishes the map.
     Publish,
-    /// Sends requests at the gate to the new map. Cannot fail.
+    /// Makes requests that wait for the latch use the new map. Cannot fail.
     Supersede,
     /// Removes the rows in the source, in the background. Cannot fail.
     LeaveSource,
     /// Ends the doubt about the catalog. Cannot fail.
     EndPublication,
-    /// Wakes requests at the gate: they are refused as long as the catalog is in doubt. Cannot fail.
-    TellWaiters,
+    /// Wakes requests that wait for the latch: they are refused while the catalog is in doubt. Cannot fail.
+    WakeWaiters,
     /// Resolves the doubt in the background. Cannot fail.
-    SpawnSettling,
-    /// Opens the gate. Cannot fail.
+    SpawnResolution,
+    /// Releases the latch. Cannot fail.
     Release,
     /// Drops the lock of changes. Cannot fail.
     Unlock,
@@ -150,20 +150,22 @@ pub(super) const fn begin(kind: Kind) -> (State, &'static [Action]) {
 /// The next state and its actions. An outcome that a state cannot have changes nothing.
 pub(super) const fn step(state: State, event: Event) -> (State, &'static [Action]) {
     use Phase::{
-        AwaitingRemoval, CatchingUp, Closing, Copying, CopyingLast, InDoubt, Making, Moved, Noting, Publishing,
-        Recording, Refused, Syncing, Undone,
+        AwaitingRemoval, CatchingUp, Closing, Copying, CopyingLast, InDoubt, Making, Moved, Publishing, Recording,
+        Refused, Syncing, Tracking, Undone,
     };
     let next = match (state.phase, event) {
-        (Making | AwaitingRemoval, Event::Done) => Noting,
+        (Making | AwaitingRemoval, Event::Done) => Tracking,
         (Making, Event::Failed) => Refused,
-        (Noting, Event::Done) => Copying,
+        (Tracking, Event::Done) => Copying,
         (Copying, Event::Done) => CatchingUp(1),
         (CatchingUp(rounds), Event::Copied(keys)) if keys > LAST_KEYS && rounds < ROUNDS_MAX => CatchingUp(rounds + 1),
         (CatchingUp(_), Event::Copied(_)) => Syncing,
         (Syncing, Event::Done) => Closing,
         (Closing, Event::Done) => CopyingLast,
         (CopyingLast, Event::Done) => Recording,
-        (AwaitingRemoval | Noting | Copying | CatchingUp(_) | Syncing | Closing | CopyingLast, Event::Failed) => Undone,
+        (AwaitingRemoval | Tracking | Copying | CatchingUp(_) | Syncing | Closing | CopyingLast, Event::Failed) => {
+            Undone
+        }
         (Recording, Event::Done) => Publishing,
         (Publishing, Event::Done) => Moved,
         (Recording | Publishing, Event::Failed) => InDoubt,
@@ -179,20 +181,20 @@ const fn enter(kind: Kind, phase: Phase) -> (State, &'static [Action]) {
     let actions: &'static [Action] = match (phase, kind) {
         (Phase::Making, _) => &[A::RecordStore, A::Unlock],
         (Phase::AwaitingRemoval, _) => &[A::Unlock, A::AwaitRemoval],
-        (Phase::Noting, _) => &[A::BeginNotes],
+        (Phase::Tracking, _) => &[A::BeginTracking],
         (Phase::Copying, _) => &[A::Copy],
-        (Phase::CatchingUp(_), _) => &[A::CopyNoted],
+        (Phase::CatchingUp(_), _) => &[A::CopyTracked],
         (Phase::Syncing, _) => &[A::MakeDurable],
-        (Phase::Closing, _) => &[A::Lock, A::HoldGate, A::CheckUnchanged],
-        (Phase::CopyingLast, _) => &[A::CopyLast, A::EndNotes, A::MakeMap],
+        (Phase::Closing, _) => &[A::Lock, A::HoldLatch, A::CheckUnchanged],
+        (Phase::CopyingLast, _) => &[A::CopyLast, A::EndTracking, A::MakeMap],
         (Phase::Recording, _) => &[A::Record],
         (Phase::Publishing, _) => &[A::Publish],
         (Phase::InDoubt, Kind::InPlace) => &[],
-        (Phase::InDoubt, _) => &[A::TellWaiters, A::Unlock, A::SpawnSettling],
+        (Phase::InDoubt, _) => &[A::WakeWaiters, A::Unlock, A::SpawnResolution],
         (Phase::Moved, Kind::InPlace) => &[A::EndPublication],
         (Phase::Moved, _) => &[A::Supersede, A::LeaveSource, A::EndPublication, A::Unlock],
         (Phase::Undone, Kind::InPlace) => &[],
-        (Phase::Undone, _) => &[A::EndNotes, A::Release, A::Unlock, A::RemoveCopied],
+        (Phase::Undone, _) => &[A::EndTracking, A::Release, A::Unlock, A::RemoveCopied],
         (Phase::Refused, _) => &[A::Unlock],
     };
     (State { kind, phase }, actions)
@@ -202,8 +204,8 @@ const fn enter(kind: Kind, phase: Phase) -> (State, &'static [Action]) {
 mod tests {
     use super::*;
 
-    /// Keys of the partition, each a bit: two that are there when it begins, one that is written while it is copied,
-    /// one while noted keys are.
+    /// Keys of the partition, each a bit: two that exist when the move begins, one that is written during the copy, and
+    /// one that is written while recorded keys are copied.
     const OLD: u8 = 0b0011;
     const MEANWHILE: u8 = 0b0100;
     const LAST: u8 = 0b1000;
@@ -216,10 +218,10 @@ mod tests {
         InUse,
     }
 
-    /// The state on disk, which is all that the next start knows.
+    /// The state on disk, which is all that the next start can read.
     #[derive(Clone, Copy, Debug)]
     struct Disk {
-        /// Rows of the partition in the store that it was in, and in the one that it goes to.
+        /// Rows of the partition in its old store and in its new one.
         source: u8,
         target: u8,
         /// The record of the new store of a lift.
@@ -261,7 +263,7 @@ mod tests {
                     });
                     then(&|disk| disk.target = OLD);
                 }
-                Action::CopyNoted => {
+                Action::CopyTracked => {
                     then(&|disk| disk.target |= MEANWHILE);
                     then(&|disk| {
                         disk.source |= LAST;
@@ -306,7 +308,7 @@ mod tests {
             self
         }
 
-        fn judge(self, kind: Kind, at: &dyn std::fmt::Debug) {
+        fn check(self, kind: Kind, at: &dyn std::fmt::Debug) {
             let (here, there) = match self.is_new {
                 true => (self.target, self.source),
                 false => (self.source, self.target),
@@ -322,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Follows the machine, crashes at each point, and lets each action that can fail do so at each point too.
+    /// Runs the machine. Crashes at each point, and makes each action that can fail do so at each point too.
     fn follow(kind: Kind, (state, actions): (State, &[Action]), mut disk: Disk, seen: &mut Vec<Phase>) {
         if !seen.contains(&state.phase) {
             seen.push(state.phase);
@@ -330,7 +332,7 @@ mod tests {
         for action in actions {
             let points = disk.during(kind, *action);
             for point in &points {
-                point.started(kind).judge(kind, &(state, action));
+                point.started(kind).check(kind, &(state, action));
                 if can_fail(*action) {
                     follow(kind, step(state, Event::Failed), *point, seen);
                 }
@@ -345,7 +347,7 @@ mod tests {
                 } else {
                     disk
                 };
-                return disk.judge(kind, &state);
+                return disk.check(kind, &state);
             }
             Phase::InDoubt => Event::Found(disk.is_new),
             Phase::CatchingUp(_) => Event::Copied(0),
@@ -358,13 +360,13 @@ mod tests {
         use Action as A;
         !matches!(
             action,
-            A::HoldGate
-                | A::EndNotes
+            A::HoldLatch
+                | A::EndTracking
                 | A::Supersede
                 | A::LeaveSource
                 | A::EndPublication
-                | A::TellWaiters
-                | A::SpawnSettling
+                | A::WakeWaiters
+                | A::SpawnResolution
                 | A::Release
                 | A::Unlock
                 | A::RemoveCopied
@@ -394,42 +396,42 @@ mod tests {
         assert_eq!((disk.target, disk.acknowledged), (ALL, ALL));
     }
 
-    /// The locks: a lock taken is dropped at every end, and nothing is recorded or published without it.
+    /// The lock that was taken is dropped at every end, and nothing is recorded or published without it.
     #[test]
     fn the_lock_and_the_gate_are_held_from_the_last_copy_to_the_end() {
-        fn walk((state, actions): (State, &[Action]), mut locked: bool, mut held: bool, mut notes: bool) {
+        fn walk((state, actions): (State, &[Action]), mut locked: bool, mut held: bool, mut tracking: bool) {
             for action in actions {
                 match action {
                     Action::Lock => locked = true,
                     Action::Unlock => locked = false,
-                    Action::HoldGate => held = true,
-                    Action::BeginNotes => notes = true,
-                    Action::EndNotes => notes = false,
+                    Action::HoldLatch => held = true,
+                    Action::BeginTracking => tracking = true,
+                    Action::EndTracking => tracking = false,
                     Action::Release | Action::Supersede => held = false,
-                    Action::CopyLast => assert!(locked && held && notes, "{state:?}"),
+                    Action::CopyLast => assert!(locked && held && tracking, "{state:?}"),
                     Action::MakeMap | Action::Record | Action::Publish => {
-                        assert!(locked && held && !notes, "{state:?}")
+                        assert!(locked && held && !tracking, "{state:?}")
                     }
-                    Action::LeaveSource | Action::RemoveCopied => assert!(!held && !notes, "{state:?}"),
+                    Action::LeaveSource | Action::RemoveCopied => assert!(!held && !tracking, "{state:?}"),
                     Action::RecordStore => assert!(locked, "{state:?}"),
                     _ => {}
                 }
                 if can_fail(*action) {
-                    walk(step(state, Event::Failed), locked, held, notes);
+                    walk(step(state, Event::Failed), locked, held, tracking);
                 }
             }
             match state.phase {
-                Phase::Moved | Phase::Undone | Phase::Refused => assert!(!locked && !held && !notes, "{state:?}"),
-                // The resolver of the doubt has taken the lock; the gate stays held.
+                Phase::Moved | Phase::Undone | Phase::Refused => assert!(!locked && !held && !tracking, "{state:?}"),
+                // The resolver of the doubt has taken the lock; the latch stays held.
                 Phase::InDoubt => [true, false]
                     .map(|is_new| {
                         assert!(!locked && held, "{state:?}");
-                        walk(step(state, Event::Found(is_new)), locked, held, notes);
+                        walk(step(state, Event::Found(is_new)), locked, held, tracking);
                     })
                     .into_iter()
                     .collect(),
-                Phase::CatchingUp(_) => walk(step(state, Event::Copied(0)), locked, held, notes),
-                _ => walk(step(state, Event::Done), locked, held, notes),
+                Phase::CatchingUp(_) => walk(step(state, Event::Copied(0)), locked, held, tracking),
+                _ => walk(step(state, Event::Done), locked, held, tracking),
             }
         }
         for kind in [Kind::Lift, Kind::Lower] {
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn noted_keys_are_copied_until_few_are_left_or_it_takes_too_long() {
+    fn tracked_keys_are_copied_until_few_are_left_or_it_takes_too_long() {
         let at = |phase| State {
             kind: Kind::Lift,
             phase,

@@ -28,11 +28,11 @@ pub(super) fn records_of_views(
     mut put: impl FnMut(Vec<u8>, Option<Bytes>),
 ) -> BTreeMap<StorageId, Record> {
     let (was, is) = (views_of(before), views_of(next));
-    for gone in was.keys().filter(|view| !is.contains_key(view)) {
-        put(record_key(*gone), None);
+    for removed in was.keys().filter(|view| !is.contains_key(view)) {
+        put(record_key(*removed), None);
     }
-    let come = is.into_keys().filter(|view| !was.contains_key(view));
-    let records: BTreeMap<StorageId, Record> = come.map(|view| (view, begun.clone())).collect();
+    let added = is.into_keys().filter(|view| !was.contains_key(view));
+    let records: BTreeMap<StorageId, Record> = added.map(|view| (view, begun.clone())).collect();
     for (view, record) in &records {
         put(record_key(*view), Some(record.encode()));
     }
@@ -41,9 +41,9 @@ pub(super) fn records_of_views(
 
 impl Catalog {
     /// Keeps the records of views until their builds begin.
-    pub(super) fn note_views(&self, records: BTreeMap<StorageId, Record>) {
-        let mut noted = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.extend(records);
+    pub(super) fn keep_view_records(&self, records: BTreeMap<StorageId, Record>) {
+        let mut recorded = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.extend(records);
     }
 
     /// Takes the views of the schema into use, resumes the builds of incomplete ones, and ends those of removed views.
@@ -51,8 +51,8 @@ impl Catalog {
         let mut records = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
         let views = views_of(&self.current.load().schema);
         let known: BTreeSet<StorageId> = self.views.all().collect();
-        for gone in known.iter().filter(|known| !views.contains_key(known)) {
-            self.views.remove(*gone);
+        for removed in known.iter().filter(|known| !views.contains_key(known)) {
+            self.views.remove(*removed);
         }
         for (view, id) in views.into_iter().filter(|(view, _)| !known.contains(view)) {
             let record = records.remove(&view).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Filling an index in the background: a task for each index, in steps that are durable one by one.
 //!
 //! The build visits the rows that exist at the registration, in the order of their keys, and ignores concurrent writes.
-//! Every commit after the registration keeps the entries itself, so the build only has to touch each row once. Its
-//! first commit is empty and completes after all commits that did not know the index.
+//! Every commit after the registration maintains the entries itself, so the build has to visit each row only once. Its
+//! first commit is empty. It completes after all commits that began before the registration.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -27,15 +27,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// An index to be built.
 pub(crate) struct Build {
-    /// Where the catalog is, beside the stores below.
+    /// The stores of the database; the main one has the catalog.
     pub(crate) home: Stores,
-    /// Where the table's rows are: no partition of it is moved while an index is built.
+    /// The stores that have the table's rows. No partition of it is moved while an index is built.
     pub(crate) stores: Vec<(StoreId, Store)>,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) table: StorageId,
     pub(crate) index: StorageId,
     pub(crate) progress: Arc<Progress>,
-    /// Its progress before.
+    /// The progress that an earlier run recorded.
     pub(crate) record: Record,
 }
 
@@ -75,7 +75,7 @@ impl Build {
                 }
                 Err(store::Error::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(index = self.index, %error, "the build of an index waits");
+                    tracing::warn!(index = self.index, %error, "a step of an index build failed; it is retried");
                     if tasks.unless_stopped(tokio::time::sleep(pause)).await.is_none() {
                         return;
                     }
@@ -85,7 +85,7 @@ impl Build {
         }
     }
 
-    /// Waits for all commits that did not know the index.
+    /// Waits for all commits that began before the registration of the index.
     async fn begin(&self) -> store::Result<bool> {
         let mut rows = 0;
         for (_, store) in &self.stores {
@@ -125,8 +125,8 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(rows),
             last,
         };
-        // Last, and after the entries are durable, so that every row before the recorded place has its entries wherever
-        // it is.
+        // Written last, after the entries are durable. So every row before the recorded place has its entries, in
+        // whichever store it is.
         of_main.put(Space::Catalog, record_key(index), record.encode());
         self.home.record_after_durable(&others, of_main).await?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
@@ -137,17 +137,17 @@ impl Build {
         Ok(is_last)
     }
 
-    /// Cleans up after an index that was dropped during its build: its record may have been written once more since.
+    /// Removes the record of an index that was dropped during its build: the build may have written it once more since.
     async fn forget(&self) {
         forget(&self.home, record_key(self.index)).await;
     }
 }
 
-/// The keys of a table's next rows after one (empty: from the first), grouped by store, as many as one step may have of
-/// rows and bytes; and the place up to which they are complete, if there are more.
+/// The keys of a table's next rows after one (empty: from the first), grouped by store, up to the limits of one step;
+/// and the place up to which they are complete, if there are more.
 ///
 /// # Errors
-/// When a store fails.
+/// A store fails.
 pub(crate) async fn next_rows<'a>(
     stores: impl Iterator<Item = &'a Store>,
     table: StorageId,
@@ -195,7 +195,12 @@ pub(crate) async fn next_rows<'a>(
 ///
 /// # Errors
 /// When a store fails.
-pub(crate) async fn note(home: &Stores, others: &[Store], key: Vec<u8>, record: &Record) -> store::Result<()> {
+pub(crate) async fn record_progress(
+    home: &Stores,
+    others: &[Store],
+    key: Vec<u8>,
+    record: &Record,
+) -> store::Result<()> {
     let mut batch = Batch::new();
     batch.put(Space::Catalog, key, record.encode());
     home.record_after_durable(others, batch).await.map(drop)
@@ -206,7 +211,7 @@ pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key);
     if let Err(error) = home.main().commit(batch).await {
-        tracing::debug!(%error, "the record of a build stays until the next start");
+        tracing::debug!(%error, "the record of a build could not be removed; the next start removes it");
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a change of the schema means for indexes: which are added, which are removed, and which tables' rows have other
-//! entries.
+//! The effect of a change of the schema on indexes: the added ones, the removed ones, and the tables whose rows get
+//! other entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,14 +56,14 @@ impl Difference {
     }
 
     /// The added indexes, each with its table's number.
-    pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
+    pub(crate) fn added(&self) -> Vec<(StorageId, StorageId)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
         after.filter(|(index, _)| !before.contains_key(index)).collect()
     }
 
-    /// The indexes that were there and are not.
-    pub(crate) fn gone(&self) -> Vec<StorageId> {
+    /// The removed indexes.
+    pub(crate) fn removed(&self) -> Vec<StorageId> {
         let after = indexes(&self.after);
         let before = indexes(&self.before).into_keys();
         before.filter(|index| !after.contains_key(index)).collect()

@@ -23,21 +23,21 @@ const DIFFERENCES_MAX: usize = 20;
 pub struct IndexCheck {
     /// Complete indexes that were checked.
     pub indexes: u64,
-    /// Indexes that are being built, which were not.
+    /// Indexes that are still being built; they were not checked.
     pub building: u64,
     /// Entries that the rows of their tables derive.
     pub entries: u64,
     /// Entries that are missing or that follow from no row.
     pub differences: u64,
-    /// The first of them, for people.
-    pub told: Vec<String>,
+    /// Descriptions of the first of them, for people.
+    pub described: Vec<String>,
 }
 
 impl IndexCheck {
     fn differs(&mut self, what: impl FnOnce() -> String) {
         self.differences += 1;
-        if self.told.len() < DIFFERENCES_MAX {
-            self.told.push(what());
+        if self.described.len() < DIFFERENCES_MAX {
+            self.described.push(what());
         }
     }
 }
@@ -52,16 +52,16 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
     let schema = &catalog.schema;
     for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
         let Some(rows) = IndexedRows::of(table) else { continue };
-        // As with reads: complete before and after the snapshot was taken.
+        // As in reads: the index must be complete before and after the snapshot is taken.
         let targets = table.indexes.values().filter_map(|index| index.target(table));
         let (complete, building): (Vec<_>, Vec<_>) = targets
             .map(|target| target.storage_id)
             .partition(|index| indexes.is_complete(*index));
-        let Some(list) = catalog.partitions_of(table.storage_id) else {
+        let Some(map) = catalog.partitions_of(table.storage_id) else {
             continue;
         };
         let mut view = ReadView::default();
-        for partition in list.all() {
+        for partition in map.all() {
             view.at(partition);
         }
         check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
@@ -72,7 +72,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
             }
         }
         check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
-        for partition in list.all() {
+        for partition in map.all() {
             let at = view.at(partition);
             missing(partition, &at, table, &rows, &mut derived, &mut check).await?;
         }
@@ -80,8 +80,8 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
             check.entries += expected;
             let mut found = 0_u64;
             let range = EntryRange::all(index);
-            for (store, _) in list.stores() {
-                let scanned = list.entries_in(store, &range, &mut view, |_| {
+            for (store, _) in map.stores() {
+                let scanned = map.entries_in(store, &range, &mut view, |_| {
                     found += 1;
                     ControlFlow::Continue(())
                 });

@@ -7,10 +7,10 @@ use crate::engine::Error;
 use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
 
-/// Which index a read would use first, without bringing any row. `wanted`: rows of a page, where that is known.
+/// The index that a read would use first. Reads no row. `wanted`: rows of a page, where that is known.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub(crate) async fn explain(
     indexes: &Indexes,
     partitions: &TablePartitions,

@@ -1,11 +1,11 @@
 //! Secondary indexes: the entries of rows, the build of an index in the background, and its use by reads.
 //!
 //! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the
-//! [`rows::IndexedRows`] of its table with the store: from then on every commit keeps its entries with the rows. A task
-//! ([`build`]) visits the existing rows and puts their entries in steps, each with its progress, and records the end; a
-//! kill loses at most a step. Reads use the index from then on ([`walk`]); before, they scan and filter, with the same
-//! answers. DROP, TRUNCATE and DROP TABLE first end its use, then its upkeep with the rows, then remove its entries in
-//! the background, as those of tables.
+//! [`rows::IndexedRows`] of its table with the store. From then on every commit writes the entries together with the
+//! rows. A task ([`build`]) visits the existing rows and writes their entries in steps, each with its progress, and
+//! records the end; a kill loses at most a step. From then on reads use the index ([`walk`]); before, they scan and
+//! filter, with the same answers. DROP, TRUNCATE and DROP TABLE first end its use by reads, then its maintenance by
+//! commits. Then its entries are removed in the background, as those of tables.
 //!
 //! **Invariants.**
 //! - The registered derivations cover the published schema: a change registers added indexes before any request can
@@ -102,7 +102,7 @@ pub(crate) struct Progress {
     pub(crate) task: Uuid,
     /// Rows passed.
     pub(crate) rows_passed: AtomicU64,
-    /// Rows to pass, as far as the store knows.
+    /// Rows to pass, as the store estimates them.
     pub(crate) rows_total: AtomicU64,
     /// Whether the index was dropped.
     pub(crate) is_ended: AtomicBool,
@@ -129,7 +129,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Indexes {
     states: ArcSwap<imbl::HashMap<StorageId, State>>,
-    /// Places of builds that run at once.
+    /// Permits of builds that run at once.
     pub(crate) slots: Semaphore,
 }
 
@@ -143,12 +143,12 @@ impl Default for Indexes {
 }
 
 impl Indexes {
-    /// Whether an index may be read: at a snapshot, if this holds before and after it is taken.
+    /// Whether reads may use an index. A snapshot may be used if this holds before and after it is taken.
     pub(crate) fn is_complete(&self, index: StorageId) -> bool {
         matches!(self.states.load().get(&index), Some(State::Complete))
     }
 
-    /// The builds that wait or work.
+    /// The builds that wait or run.
     pub(crate) fn builds(&self) -> Vec<IndexBuild> {
         let states = self.states.load();
         let mut builds: Vec<IndexBuild> = states

@@ -1,15 +1,15 @@
 //! Values that are too long for an index: refused with the write, as by Cassandra, before anything is stored.
 //!
-//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be
-//! has no place in the index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes
-//! and more in a legacy index (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes
-//! of the other kinds leave out terms that are too long, in Cassandra too, and so does the build of any index over rows
-//! that were there before.
+//! An entry is a key of the store: the encoded value, then the key of its row. An entry that is longer than a key may
+//! be cannot be stored, and a read by the index would not find the row. Cassandra refuses values of 65,535 bytes and
+//! more in a legacy index (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes of
+//! the other kinds leave out terms that are too long, as in Cassandra. So does the build of any index, for rows that
+//! are older than the index.
 //!
-//! Differs: the key of the row counts here, so that the limit is lower where keys are long.
+//! Differs: the length of the row's key counts here too, so the limit is lower where keys are long.
 //!
-//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most
-//! doubles them.
+//! For rows whose values are all short the check is one sum: encoding at most doubles a value, so no entry is longer
+//! than twice the sum of all values.
 
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), E
     if entry_fits(2 * longest + FRAME_BYTES, key.as_bytes()) {
         return Ok(());
     }
-    judge(table, key, row)
+    check_entries(table, key, row)
 }
 
-fn judge(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
+fn check_entries(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
     let Some(indexed) = IndexedRows::of(table) else {
         return Ok(());
     };

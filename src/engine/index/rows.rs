@@ -1,9 +1,9 @@
 //! The entries of a stored row in the indexes of its table.
 //!
-//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and
-//! what a deletion from outside hides keeps its entries until then. Indexes on columns of the key have entries of every
-//! row that has a marker or a value; those on columns of the partition key of the static row too, since a partition may
-//! show that alone.
+//! Entries do not depend on the current time. A cell that expires has its entry until it is replaced or purged. A
+//! tombstone has none. Cells that a partition or range deletion hides keep their entries until they are purged. Indexes
+//! on columns of the key have entries for every row that has a marker or a value. Those on columns of the partition key
+//! have entries for the static row too, since a partition may have only that one.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl OfCells {
 }
 
 impl IndexedRows {
-    /// What derives from a table's rows. `None` means that it has no index that keeps anything.
+    /// The derivation of a table's index entries. `None` means that it has no index with entries.
     pub(crate) fn of(table: &Arc<Table>) -> Option<Self> {
         let mut rows = Self {
             table: Arc::clone(table),
@@ -62,7 +62,7 @@ impl IndexedRows {
             };
             let of_kind = |kind| OfCells {
                 id: ColumnId(column.id),
-                // As a read takes it: see `Layout::new`.
+                // As a read does; see `Layout::new`.
                 old: table
                     .dropped
                     .get(&column.name)
@@ -90,10 +90,10 @@ impl IndexedRows {
         (!is_empty).then_some(rows)
     }
 
-    /// The entries of a row that no index can keep, because they are longer than a key of the store.
+    /// The entries of a row that no index can store, because they are longer than a key of the store.
     ///
     /// # Errors
-    /// A row that cannot be read back.
+    /// The row cannot be decoded.
     pub(crate) fn left_out(&self, key: &[u8], row: &Row) -> Result<Vec<TooLong>> {
         let encoded = row.encode();
         let view = RowView::parse(&encoded)?;

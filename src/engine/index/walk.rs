@@ -1,14 +1,14 @@
-//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought
-//! as a scan would.
+//! Reads one index in one physical partition: takes candidates from its entries, in the order of the ring, and reads
+//! each row as a scan would.
 //!
 //! ```text
 //! one value        entries lie in the order of the ring:  seek · some entries · their rows · seek · …
 //! several, ranges  entries lie in the order of values:  pass over all · keep the least places · their rows · again · …
 //! ```
-//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer.
-//! An index of regular or clustering columns leads to rows; one of static columns or of the partition key leads to
-//! partitions, which are then read whole. An index that would cost more than the scan that it spares, or that is not
-//! complete, is not used: the caller scans and filters, with the same answer.
+//! Memory is bounded: a limited number of places is kept at a time, whatever the index holds, and their bytes count as
+//! memory of the answer. An index of regular or clustering columns leads to rows; one of static columns or of the
+//! partition key leads to partitions, which are then read whole. An index that would cost more than the scan that it
+//! replaces, or that is not complete, is not used: the caller scans and filters, with the same answer.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ const PLACE_BYTES: usize = 48;
 /// Entries of each probe that are counted to choose among several.
 const COUNTED_ENTRIES: usize = 512;
 
-/// Bytes of a row where a store knows only bytes.
+/// Assumed bytes of a row, where a store has only the bytes of a table and not its number of rows.
 const ROW_BYTES: u64 = 100;
 
 /// A read of one index of one physical partition.
@@ -56,7 +56,7 @@ pub(crate) struct Walk<'a> {
     select: &'a Read,
     table: &'a Table,
     probe: &'a IndexProbe,
-    /// Entries lead to partitions rather than to rows.
+    /// Whether entries lead to partitions rather than to rows.
     by_partition: bool,
     /// The encoded value of all entries, where they lie in the order of the ring.
     ordered: Option<Vec<u8>>,
@@ -64,7 +64,7 @@ pub(crate) struct Walk<'a> {
     places: PlaceRange,
     /// Places to take at once.
     places_max: usize,
-    /// Entries that a pass may go over before the scan costs less.
+    /// Entries that a pass may visit before the scan costs less.
     pass_entries_max: usize,
     /// Most bytes that the places of a pass take.
     pass_bytes: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Walk<'a> {
 struct Current<'a> {
     partition: LogicalPartition<'a>,
     deletions: Deletions,
-    /// Nothing more of it is wanted.
+    /// No more of it is needed.
     is_done: bool,
 }
 
@@ -86,8 +86,8 @@ pub(crate) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    /// Probes for one request. Made before a snapshot is taken: the index is complete before, so that a snapshot has
-    /// its last entries.
+    /// Probes for one request. Made before a snapshot is taken: if the index is complete by then, the snapshot has all
+    /// its entries.
     pub(crate) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
         let complete = select
             .probes
@@ -116,7 +116,7 @@ impl<'a> Probes<'a> {
         Ok(self.choose(partition, at, inside, wanted).await?.ok())
     }
 
-    /// The same, with the reason when none is of use.
+    /// As [`Probes::walk`], with the reason if no index is used.
     pub(super) async fn choose(
         &self,
         partition: &'a Hosted,
@@ -125,7 +125,7 @@ impl<'a> Probes<'a> {
         wanted: Option<usize>,
     ) -> Result<Result<Walk<'a>, Spared>, Error> {
         let (select, table) = (self.select, self.select.table.as_ref());
-        // Complete after, too, so that it was still maintained when the snapshot was taken.
+        // The index must still be complete, so that commits maintained it when the snapshot was taken.
         let mut usable = self.complete.clone();
         usable.retain(|probe| self.indexes.is_complete(probe.storage_id));
         let Some(probe) = best(partition, &at, &usable).await? else {
@@ -157,7 +157,8 @@ impl<'a> Probes<'a> {
         if let [range] = probe.ranges.as_slice()
             && probe.is_equality
         {
-            // Equal values with several encodings are adjacent, each in an order of its own.
+            // Equal values may have several encodings. Their entries are adjacent, but each encoding has an order of
+            // its own.
             match walk.first_value(&range.start, range.end.as_deref()).await? {
                 Some(value) if value == range.start => walk.ordered = Some(value),
                 Some(_) => {}
@@ -185,7 +186,7 @@ impl<'a> Probes<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The same of other places.
+    /// The same walk over other places.
     pub(crate) fn over(self, places: PlaceRange) -> Self {
         Self { places, ..self }
     }
@@ -218,8 +219,8 @@ impl<'a> Walk<'a> {
         Ok(first)
     }
 
-    /// Whether passes visit more entries than they are worth, those of other partitions included. Adds up the bytes
-    /// that the places of a pass will take.
+    /// Whether passes visit more entries than a scan would cost, entries of other partitions included. Sums up the
+    /// bytes that the places of a pass will take.
     async fn is_too_much(&mut self) -> Result<bool, Error> {
         let (mut passed, mut bytes) = (0_usize, 0_usize);
         for range in &self.probe.ranges {
@@ -259,7 +260,7 @@ impl<'a> Walk<'a> {
         Ok((places, rest))
     }
 
-    /// The wanted part of a place: the row's, or its partition's.
+    /// The part of a place that is read: its row, or its partition.
     fn target<'b>(&self, place: PlaceRef<'b>) -> PlaceRef<'b> {
         if self.by_partition { place.partition() } else { place }
     }
@@ -417,7 +418,7 @@ impl<'a> Walk<'a> {
         self.partition.logical(self.table.storage_id, token, partition_key)
     }
 
-    /// Begins a partition of which rows are brought.
+    /// Begins a partition of which rows are read.
     async fn enter(
         &self,
         partition: LogicalPartition<'a>,
@@ -500,7 +501,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where a page before has ended.
+/// Where the previous page ended.
 enum Resumed<'a> {
     /// Inside this partition, or between two.
     Inside(Option<Current<'a>>),

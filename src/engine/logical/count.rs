@@ -20,16 +20,16 @@ pub(super) struct Counted {
 }
 
 /// The right to count, which one task has at a time. It is released however the task ends, by a panic too.
-pub(super) struct Turn(Arc<AtomicBool>);
+pub(super) struct CountPermit(Arc<AtomicBool>);
 
-impl Turn {
+impl CountPermit {
     /// `None` means that another task has it.
     pub(super) fn take(is_taken: &Arc<AtomicBool>) -> Option<Self> {
         (!is_taken.swap(true, Ordering::Relaxed)).then(|| Self(Arc::clone(is_taken)))
     }
 }
 
-impl Drop for Turn {
+impl Drop for CountPermit {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn a_panic_gives_the_turn_to_count_back() {
         let is_taken = Arc::default();
-        let turn = Turn::take(&is_taken).unwrap();
-        assert!(Turn::take(&is_taken).is_none());
+        let permit = CountPermit::take(&is_taken).unwrap();
+        assert!(CountPermit::take(&is_taken).is_none());
         let counted = std::panic::catch_unwind(move || {
-            let _turn = turn;
+            let _permit = permit;
             panic!("while it counts");
         });
-        assert!(counted.is_err() && Turn::take(&is_taken).is_some());
+        assert!(counted.is_err() && CountPermit::take(&is_taken).is_some());
     }
 }

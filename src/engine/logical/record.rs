@@ -1,4 +1,4 @@
-//! Logical partitions by name, and the records of those that are watched; logical.rs draws them.
+//! Logical partitions by name, and the records of watched ones; logical.rs draws the layout.
 
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The same, apart from the frame of the request that named it, which must not be kept.
+    /// A copy that shares no memory with the request's frame, so that it does not keep the frame in memory.
     pub(super) fn apart(&self) -> Self {
         Self {
             key: Bytes::copy_from_slice(&self.key),
@@ -42,7 +42,7 @@ pub(super) fn short_key(place: &Place) -> Vec<u8> {
     [RECORD, &place.table.to_be_bytes(), &place.spread.to_be_bytes()].concat()
 }
 
-/// The key of the record of any.
+/// The key of the record of any partition.
 pub(super) fn long_key(place: &Place) -> Vec<u8> {
     let mut key = short_key(place);
     key.extend_from_slice(&place.key);

@@ -1,4 +1,4 @@
-//! The size of one watched partition, and whether it allows a write: pure.
+//! The size of one watched partition, and the decision whether it allows a write. Pure.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ const QUICK_BYTES_EXACT: u64 = 8 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
-    /// As last counted.
+    /// Bytes at the last count.
     pub(super) counted: u64,
     /// Bytes written since, including writes in progress then.
     pub(super) added: u64,
-    /// Being written now.
+    /// Bytes of writes in progress.
     pub(super) in_flight: u64,
-    /// As the record has it.
+    /// The recorded size.
     pub(super) recorded: u64,
-    /// Counted since the start.
+    /// Whether it was counted since the start.
     pub(super) is_known: bool,
-    /// Something was deleted since it was counted.
+    /// Whether data was deleted since the last count.
     pub(super) is_freed: bool,
     /// How often it was counted.
     pub(super) counts: u64,
     /// How many of them followed a purge.
     pub(super) swept_counts: u64,
-    /// How often that was begun.
+    /// Number of counts that were begun.
     pub(super) counts_begun: u64,
-    /// When it may be counted again though nothing was deleted.
+    /// When it may be counted again, even if nothing was deleted.
     pub(super) again_at: Duration,
-    /// Percent that were logged.
+    /// The percentage of the last logged warning.
     pub(super) logged_percent: u64,
 }
 
@@ -60,14 +60,14 @@ impl Size {
         self.counted.saturating_add(self.added)
     }
 
-    /// How often it was counted. With `sweeps`, only counts after a purge, since a count without one frees no room.
+    /// Number of counts. With `sweeps`, only counts after a purge, since a count without one frees no space.
     pub(super) const fn counts_so_far(&self, sweeps: bool) -> u64 {
         if sweeps { self.swept_counts } else { self.counts }
     }
 
     /// Checks a write against the limit and, unless it is refused or must wait, adds it.
-    pub(super) fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
-        // The uncertainty allowed: a hundredth, or a size that is counted in no time.
+    pub(super) fn check(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
+        // The permitted uncertainty: a hundredth of the limit, or a size that is counted quickly.
         let slack = (cap / 100).max(64 << 10).min(cap);
         let next = self.bytes().saturating_add(weight.bytes());
         if weight.deletes {
@@ -87,7 +87,7 @@ impl Size {
             return Verdict::Refused;
         }
         let reached = percent(next, cap);
-        // Whether it is known well enough to be warned of.
+        // Whether the size is certain enough for a warning.
         let is_certain = !self.is_freed && (self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT);
         let warns = reached >= WARNED_PERCENT && !weight.deletes;
         if warns && !is_certain && !must_decide && next <= quick_bytes(Some(cap)) {
@@ -100,7 +100,7 @@ impl Size {
         self.in_flight = self.in_flight.saturating_add(weight.bytes());
         let record = (next > self.recorded.saturating_add(slack / 2)).then_some(next);
         self.recorded = record.unwrap_or(self.recorded);
-        // Near the limit it is counted in time, so that no request has to wait for it there.
+        // Near the limit the partition is counted early, so that no request has to wait for a count there.
         let is_near = next > cap - cap / 20 && self.added > slack;
         Verdict::Written {
             warns: (warns && is_certain).then_some(reached),
@@ -110,7 +110,7 @@ impl Size {
     }
 }
 
-/// Up to which size the writer waits.
+/// The size up to which the writer waits for a count.
 pub(super) fn quick_bytes(cap: Option<u64>) -> u64 {
     match cap {
         Some(cap) if cap <= QUICK_BYTES_EXACT => QUICK_BYTES_EXACT,

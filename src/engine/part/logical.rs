@@ -16,23 +16,23 @@ const ROWS_PER_TURN: usize = 256;
 
 /// One logical partition being read.
 pub(crate) struct Logical<'a> {
-    /// Where it lies.
+    /// The partition.
     pub(crate) partition: LogicalPartition<'a>,
-    /// As of when.
+    /// The snapshot that is read.
     pub(crate) at: &'a Moment,
     /// The SELECT.
     pub(crate) select: &'a Read,
-    /// Of which table.
+    /// Its table.
     pub(crate) table: &'a Table,
     /// Its key.
     pub(crate) partition_key: &'a [u8],
 }
 
 impl Logical<'_> {
-    /// Passes its rows to a reader, starting after `resume` if the page before has ended inside.
+    /// Passes its rows to a reader, starting after `resume` if the previous page ended inside it.
     ///
     /// # Errors
-    /// A store fails, or the sink.
+    /// A store or the sink fails.
     pub(crate) async fn run(
         &self,
         resume: Option<&Position>,
@@ -182,7 +182,7 @@ impl Logical<'_> {
     }
 }
 
-/// Where a page continues if the page before ended with this row.
+/// The start of a page if the previous page ended with this row.
 fn page_begin(last: &[u8]) -> Bound<&[u8]> {
     if mutant::is_on(Mutant::PageRepeatsRow) {
         Bound::Included(last)
@@ -191,7 +191,7 @@ fn page_begin(last: &[u8]) -> Bound<&[u8]> {
     }
 }
 
-/// The timestamp up to which deletions from outside hide a row.
+/// The timestamp up to which partition and range deletions hide a row.
 pub(crate) fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
     if deletions.is_empty() {
         None

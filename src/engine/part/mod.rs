@@ -1,13 +1,13 @@
-//! Parts: what one physical partition does of a command, run where the partition lives.
+//! Parts: the work of one physical partition for a command, executed where the partition lives.
 //!
 //! ```text
 //! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, page
 //! part level                                              index or scan,    ─→ Receipt: outcome, charges, tombstones
 //!                                                         deletions, filter
 //! ```
-//! The two levels meet at [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`] alone, and `tests/house.rs` enforces
-//! that. A part knows nothing of pages, groups, sessions or other partitions. The statement level never sees a stored
-//! row, a deletion or an index entry. A part borrows its host's resources: the snapshot of the store
+//! The two levels share only [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`], which `tests/house.rs` enforces. A
+//! part has no access to pages, groups, sessions or other partitions. The statement level never reads a stored row, a
+//! deletion or an index entry. A part borrows its host's resources: the snapshot of the store
 //! ([`crate::partition::ReadView`]), the indexes that were complete before that snapshot, and [`Scratch`].
 //!
 //! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.

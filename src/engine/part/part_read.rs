@@ -4,13 +4,13 @@ use crate::command::Read;
 use crate::engine::read::layout::Layout;
 use crate::functions::Context;
 
-/// The data that all parts of a read share: a read bound to its values, before it is cut to physical partitions.
+/// The data that all parts of a read share: a read with bound values, before it is divided by physical partitions.
 pub(crate) struct PartRead<'a> {
     /// The command.
     pub(crate) read: &'a Read,
     /// The columns to read of each row.
     pub(crate) layout: &'a Layout,
-    /// Time and chance for functions in its filter.
+    /// Time and randomness for functions in its filter.
     pub(crate) context: &'a Context,
     /// The moment against which expiry is checked, seconds since 1970-01-01 UTC.
     pub(crate) now_seconds: i64,

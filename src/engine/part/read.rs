@@ -1,4 +1,4 @@
-//! A read cut to one physical partition, and its run.
+//! A read restricted to one physical partition, and its execution.
 
 use bytes::Bytes;
 
@@ -25,9 +25,9 @@ pub(crate) enum Cut<'a> {
     Span(&'a KeySpan),
 }
 
-/// A read cut to one physical partition.
+/// A read restricted to one physical partition.
 pub(crate) struct ReadPart<'p, 'a> {
-    /// Where it runs.
+    /// The physical partition.
     pub(crate) partition: &'a Hosted,
     /// The section to read.
     pub(crate) cut: Cut<'p>,
@@ -45,7 +45,7 @@ pub(crate) struct ReadPart<'p, 'a> {
     pub(crate) tombstones_before: u64,
 }
 
-/// Runs a part of a read where its partition lives, and passes its rows to a sink.
+/// Executes a part of a read, and passes its rows to a sink.
 pub(crate) async fn run_part<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
@@ -106,7 +106,8 @@ async fn span_of<'a>(
     }
 }
 
-/// Reads one logical partition. If the entries of one value are adjacent within it, the walk seeks them there.
+/// Reads one logical partition by an index. If the entries of one value are adjacent within the partition, the walk
+/// seeks them there.
 async fn key_by_index<'a>(
     bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
@@ -128,7 +129,7 @@ async fn key_by_index<'a>(
     walk.over(places).run(part.resume, reader).await
 }
 
-/// Enters one logical partition, to be read by the keys and ranges of the command.
+/// Enters one logical partition, which is read by the keys and ranges of the command.
 fn whole_key<'p>(
     bound: &PartRead<'p>,
     part: &ReadPart<'p, 'p>,

@@ -1,4 +1,4 @@
-//! Reads stored rows: which are live, which of them pass the filter, and what reading them is charged.
+//! Reads stored rows: decides which are live and which pass the filter, and charges the reads.
 
 use bytes::Bytes;
 
@@ -21,12 +21,12 @@ pub(crate) struct Scratch<'c> {
     buffer: RowBuffer,
     /// The request's sheet of charges.
     charges: &'c mut Charges,
-    /// With groups: the charges up to the last row that joined one. Later charges are the next page's.
+    /// With groups: the charges up to the last row that joined a group. Later charges belong to the next page.
     taken: Option<Mark>,
 }
 
 impl<'c> Scratch<'c> {
-    /// For the parts of a read of this layout.
+    /// Buffers for the parts of a read with this layout.
     pub(crate) fn new(layout: &Layout, is_grouped: bool, charges: &'c mut Charges) -> Self {
         Self {
             buffer: RowBuffer::new(layout),
@@ -35,7 +35,7 @@ impl<'c> Scratch<'c> {
         }
     }
 
-    /// Leaves the charges after the last row that joined a group to the next page.
+    /// Takes back the charges after the last row that joined a group: they belong to the next page.
     pub(crate) fn take_back(&mut self) {
         if let Some(mark) = self.taken {
             self.charges.restore(mark);
@@ -51,20 +51,20 @@ pub(crate) struct Reader<'a, S> {
     charges: &'a mut Charges,
     taken: &'a mut Option<Mark>,
     charged_before_micros: u64,
-    /// A partition without rows shows its static row.
+    /// Whether a partition without rows shows its static row.
     shows_static_only: bool,
-    /// The filter accepts every row, as most reads' does. Evaluating it for each row would cost as much as a cell.
+    /// Whether the filter accepts every row, as in most reads. Evaluating it for each row would cost as much as a cell.
     takes_all: bool,
-    /// Rows are looked up by their whole keys.
+    /// Whether rows are looked up by their whole keys.
     looks_up: bool,
-    /// The logical partition was begun by a page before.
+    /// Whether an earlier page began the logical partition.
     is_resumed: bool,
-    /// PER PARTITION LIMIT of the logical partition is used up.
+    /// Whether PER PARTITION LIMIT of the logical partition is used up.
     is_spent: bool,
     had_row: bool,
     static_is_live: bool,
     walked: Walked,
-    /// Tombstones that count with those that it walks over.
+    /// Tombstones of earlier parts that count together with those of this part.
     tombstones_before: u64,
     rows_given: u64,
 }
@@ -113,8 +113,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// Charges what follows to this physical partition, and to the logical one of this key if it is known. `is_first`:
-    /// no page of the read has visited the physical partition yet.
+    /// Charges everything that follows to this physical partition, and to the logical one of this key if it is known.
+    /// `is_first`: no page of the read has visited the physical partition yet.
     pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
@@ -128,13 +128,13 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// A row was looked up and does not exist.
+    /// Charges the lookup of a row that does not exist.
     pub(super) fn no_row(&mut self) {
         self.charge_row(false, 0);
     }
 
     /// Charges a stored row that the filter has checked. A missing row costs only its lookup by key. A row that a limit
-    /// keeps out is free: with pages it would not be read.
+    /// excludes is free: with pages it would not be read.
     fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
         if !self.charges.is_on() || self.is_spent {
             return;
@@ -146,16 +146,16 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// Whether each partition's static row must be brought.
+    /// Whether each partition's static row must be read.
     pub(crate) fn wants_static(&self) -> bool {
         self.bound.layout.needs_static || self.shows_static_only || self.bound.read.counts_static
     }
 
-    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER
-    /// PARTITION LIMIT left.
+    /// Starts a logical partition. `resumed` is set if an earlier page has read some of it: the rows that PER PARTITION
+    /// LIMIT still allowed then.
     ///
     /// # Errors
-    /// When the key has not the form of the table's.
+    /// The key does not have the structure of the table's.
     pub(crate) fn begin_partition(
         &mut self,
         partition_key: &[u8],
@@ -163,7 +163,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     ) -> Result<(), Damaged> {
         let read = self.bound.read;
         if matches!(read.partitions, Partitions::Keys(_)) {
-            // Those of the previous partition, which the statement reports on its own.
+            // The tombstones of the previous partition, which the statement counts separately.
             self.rows.walked(std::mem::take(&mut self.walked));
         }
         let left_before = resumed.flatten();
@@ -195,7 +195,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         Ok(())
     }
 
-    /// Counts the deleted ranges of a partition, each with a beginning and an end.
+    /// Counts the deleted ranges of a partition: two tombstones each, for the start and the end.
     pub(super) fn note_ranges(&mut self, count: usize) {
         self.walked.tombstones += u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2);
     }
@@ -282,7 +282,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
-    /// Passes on the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
+    /// Passes the row in the buffer on; `clustering` is `None` for a static row that stands for its partition.
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         let read = self.bound.read;
         self.had_row = true;

@@ -1,4 +1,4 @@
-//! The result of a part: how it ended, its charges, the tombstones that it walked over.
+//! The result of a part: how it ended, its charges, the tombstones that it read.
 
 use crate::engine::Error;
 use crate::partition::store::RowView;
@@ -8,14 +8,14 @@ use crate::partition::store::RowView;
 pub(crate) struct Receipt<'a> {
     /// Whether there may be more rows; an error if it failed, after any rows that it had passed on.
     pub(crate) ended: Result<Ended, Error>,
-    /// Rows that it gave.
+    /// Rows that it passed on.
     pub(crate) rows: u64,
-    /// The tombstones that it walked over and has not reported yet ([`super::PartSink::walked`]).
+    /// The tombstones that it read and has not reported yet ([`super::PartSink::walked`]).
     pub(crate) walked: Walked,
     /// Its charge, in millionths of a request unit. The details are on the request's sheet of charges, which the part
     /// borrows, so that a part that fails is charged for its work, too.
     pub(crate) charged_micros: u64,
-    /// The index that led to its rows. `None` means that it scanned.
+    /// The index by which it found its rows. `None` means that it scanned.
     pub(crate) index: Option<&'a str>,
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Receipt<'a> {
 pub(crate) enum Ended {
     /// All of it was read.
     Whole,
-    /// The statement wanted no more.
+    /// The statement needed no more.
     Stopped,
 }
 
-/// The tombstones that a read has walked over.
+/// The tombstones that a read has passed.
 ///
 /// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole
 /// rows without such cells, and two for each deleted range.
@@ -66,7 +66,7 @@ impl Walked {
         }
     }
 
-    /// Adds what another part walked over.
+    /// Adds the counts of another part.
     pub(crate) fn add(&mut self, other: Self) {
         self.rows = self.rows.saturating_add(other.rows);
         self.tombstones = self.tombstones.saturating_add(other.tombstones);

@@ -1,4 +1,4 @@
-//! What passes from a part to the statement: logical partitions, and the rows of each that pass its filter.
+//! The interface from a part to the statement: logical partitions, and the rows of each that pass its filter.
 
 use super::receipt::Walked;
 use crate::engine::Error;
@@ -7,15 +7,15 @@ use crate::engine::read::buffer::RowBuffer;
 /// The part's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Go on with the next row.
+    /// Continue with the next row.
     Continue,
-    /// Nothing more of this logical partition is wanted.
+    /// No more of this logical partition is needed.
     SkipPartition,
-    /// Nothing more is wanted.
+    /// No more is needed.
     Stop,
 }
 
-/// The statement's answer to a row.
+/// The statement's reply to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// Any other outcome: the row's read is charged to this page.

@@ -1,4 +1,4 @@
-//! Rows put aside until the order of all is known.
+//! Rows that are kept until the order of all rows is known.
 //!
 //! ```text
 //! row    { length i32 (−1: null), value }…    one allocation of exactly its size

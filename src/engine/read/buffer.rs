@@ -1,6 +1,6 @@
-//! The values of the current row: an arena that is filled for each row and used again for the next.
+//! The values of the current row: an arena that is filled for each row and reused for the next.
 //!
-//! Values of the partition (its key, its static row) stand first and stay from row to row; a row's own values follow
+//! Values of the partition (its key, its static row) come first and stay from row to row; a row's own values follow
 //! them.
 //!
 //! ```text
@@ -16,11 +16,11 @@ use crate::schema::{ColumnKind, Table};
 
 use super::layout::{Layout, Shape, Wanted};
 
-/// Where a value lies in the arena.
+/// The position of a value in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     start: usize,
-    /// `usize::MAX`: null.
+    /// `usize::MAX` means null.
     end: usize,
 }
 
@@ -29,10 +29,10 @@ const NULL: Slot = Slot {
     end: usize::MAX,
 };
 
-/// What a read knows of one live cell besides its value.
+/// The metadata of one live cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellInfo {
-    /// The column's place in `table.columns`.
+    /// The column's position in `table.columns`.
     pub(crate) place: usize,
     /// The element's wire bytes in the arena; empty for a plain column.
     path: Slot,
@@ -72,7 +72,7 @@ impl RowBuffer {
         std::mem::take(&mut self.dead_cells)
     }
 
-    /// The value of the column at this place; `None` is null.
+    /// The value of the column at this position; `None` means null.
     pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
         let slot = self.slots.get(place)?;
         self.bytes.get(slot.start..slot.end)
@@ -95,7 +95,7 @@ impl RowBuffer {
         }
     }
 
-    /// Puts a value at a place; used for rows that are not stored.
+    /// Sets the value at a position; used for rows that are not stored.
     pub(crate) fn put(&mut self, place: usize, bytes: Option<&[u8]>) {
         if let Some(bytes) = bytes {
             let start = self.bytes.len();
@@ -104,10 +104,10 @@ impl RowBuffer {
         }
     }
 
-    /// Starts a partition: forgets everything, takes the key's components.
+    /// Starts a partition: clears everything, then takes the key's components.
     ///
     /// # Errors
-    /// When the key has fewer components than the table's.
+    /// The key has fewer components than the table's.
     pub(crate) fn begin_partition(
         &mut self,
         table: &Table,
@@ -137,7 +137,7 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Takes the partition's static row. Returns whether it shows anything.
+    /// Takes the partition's static row. Returns whether any column has a value.
     pub(crate) fn set_static(
         &mut self,
         layout: &Layout,
@@ -151,7 +151,7 @@ impl RowBuffer {
         Ok(live)
     }
 
-    /// Forgets the row before, keeps the partition.
+    /// Clears the previous row, but keeps the partition.
     pub(crate) fn begin_row(&mut self, table: &Table, layout: &Layout) {
         self.bytes.truncate(self.mark);
         self.cells.truncate(self.cells_mark);
@@ -280,7 +280,7 @@ impl RowBuffer {
         Ok(live)
     }
 
-    /// Takes back the value at a place.
+    /// Removes the value at a position.
     fn forget(&mut self, place: usize) {
         if let Some(slot) = self.slots.get_mut(place) {
             *slot = NULL;
@@ -288,8 +288,8 @@ impl RowBuffer {
         self.cells.retain(|cell| cell.place != place);
     }
 
-    /// Appends one element to the value under construction. Returns where its path lies, and the number of elements
-    /// now.
+    /// Appends one element to the value under construction. Returns the position of its path, and the number of
+    /// elements so far.
     fn take_element(&mut self, shape: &Shape, path: &[u8], bytes: &[u8], count: u32) -> Result<(Slot, u32), Error> {
         let path_slot = match shape {
             Shape::Plain | Shape::List => {

@@ -115,7 +115,7 @@ impl Scope<'_> {
             }
             CqlType::Vector(element, _) => element.encode_vector(present()?),
             CqlType::Tuple(_) | CqlType::User(_) => encode_tuple(values.iter().map(Option::as_deref)),
-            // Cassandra puts nulls into a list that it makes.
+            // Cassandra, too, puts nulls into a list that it constructs.
             CqlType::List(_) | CqlType::Native(_) | CqlType::Custom(_) | CqlType::Frozen(_) => {
                 let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
                 let elements = encode_tuple(values.iter().map(Option::as_deref));
@@ -191,8 +191,8 @@ impl Scope<'_> {
         })
     }
 
-    /// The figures of the selected cells of a column: one for each element, in order. Fields of a user-defined type
-    /// that have no cell count as `None`. The second value says whether a single cell was selected.
+    /// The metadata of the selected cells of a column: one entry for each element, in order. Fields of a user-defined
+    /// type that have no cell count as `None`. The second value is whether a single cell was selected.
     fn figures<T: Copy>(
         &self,
         place: usize,
@@ -293,7 +293,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether a test holds. None does on null.
+    /// Whether a test holds. A test on null does not.
     fn holds(&self, filter: &Predicate) -> Result<bool, Error> {
         if filter.comparison == Comparison::In {
             return match self.target(filter)? {
@@ -406,8 +406,8 @@ fn operands(filter: &Predicate) -> impl Iterator<Item = &Bytes> {
     })
 }
 
-/// Compares texts by the terms of an index: equal when they have the same terms; LIKE when each of the pattern's terms
-/// is like one of them.
+/// Compares texts by the terms of an index. Texts are equal if they have the same terms. LIKE matches if each of the
+/// pattern's terms matches one of them.
 fn compare_analysed(
     ty: &CqlType,
     analysis: Analysis,
@@ -450,8 +450,8 @@ fn compare_analysed(
     })
 }
 
-/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is
-/// not frozen, are compared as their type does, and the values of a frozen one are the very same or not.
+/// Whether a collection has the operand among its values (or keys). As in Cassandra, keys and the cells of a collection
+/// that is not frozen are compared as their type does. The values of a frozen one are compared byte for byte.
 fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool) -> Result<bool, Error> {
     let failed = |error: crate::types::Invalid| damaged(&error);
     let is_strict = !among_keys && matches!(ty, CqlType::Frozen(_));
@@ -480,7 +480,7 @@ fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool)
     })
 }
 
-/// LIKE: `%` at either end stands for anything.
+/// LIKE: `%` at either end matches any text.
 fn like(value: &[u8], pattern: &[u8]) -> bool {
     let (starts_open, rest) = pattern.strip_prefix(b"%").map_or((false, pattern), |rest| (true, rest));
     let (ends_open, middle) = rest.strip_suffix(b"%").map_or((false, rest), |rest| (true, rest));
@@ -492,7 +492,7 @@ fn like(value: &[u8], pattern: &[u8]) -> bool {
     }
 }
 
-/// A list of fixed-width numbers, some null; `None` when it is empty, as Cassandra has it.
+/// A list of fixed-width numbers, some null; `None` when it is empty, as in Cassandra.
 fn number_list<const N: usize>(numbers: impl ExactSizeIterator<Item = Option<[u8; N]>>) -> Option<Bytes> {
     let count = numbers.len();
     if count == 0 {

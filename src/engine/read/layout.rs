@@ -1,26 +1,26 @@
-//! Which columns of a table a read needs, and how their cells become values.
+//! The columns of a table that a read needs, and how their cells become values.
 
 use crate::partition::store::ColumnId;
 use crate::schema::{ColumnKind, Table};
 use crate::types::CqlType;
 
-/// How the cells of a column make one value.
+/// How the cells of a column form one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// One cell.
     Plain,
-    /// Each cell a value, in order of the paths.
+    /// Each cell is a value, in order of the paths.
     List,
-    /// Each path an element.
+    /// Each path is an element.
     Set(CqlType),
-    /// Each path a key, its cell the value.
+    /// Each path is a key, its cell the value.
     Map(CqlType),
-    /// Each path a field's number (i16); so many fields.
+    /// Each path is a field's number (i16). Holds the number of fields.
     User(usize),
 }
 
 impl Shape {
-    /// How a column of this type is kept.
+    /// The encoding of a column of this type.
     pub(crate) fn of(ty: &CqlType) -> Self {
         match ty {
             CqlType::List(_) => Self::List,
@@ -39,14 +39,14 @@ impl Shape {
 pub(crate) struct Wanted {
     /// Its number in stored rows.
     pub(crate) id: ColumnId,
-    /// Its place in `table.columns`.
+    /// Its position in `table.columns`.
     pub(crate) place: usize,
-    /// `None` means that its value is not needed, but that it may show that the row exists.
+    /// `None` means that its value is not needed, only the fact that it has one, which shows that the row exists.
     pub(crate) shape: Option<Shape>,
-    /// The column was dropped and added again. Under this, its old number, only values written after the drop count
-    /// (µs).
+    /// Set if the column was dropped and added again and this is its old number: only values written after this time
+    /// (µs) count.
     pub(crate) newer_than_micros: Option<i64>,
-    /// The value replaces what is stored under the old number.
+    /// Whether the value replaces the one stored under the old number.
     pub(crate) replaces: bool,
 }
 
@@ -67,9 +67,10 @@ pub(crate) struct Layout {
     pub(crate) needs_static: bool,
     /// Whether write times and expiries are kept.
     pub(crate) metadata: bool,
-    /// Whether a cell that is not needed is skipped when it is older than its row's marker. Cassandra does so when some
-    /// static or regular column is selected (`BTreeRow.filter`): the marker shows the row, so such a cell need not.
-    /// Once the marker has expired, reads of other columns no longer find the row, which also is as in Cassandra.
+    /// Whether a cell that is not needed is skipped if it is older than its row's marker. Cassandra does so if some
+    /// static or regular column is selected (`BTreeRow.filter`): the marker shows the row, so such a cell is not needed
+    /// for that. Once the marker has expired, reads of other columns no longer find the row, which is also as in
+    /// Cassandra.
     pub(crate) passes_over: bool,
 }
 

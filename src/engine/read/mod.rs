@@ -1,11 +1,11 @@
 //! Reads: command → rows of one page, for a front end.
 //!
-//! The statement level: [`source`] spreads a read over [parts](super::part), which pass rows to a [`sink`]; that groups
-//! and sorts them and hands them to the front end's [`row_sink`]; [`aside`] keeps those that are sorted; [`nearest`]
-//! keeps the rows nearest to a vector; [`room`] bounds the memory that is held; [`tombstones`] has the warning about
-//! tombstones walked over.
+//! The statement level: [`source`] spreads a read over [parts](super::part), which pass rows to a [`sink`]. The sink
+//! groups and sorts the rows and passes them to the front end's [`row_sink`]. [`aside`] keeps rows that are sorted
+//! later; [`nearest`] keeps the rows nearest to a vector; [`room`] bounds the memory of the answer; [`tombstones`] has
+//! the warning about tombstones.
 //!
-//! Both levels: [`layout`] says which columns are read of a row, [`buffer`] holds the current row, [`evaluate`]
+//! Both levels: [`layout`] selects the columns that are read of a row, [`buffer`] holds the current row, [`evaluate`]
 //! computes expressions and filters on it.
 
 mod aside;

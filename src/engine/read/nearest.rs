@@ -1,8 +1,8 @@
 //! Approximate nearest neighbour (ANN) search: the rows nearest to a vector, as many as LIMIT says, the nearest first.
 //!
-//! A heap holds the encoded rows that are nearest so far, with the farthest of them on top. A row that is farther is
-//! not even encoded, so memory is bounded by LIMIT's rows (at most 1,000), however many rows are read. Among equally
-//! near rows the earlier in ring order win, and come first.
+//! A heap holds the nearest rows so far, encoded, with the farthest of them on top. A row that is farther is not even
+//! encoded. So memory is bounded by LIMIT's rows (at most 1,000), however many rows are read. Among equally near rows
+//! the earlier ones in ring order are kept, and come first.
 //!
 //! The refusals and warnings that Cassandra raises only at execution are here too (`SelectStatement.execute`).
 
@@ -18,16 +18,16 @@ use crate::partition::Consistency;
 /// Largest LIMIT of an ANN search. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
 const LIMIT_MAX: u32 = 1000;
 
-/// A row with how near it is.
+/// A row and its similarity.
 struct Entry {
     score: f32,
-    /// The how manieth row that was kept.
+    /// The number of the row in the order in which rows were kept.
     number: u64,
     row: Vec<u8>,
 }
 
 impl Entry {
-    /// Greater: farther, or as far and later.
+    /// A greater entry is farther, or equally far and later.
     fn compare(&self, other: &Self) -> Ordering {
         let by_score = other.score.total_cmp(&self.score);
         by_score.then(self.number.cmp(&other.number))
@@ -64,7 +64,7 @@ pub(crate) struct NearestRows<'a> {
 }
 
 impl<'a> NearestRows<'a> {
-    /// The ANN search of a SELECT. `None` means that it is none.
+    /// The ANN search of a SELECT. `None` means that the SELECT has none.
     pub(crate) fn of(select: &'a Read) -> Option<Self> {
         Some(Self {
             wanted: select.nearest.as_ref()?,
@@ -74,13 +74,13 @@ impl<'a> NearestRows<'a> {
         })
     }
 
-    /// The place of the column that is compared.
+    /// The position of the compared column.
     pub(crate) fn column(&self) -> usize {
         self.wanted.column
     }
 
-    /// How near a row is. `None` means that it has no vector, or none that could be in an index, or that others are
-    /// nearer.
+    /// The similarity of a row. `None` means that it has no vector, or none that an index can hold, or that enough
+    /// other rows are nearer.
     pub(crate) fn score(&self, vector: Option<&[u8]>) -> Option<f32> {
         let vector = floats(vector?);
         let score = self.wanted.similarity.score(&vector, &self.wanted.vector)?;
@@ -89,7 +89,7 @@ impl<'a> NearestRows<'a> {
         farthest.is_none_or(|farthest| score > farthest).then_some(score)
     }
 
-    /// Keeps a row that was found near enough. Returns the row that it displaces.
+    /// Keeps a row that is near enough. Returns the row that it displaces.
     pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) -> Option<Vec<u8>> {
         self.kept += 1;
         self.heap.push(Entry {
@@ -137,7 +137,7 @@ pub(crate) fn judge(
     if select.per_partition_limit_rows.is_some() {
         return Err(NearestRefusal::PerPartitionLimit.into());
     }
-    // The greatest whole number is no limit in Cassandra.
+    // Cassandra treats the greatest integer as no limit.
     let Some(limit) = select.limit_rows.filter(|rows| *rows < i32::MAX.unsigned_abs()) else {
         return Err(NearestRefusal::NoLimit.into());
     };

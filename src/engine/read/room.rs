@@ -1,7 +1,7 @@
 //! Bounds the memory of an answer while it is built.
 //!
-//! A connection's read begins with a free allowance, and requests more from its connection's share whenever it has
-//! outgrown that. If the share has no more, the read ends with [`Error::NoRoom`]: the connection drops the request,
+//! A connection's read begins with a free allowance, and requests more from its connection's share when it has used
+//! that up. If the share has no more, the read ends with [`Error::NoRoom`]. The connection then drops the request,
 //! waits, and begins it again with the memory that it was granted ([`Share::hand`]).
 
 use crate::engine::refusal::Refusal;
@@ -15,19 +15,19 @@ use crate::engine::Error;
 /// The memory that an answer may take.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
-    /// `None` means that the read is no connection's, and nothing is bounded.
+    /// `None` means that the read belongs to no connection, and has no bound.
     share: Option<&'a Arc<Share>>,
     reservations: Vec<Reservation>,
-    /// Bytes that it may take now.
+    /// Bytes that it may use now.
     bytes: usize,
-    /// Bytes that a page may have: less is not waited for.
+    /// The allowance of a page. A read that finds no memory waits for at least twice this.
     page_bytes: usize,
 }
 
 /// The memory that is reserved for the rows of an answer; released on drop.
 #[derive(Debug, Default)]
 pub struct AnswerMemory {
-    /// Empty if the read is no connection's, or the answer is small.
+    /// Empty if the read belongs to no connection, or the answer is small.
     reservations: Vec<Reservation>,
 }
 
@@ -64,11 +64,11 @@ impl<'a> Room<'a> {
         room
     }
 
-    /// Ensures that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for
-    /// growing.
+    /// Ensures that the answer may use `capacity` bytes, of which it needs `bytes`. The rest is spare capacity of its
+    /// vectors.
     ///
     /// # Errors
-    /// [`Error::NoRoom`]; [`Error::Refused`] where no answer may be so large.
+    /// [`Error::NoRoom`]; [`Error::Refused`] if no answer may be so large.
     pub(crate) fn need(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
         if capacity <= self.bytes {
             Ok(())

@@ -2,7 +2,7 @@
 
 /// Takes the rows of a read, one after the other. The engine ends a page by the bytes that `row` returns.
 pub trait RowSink: Send {
-    /// Reserves so many bytes at once. Called once, before the first row, when the request may hold them.
+    /// Reserves this many bytes at once. Called once, before the first row, if the request may hold them.
     fn reserve(&mut self, bytes: usize);
 
     /// Takes a row: the values of the selection in order, each in its type's wire form; `None` is null. Returns the

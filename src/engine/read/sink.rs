@@ -1,8 +1,8 @@
-//! Where the rows of a read end up: grouped, sorted, cut to limits and pages, and handed to the front end's
-//! [`RowSink`].
+//! Collects the rows of a read: groups and sorts them, applies limits, divides them into pages, and passes them to the
+//! front end's [`RowSink`].
 //!
-//! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it wants more
-//! ([`Step`]). When a page is full it records the [`Position`] after the last row that it has accepted.
+//! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it needs more
+//! ([`Step`]). When a page is full, it records the [`Position`] after the last accepted row.
 
 mod given;
 mod groups;
@@ -178,7 +178,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
                 // A partition that has emitted only its static row has no more rows.
                 let is_done = self.partition_left == Some(0) || self.last_clustering.is_none();
                 if self.select.group_by.is_some() && self.is_full() && !(is_done && self.is_last_key()) {
-                    // The full page does not know whether another group follows: the next page, which has no rows,
+                    // It is unknown whether another group follows the full page: the next page, which has no rows,
                     // shows it.
                     self.note_position_of_group(false);
                 }

@@ -1,5 +1,5 @@
-//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants
-//! their rows.
+//! Spreads a read over parts: selects the physical and logical partitions, in the order in which the sink needs their
+//! rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::engine::index::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
-/// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys
-/// repeats.
+/// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys is
+/// repeated.
 pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
     let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
         // With a single physical partition no key needs to be hashed.
@@ -31,7 +31,7 @@ pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -
     ring.iter().map(AsRef::as_ref).chain(of_keys)
 }
 
-/// Those of the [`concerned`] that are still ahead of a page that begins after `resume`.
+/// The partitions of [`concerned`] that remain for a page that begins after `resume`.
 pub(crate) fn ahead<'a>(
     partitions: &'a TablePartitions,
     select: &'a Read,
@@ -46,7 +46,7 @@ pub(crate) fn ahead<'a>(
     })
 }
 
-/// The rest of a span of the ring for a page that begins after `resume`. `None` means that nothing is left.
+/// The rest of a span of the ring for a page that begins after `resume`. `None` means that nothing remains.
 fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: Option<&Position>) -> Option<KeySpan> {
     let span = KeySpan::of_tokens(lower, upper)?;
     let Some(position) = resume else { return Some(span) };
@@ -54,7 +54,7 @@ fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: O
     KeySpan::new(from.max(span.start().clone()), span.end().cloned())
 }
 
-/// The way that a read took.
+/// The access path that a read used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way<'a> {
     /// The number of physical partitions that were read.
@@ -70,17 +70,17 @@ pub(crate) struct Spread<'a> {
     pub(crate) read: &'a Read,
     pub(crate) shape: &'a Shape,
     pub(crate) indexes: &'a Indexes,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub(crate) resume: Option<&'a Position>,
     /// Tombstones at which it fails. `None` means no limit.
     pub(crate) tombstones_max: Option<u64>,
 }
 
 impl<'a> Spread<'a> {
-    /// Runs its parts one after the other until the sink wants no more.
+    /// Runs its parts one after the other until the sink needs no more.
     ///
     /// # Errors
-    /// When a store fails, or the sink.
+    /// A store or the sink fails.
     pub(crate) async fn run(
         &'a self,
         view: &mut ReadView,
@@ -135,7 +135,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// Takes the receipt of a part. Returns whether more is wanted, or why the read fails.
+/// Takes the receipt of a part. Returns whether more is needed, or why the read fails.
 fn settle<'a>(
     receipt: Receipt<'a>,
     part: &ReadPart<'_, 'a>,
@@ -167,7 +167,7 @@ fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
 struct Visit<'p, 'a> {
     partition: &'a Hosted,
     cut: Cut<'p>,
-    /// Where the page before ended, for the part in which it did.
+    /// The end of the previous page, for the part in which it ended.
     resume: Option<&'a Position>,
     /// No page of the read has visited the physical partition yet.
     is_first: bool,

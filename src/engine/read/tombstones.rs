@@ -29,7 +29,7 @@ pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8
     )
 }
 
-/// The read as Cassandra's `toCQLString` has it. Ranges of clustering columns are left out: of those only encoded keys
+/// The read as Cassandra's `toCQLString` prints it. Ranges of clustering columns are left out: only their encoded keys
 /// are known here.
 fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> String {
     let table = select.table.as_ref();
@@ -72,7 +72,7 @@ fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> St
         text = format!("{text} PER PARTITION LIMIT {limit}");
     }
     if !select.selection.aggregates.is_empty() && select.group_by.is_none() {
-        // Cassandra's limits of an aggregation print as nothing between two blanks.
+        // Cassandra prints the limits of an aggregation as nothing between two blanks.
         text.push(' ');
     } else if let Some(limit) = select.limit_rows.into_iter().chain(page_rows).min() {
         text = format!("{text} LIMIT {limit}");

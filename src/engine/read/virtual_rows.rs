@@ -1,4 +1,4 @@
-//! Reads of tables whose rows the server makes: the same rows, another source.
+//! Reads of tables whose rows the server computes: the same processing of rows from another source.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::token::Token;
 use super::row_sink::RowSink;
 use super::sink::{Shape, Sink};
 
-/// A row of a view: values by place in `table.columns`.
+/// A row of a view: values by position in `table.columns`.
 pub(crate) type ViewRow = Vec<Option<Bytes>>;
 
 struct Made {
@@ -102,7 +102,7 @@ pub(crate) fn run(
     let mut wanted = wanted.as_slice();
     let mut after: Option<&[u8]> = None;
     if let Some(position) = resume {
-        // If the partition has been removed since, the scan continues after its place.
+        // If the partition has been removed since, the scan continues after its position.
         let place = wanted.iter().position(|partition| match &select.partitions {
             Partitions::Keys(_) => key_of(partition) == position.partition_key,
             Partitions::Ring { .. } => {

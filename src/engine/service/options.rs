@@ -15,7 +15,7 @@ use super::super::logical::{Guarded, LogicalPartitions};
 use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
 use super::super::probe::Prober;
-use super::super::write::WriteRoom;
+use super::super::write::WriteServices;
 use super::super::write::clock::{ListKeys, WriteClock};
 use super::Engine;
 use crate::clock::{Clock, Timestamps};
@@ -127,7 +127,8 @@ impl Options {
         let (catalog, unfinished) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                // Restores what was found, or makes later writes durable; the error has the cause.
+                // Closes the stores, so that the directory is restored or later writes become durable. The error
+                // already has the cause.
                 drop(stores.close().await);
                 return Err(error);
             }
@@ -160,7 +161,7 @@ impl Options {
         Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,
-            writes: WriteRoom {
+            writes: WriteServices {
                 catalog,
                 clock: write_clock,
                 list_keys,

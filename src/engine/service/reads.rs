@@ -24,7 +24,7 @@ use crate::views::{self, live::Live};
 /// The start of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Paging {
-    /// The end of the page before; `None` means that this is the first.
+    /// The end of the previous page; `None` means that this is the first.
     pub resume: Option<Box<Position>>,
     /// Bytes of rows to reserve at once, by the size of earlier pages.
     pub content_bytes_ahead: usize,
@@ -108,7 +108,7 @@ impl Engine {
         error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
     }
 
-    /// The charge and the access path that a read would have. No row is read for an answer.
+    /// The charge and the access path that a read would have. Reads no row for an answer.
     ///
     /// # Errors
     /// The table no longer exists, or a store fails.
@@ -164,7 +164,7 @@ impl Engine {
         } = checked;
         let gates = self.gates();
         let page_bytes = if is_paged { self.page_bytes_max } else { 0 };
-        // Before the first await, since the connection withdraws a grant that the first poll has not taken.
+        // Must be before the first await: the connection withdraws a grant that the first poll has not taken.
         let mut room = Room::of(request.terms.share, page_bytes);
         let is_system = system::is_local(&read.table.keyspace);
         let resume = paging.resume.as_deref();

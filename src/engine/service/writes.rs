@@ -1,4 +1,4 @@
-//! Writes and batches: checked, admitted, routed, and handed to the write room.
+//! Writes and batches: checked, admitted, routed, and passed to `engine::write`.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Engine {
         let mut warnings = Vec::new();
         let table = &modification.table;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
-        let told_after = gates::admit_write(gates, request, &routed, &write).await?;
+        let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
         let mut written = if is_conditional {
             let writes = &self.writes;
             writes
@@ -65,7 +65,7 @@ impl Engine {
                 ..Written::default()
             }
         };
-        gates::told_after(told_after)?;
+        gates::planned_failure(planned_failure)?;
         written.warnings.extend(warnings);
         Ok(written)
     }
@@ -97,7 +97,7 @@ impl Engine {
         }
         let gates = self.gates();
         gates::members(gates, batch)?;
-        self.note_partitions(batch);
+        self.record_partitions(batch);
         let routed = batch
             .modifications
             .iter()
@@ -110,7 +110,7 @@ impl Engine {
         let mut warnings = Vec::new();
         let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
-        let told_after = gates::admit_write(gates, request, &routed, &write).await?;
+        let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
         let mut written = if batch.conditional {
             let writes = &self.writes;
             writes
@@ -130,13 +130,13 @@ impl Engine {
             }
             Written::default()
         };
-        gates::told_after(told_after)?;
+        gates::planned_failure(planned_failure)?;
         written.warnings.extend(warnings);
         Ok(written)
     }
 
     /// Records the number of partitions that a batch writes.
-    fn note_partitions(&self, batch: &Batch) {
+    fn record_partitions(&self, batch: &Batch) {
         let modifications = batch.modifications.iter();
         let mut partitions: Vec<(u32, &[u8])> = modifications
             .flat_map(|one| {

@@ -1,4 +1,4 @@
-//! The purge of one physical partition, through its gate.
+//! The purge of one physical partition, under its latch.
 
 use crate::partition::Hosted;
 use crate::partition::store::{self, Sweep, Swept};
@@ -8,10 +8,10 @@ use crate::partition::store::{self, Sweep, Swept};
 /// # Errors
 /// When its store fails; earlier removals remain.
 pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sweep) -> store::Result<Swept> {
-    while let Some(pass) = partition.gate.enter_to_sweep() {
+    while let Some(pass) = partition.latch.acquire_to_purge() {
         let is_done = match partition.store().sweep_stride(&mut sweep).await {
             Ok(stride) => stride.is_break(),
-            // The rows may have changed since they were checked; the next purge begins anew.
+            // The rows may have changed since they were checked; the next purge starts from the beginning.
             Err(store::Error::OpenedAgain) => true,
             Err(error) => return Err(error),
         };

@@ -1,7 +1,7 @@
 //! Filling a materialized view in the background: a task for each view, in steps that are durable one by one.
 //!
-//! The build visits the existing rows in the order of their keys, each under the lock of its logical partition. Writers
-//! keep the view themselves, so each row has to be visited once.
+//! The build visits the existing rows in the order of their keys, each under the lock of its logical partition.
+//! Concurrent writers maintain the view themselves, so the build has to visit each row only once.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -11,12 +11,12 @@ use super::follow::Touched;
 use super::record_key;
 use crate::engine::batch_log::{Parts, Written, put_view_row, write_parts};
 use crate::engine::catalog::Catalog;
-use crate::engine::index::build::{forget, is_closed, next_rows, note};
+use crate::engine::index::build::{forget, is_closed, next_rows, record_progress};
 use crate::engine::index::{Progress, Record};
 use crate::engine::write::passes::{Closed, Passes};
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::rows::row_place;
-use crate::partition::{StoreId, WriteGate};
+use crate::partition::{PartitionLatch, StoreId};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
 
@@ -35,7 +35,7 @@ pub(crate) struct Build {
     catalog: Weak<Catalog>,
     view: StorageId,
     progress: Arc<Progress>,
-    /// Its progress before.
+    /// The progress that an earlier run recorded.
     record: Record,
 }
 
@@ -108,7 +108,7 @@ impl Build {
                     }
                     let main = catalog.main().clone();
                     drop(catalog);
-                    tracing::warn!(view = self.view, %error, "the build of a materialized view waits");
+                    tracing::warn!(view = self.view, %error, "a step of the build of a materialized view failed; it is retried");
                     if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                         return;
                     }
@@ -118,14 +118,14 @@ impl Build {
         }
     }
 
-    /// Waits for all writers that may not know of the view.
+    /// Waits for all writers that may have begun before the view was published.
     async fn begin(catalog: &Catalog, view: StorageId) -> Result<Step, Error> {
         let snapshot = catalog.load_full();
         let Some(followed) = snapshot.followed_by(view) else {
             return Ok(Step::Gone);
         };
-        let list = Arc::clone(snapshot.partitions(&followed.base)?);
-        drop(WriteGate::hold_all(list.all().iter().map(|partition| &partition.gate)).await);
+        let map = Arc::clone(snapshot.partitions(&followed.base)?);
+        drop(PartitionLatch::hold_all(map.all().iter().map(|partition| &partition.latch)).await);
         Ok(Step::More)
     }
 
@@ -140,7 +140,7 @@ impl Build {
         let next = next_rows(stores, followed.base.storage_id, &self.record.last, steps).await;
         let (found, until) = next.map_err(|error| storage_read(&error))?;
         let mut found = found.concat();
-        // A row that a move left in a store is read from its new store.
+        // If a move left the row in its old store, it is read from its new store.
         found.retain(|key| until.as_ref().is_none_or(|until| key <= until));
         found.sort_unstable();
         found.dedup();
@@ -161,8 +161,8 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(keys.len() as u64),
             last: keys.into_iter().next_back().unwrap_or_else(|| self.record.last.clone()),
         };
-        let noted = note(catalog.stores(), &others, record_key(self.view), &record).await;
-        noted.map_err(|error| storage_write(&error))?;
+        let recorded = record_progress(catalog.stores(), &others, record_key(self.view), &record).await;
+        recorded.map_err(|error| storage_write(&error))?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
         self.record = record;
         Ok(if is_last { Step::Done } else { Step::More })
@@ -184,26 +184,26 @@ impl Build {
                 }
                 touched.make_anew(key)?;
             }
-            let list = snapshot.partitions(&base)?;
+            let map = snapshot.partitions(&base)?;
             let stripes = touched.partitions().map(|(table, key)| {
-                let spread = list.placement().spread(list.token(key), key);
+                let spread = map.placement().spread(map.token(key), key);
                 (table, spread)
             });
             let held = catalog.stripes.lock_all(stripes).await;
             let passing = Passes::wait(|| {
                 let snapshot = catalog.load_full();
-                let mut gates = Vec::new();
-                if let Some(list) = snapshot.partitions_of(base.storage_id) {
-                    gates.extend(touched.partitions().map(|(_, key)| Arc::clone(&list.place(key).1.gate)));
+                let mut latches = Vec::new();
+                if let Some(map) = snapshot.partitions_of(base.storage_id) {
+                    latches.extend(touched.partitions().map(|(_, key)| Arc::clone(&map.place(key).1.latch)));
                 }
-                Ok((snapshot, gates))
+                Ok((snapshot, latches))
             });
             let (snapshot, mut passes) = passing.await?;
             let now_seconds = catalog.now_seconds();
             let mut parts = Parts::new();
             let mut closed = None;
             for row in touched.following(&snapshot, Some(self.view), now_seconds).await? {
-                if let Err(found) = passes.add(&row.partition.gate) {
+                if let Err(found) = passes.add(&row.partition.latch) {
                     closed = Some(found);
                     break;
                 }
@@ -212,7 +212,7 @@ impl Build {
             if let Some(closed) = closed {
                 drop((passes, held, snapshot));
                 match closed {
-                    Closed::Held(gate) => gate.wait().await,
+                    Closed::Held(latch) => latch.wait().await,
                     Closed::Superseded => tokio::task::yield_now().await,
                 }
                 continue;

@@ -1,4 +1,4 @@
-//! The view rows that follow from writes to base tables.
+//! The view rows that derive from writes to base tables.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -10,7 +10,7 @@ use super::plan::Followed;
 use super::rows::{Key, values_of};
 use crate::engine::catalog::Snapshot;
 use crate::engine::{Error, storage_read};
-use crate::partition::rows::{RowPlace, Said, row_place};
+use crate::partition::rows::{DecodedChange, RowPlace, row_place};
 use crate::partition::store::deletion::Covered;
 use crate::partition::store::{Deletion, Deletions, RangeTombstone, Row};
 use crate::partition::{Hosted, LogicalPartition, RowKey};
@@ -30,10 +30,10 @@ struct TouchedPartition {
 #[derive(Default)]
 struct TouchedRow {
     /// The columns of the row that are written.
-    said: Row,
+    written: Row,
     /// Keys in views that may have a row of it.
     rechecked: Vec<(StorageId, Key)>,
-    /// Its rows in views are to be written even if they do not change.
+    /// Whether its rows in views are written even if they do not change.
     is_made_anew: bool,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct ViewRow {
 }
 
 impl ViewRow {
-    /// Whether the key is too long for any store: such a row cannot exist.
+    /// Whether the key is too long for any store, so that the row cannot exist.
     pub(crate) fn is_impossible(&self) -> Result<bool, Error> {
         Ok(self.logical()?.1.is_too_long())
     }
 
-    /// Its key, and the row as it is to be.
+    /// The key of the row, and its new content.
     pub(crate) fn logical(&self) -> Result<(LogicalPartition<'_>, RowKey, &Row), Error> {
         let logical = self
             .partition
@@ -66,14 +66,14 @@ impl ViewRow {
 
 impl Touched {
     /// Adds a partial row of a base table with views.
-    pub(crate) fn add(&mut self, snapshot: &Snapshot, said: Said) {
-        match said {
-            Said::Row { place, row: said } if snapshot.followed(place.table).is_some() => {
+    pub(crate) fn add(&mut self, snapshot: &Snapshot, change: DecodedChange) {
+        match change {
+            DecodedChange::Row { place, row: written } if snapshot.followed(place.table).is_some() => {
                 if let Some(row) = self.row(place) {
-                    row.said = Row::merge(std::mem::take(&mut row.said), said);
+                    row.written = Row::merge(std::mem::take(&mut row.written), written);
                 }
             }
-            Said::Deletion {
+            DecodedChange::Deletion {
                 table,
                 partition_key,
                 covered,
@@ -85,7 +85,7 @@ impl Touched {
                     Covered::Range { start, end } => deletions.ranges.push(RangeTombstone { start, end, deletion }),
                 }
             }
-            Said::Row { .. } | Said::Deletion { .. } | Said::Nothing => {}
+            DecodedChange::Row { .. } | DecodedChange::Deletion { .. } | DecodedChange::Nothing => {}
         }
     }
 
@@ -95,10 +95,10 @@ impl Touched {
         Some(partition.rows.entry(clustering).or_default())
     }
 
-    /// Adds a base row whose rows in views are to be computed again.
+    /// Adds a base row whose rows in views will be computed again.
     ///
     /// # Errors
-    /// When the key is damaged.
+    /// The key is damaged.
     pub(crate) fn make_anew(&mut self, key: &[u8]) -> Result<(), Error> {
         let place = row_place(key).map_err(|error| storage_read(&error))?;
         if let Some(row) = self.row(place) {
@@ -107,10 +107,10 @@ impl Touched {
         Ok(())
     }
 
-    /// Adds the key of a view's row that is to be computed again.
+    /// Adds the key of a view's row that will be computed again.
     ///
     /// # Errors
-    /// When the key is damaged.
+    /// The key is damaged.
     pub(crate) fn recheck(&mut self, snapshot: &Snapshot, key: &[u8]) -> Result<(), Error> {
         let place = row_place(key).map_err(|error| storage_read(&error))?;
         // The view may have been dropped.
@@ -143,11 +143,11 @@ impl Touched {
         self.0.keys().map(|(table, key)| (*table, key))
     }
 
-    /// The resulting rows of views, placed by the partition maps of a snapshot; only those of one view if it is given.
-    /// The caller holds the locks of the logical partitions, and is inside their gates.
+    /// The resulting rows of views, placed by the partition maps of a snapshot; if a view is given, only its rows. The
+    /// caller holds the locks of the logical partitions and the latches of their physical partitions.
     ///
     /// # Errors
-    /// When a store fails.
+    /// A store fails.
     pub(crate) async fn following(
         self,
         snapshot: &Snapshot,
@@ -222,7 +222,7 @@ impl OfPartition<'_> {
                 Some(found) => Row::decode(&found).map_err(|error| storage_read(&error))?,
                 None => Row::default(),
             };
-            let mut after = Row::merge(before.clone(), touched_row.said);
+            let mut after = Row::merge(before.clone(), touched_row.written);
             let covering = stored_deletions.timestamp_covering(&clustering);
             if let Some(timestamp) = covering {
                 before.shadow(timestamp);
@@ -265,7 +265,7 @@ impl OfPartition<'_> {
             let mut old: Vec<Key> = was.into_iter().chain(rechecked).collect();
             old.sort_unstable();
             old.dedup();
-            for gone in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
+            for old_key in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
                 // The whole row is replaced, hidden cells included, so the timestamp has no effect.
                 let removed = Row {
                     deletion: Some(Deletion {
@@ -274,7 +274,7 @@ impl OfPartition<'_> {
                     }),
                     ..Row::default()
                 };
-                let row = self.placed(&following.view, gone, removed, true)?;
+                let row = self.placed(&following.view, old_key, removed, true)?;
                 if !row.is_impossible()? {
                     rows.push(row);
                 }

@@ -1,15 +1,15 @@
 //! Materialized views: tables whose rows derive from those of another.
 //!
-//! **A write** of a base table with views takes the stripe of its logical partition and reads the rows that it changes.
-//! Their new versions, and so the one row that each view has of each ([`rows`]), are known then. The view's row
-//! replaces the stored one as a whole. If the key in the view changes, a deletion is put under the old one: the base
-//! row under its lock is the only truth, and no view row is merged. Both go into the base's commit if they are in one
-//! store. Otherwise the batch log makes them atomic and records the keys of the view's rows: a replay computes those
-//! again from the base rows, whatever was written since.
+//! **A write** to a base table with views locks the stripe of its logical partition and reads the rows that it changes.
+//! It then has the new versions of these rows, and so the row of each view for each of them ([`rows`]). The view's row
+//! replaces the stored one as a whole. If the key in the view changes, a deletion is written under the old key. The
+//! base row under its lock determines everything, and no view row is merged. Both rows go into the base's commit if
+//! they are in one store. Otherwise the batch log makes them atomic and records the keys of the view's rows: a replay
+//! computes those again from the base rows, whatever was written since.
 //!
-//! **The gate** of the base's physical partition reports which writers must do so (`partition::gate`). Writers enter it
-//! in any case, so tables without views pay nothing. CREATE MATERIALIZED VIEW marks the gates and publishes the view,
-//! and the build holds the gates once before it reads a row: after that every writer knows the view.
+//! **The latch** of the base's physical partition records whether views follow (`partition::latch`). Writers
+//! take the latch in any case, so tables without views cost nothing. CREATE MATERIALIZED VIEW marks the latches and
+//! publishes the view. The build holds the latches once before it reads a row: after that, every writer sees the view.
 //!
 //! **The build** ([`build`]) visits the existing rows in the order of their keys, each under its lock, in steps with a
 //! record: a kill loses at most a step.
@@ -19,12 +19,12 @@
 //! other cell of it expires later. Differs: in Cassandra such a cell keeps its own `TTL()` though it is not shown.
 //!
 //! **Removed rows** are deletions, not absent keys, since no key is removed while its partition is copied
-//! (`partition::gate`); purges drop them after the view's `gc_grace_seconds`.
+//! (`partition::latch`); purges drop them after the view's `gc_grace_seconds`.
 //!
 //! ```text
 //! !view · view id u32  →  as `!index` (engine::index): how far the view is built     (Space::Catalog)
 //! ```
-//! The record stays as long as the view: versions that do not know views refuse the catalog by it.
+//! The record stays as long as the view exists: versions without views refuse a catalog that has such a record.
 //!
 //! Sources: Cassandra 5.0.9 `db.view.ViewUpdateGenerator`, `db.view.View#matchesViewFilter`; materialized views
 //! observed on a node.

@@ -27,11 +27,11 @@ pub(crate) struct Following {
     pub(super) view: Arc<Table>,
     /// The sources of the values of the view's key, partition key first.
     pub(super) key: Vec<Source>,
-    /// The column of the view's key that is none of the base's key.
+    /// The column of the view's key that is not part of the base's key.
     pub(super) key_cell: Option<Taken>,
-    /// The columns that are no part of the view's key.
+    /// The columns that are not part of the view's key.
     pub(super) cells: Vec<Taken>,
-    /// All columns of the base table are the view's.
+    /// Whether the view has all columns of the base table.
     pub(super) has_all: bool,
     pub(super) tests: Vec<Predicate>,
 }
@@ -121,7 +121,7 @@ impl Following {
         Some(following)
     }
 
-    /// The place in the view's key of a component of the base's key.
+    /// The index in the view's key of a component of the base's key.
     pub(super) fn place_of(&self, component: usize) -> Option<usize> {
         self.key.iter().position(|source| *source == Source::Key(component))
     }

@@ -84,7 +84,7 @@ impl Following {
         Ok(values.map(|values| key_of(base, &values)))
     }
 
-    /// The key under which the view may have a row of this base row, expired or not.
+    /// The key under which the view may have a row for this base row, expired or not.
     pub(super) fn key(&self, base: &[Bytes], row: &Row) -> Option<Key> {
         let cell = match &self.key_cell {
             Some(taken) => Some(value_of(taken.cell(row)?)?.0),
@@ -98,7 +98,7 @@ impl Following {
         Some(key_of(&self.view, &values))
     }
 
-    /// The view's row of this base row. `None` means that it has none.
+    /// The view's row for this base row. `None` means that it has none.
     pub(super) fn row(&self, base: &Row, now_seconds: i64) -> Option<Row> {
         let live = |cell: &&Cell| cell.is_live(now_seconds);
         let marker = match &self.key_cell {
@@ -136,8 +136,8 @@ impl Following {
         (!row.is_empty()).then(|| row.canonical())
     }
 
-    /// The marker of a row of a view that does not have all columns: it lives as long as the base's marker or a cell
-    /// that it does not have (Cassandra's `computeLivenessInfoForEntry`).
+    /// The marker of a row of a view that does not have all columns. It lives as long as the base's marker or a cell
+    /// that the view does not have (Cassandra's `computeLivenessInfoForEntry`).
     fn marker_of_others(&self, base: &Row, now_seconds: i64) -> Option<Marker> {
         let is_taken = |cell: &Cell| {
             let mut all = self.cells.iter().chain(&self.key_cell);

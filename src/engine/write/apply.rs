@@ -1,12 +1,12 @@
-//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage,
-//! commit.
+//! Executes modifications without conditions: locks where the outcome depends on stored rows, takes the latches,
+//! stages, commits.
 
 use std::sync::Arc;
 
-use super::passes::{Passes, by_lists};
+use super::passes::{Passes, by_maps};
 use super::request::{Routed, WriteRequest};
-use super::room::WriteRoom;
-use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged, given_up};
+use super::services::WriteServices;
+use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
 use super::views::Views;
 use crate::command::Write;
 use crate::engine::part::write::fragment::Stamp;
@@ -17,7 +17,7 @@ use crate::guardrails::Threshold;
 use crate::partition::{Consistency, Held, TablePartitions};
 use crate::throughput::Charges;
 
-impl WriteRoom {
+impl WriteServices {
     /// Executes modifications without conditions, all at one timestamp unless they bring their own. `size` is the
     /// threshold of their total size; `None` means no limit. Returns a warning when they are large.
     ///
@@ -30,7 +30,7 @@ impl WriteRoom {
         size: Option<&Threshold>,
         charges: &mut Charges,
     ) -> Result<Vec<String>, Error> {
-        for _ in 0..JUDGEMENTS_MAX {
+        for _ in 0..CHECKS_MAX {
             if let Outcome::Written(warnings) = self.apply_once(modifications, request, size, charges).await? {
                 return Ok(warnings);
             }
@@ -53,20 +53,20 @@ impl WriteRoom {
         } else {
             None
         };
-        let (mut passes, mut lists) = self.pass(modifications, request.consistency).await?;
-        // Locks are taken before gates.
+        let (mut passes, mut maps) = self.pass(modifications, request.consistency).await?;
+        // Locks are taken before latches.
         if passes.are_followed() && held.is_none() {
             drop(passes);
             held = Some(Box::pin(self.lock(modifications)).await);
-            (passes, lists) = self.pass(modifications, request.consistency).await?;
+            (passes, maps) = self.pass(modifications, request.consistency).await?;
         }
-        let by_lists = by_lists(modifications, lists.as_ref());
-        let modifications = by_lists.as_deref().unwrap_or(modifications);
+        let by_maps = by_maps(modifications, maps.as_ref());
+        let modifications = by_maps.as_deref().unwrap_or(modifications);
         let mut staged = Staged {
-            judged: if held.is_some() {
-                Judged::now(modifications)
+            openings: if held.is_some() {
+                ReadOpenings::now(modifications)
             } else {
-                Judged::default()
+                ReadOpenings::default()
             },
             passes,
             ..Staged::default()
@@ -95,11 +95,11 @@ impl WriteRoom {
             size.zip(staged.changes.size.take()),
         )?;
         if staged.passes.are_followed()
-            && let Views::Again(gate) = Box::pin(self.stage_views(request, &mut staged)).await?
+            && let Views::Again(latch) = Box::pin(self.stage_views(request, &mut staged)).await?
         {
             drop((staged, held));
-            Views::wait(gate).await;
-            return Ok(Outcome::JudgeAgain);
+            Views::wait(latch).await;
+            return Ok(Outcome::CheckAgain);
         }
         let mut outcome = staged.commit(self, request, held, charges).await?;
         if let Outcome::Written(warnings) = &mut outcome {
@@ -108,11 +108,11 @@ impl WriteRoom {
         Ok(outcome)
     }
 
-    /// Enters the gates of all partitions that are written to. If one has been moved since the request began, returns
+    /// Takes the latches of all partitions that are written to. If one has been moved since the request began, returns
     /// the partition maps to use instead, one for each modification.
     ///
     /// # Errors
-    /// When a table has been dropped meanwhile, or the place of its rows is in doubt.
+    /// A table has been dropped meanwhile, or the store of its rows is in doubt.
     pub(crate) async fn pass(
         &self,
         modifications: &[Routed<'_>],
@@ -124,20 +124,20 @@ impl WriteRoom {
             return Ok((passes, None));
         }
         // Boxed, since it is rare: every write's future would be as large.
-        let (lists, passes) = Box::pin(Passes::wait(|| {
+        let (maps, passes) = Box::pin(Passes::wait(|| {
             self.catalog.refuse_in_doubt(consistency)?;
             let snapshot = self.catalog.load();
-            let (mut lists, mut gates) = (Vec::with_capacity(modifications.len()), Vec::new());
+            let (mut maps, mut latches) = (Vec::with_capacity(modifications.len()), Vec::new());
             for routed in modifications {
-                let list = snapshot.partitions(routed.table())?;
+                let map = snapshot.partitions(routed.table())?;
                 let keys = routed.modification.partition_keys.iter();
-                gates.extend(keys.map(|key| Arc::clone(&list.place(key).1.gate)));
-                lists.push(Arc::clone(list));
+                latches.extend(keys.map(|key| Arc::clone(&map.place(key).1.latch)));
+                maps.push(Arc::clone(map));
             }
-            Ok((lists, gates))
+            Ok((maps, latches))
         }))
         .await?;
-        Ok((passes, Some(lists)))
+        Ok((passes, Some(maps)))
     }
 
     /// Locks the logical partitions of these modifications.
@@ -158,10 +158,10 @@ impl WriteRoom {
         }
     }
 
-    /// The time of what a modification writes.
+    /// The timestamp and the expiry of a modification.
     ///
     /// # Errors
-    /// When it would live for longer than it may.
+    /// Its time to live is longer than permitted.
     pub(super) fn stamp(
         &self,
         modification: &Write,

@@ -10,9 +10,9 @@ use crate::clock::{TimeMark, Timestamps};
 use crate::engine::Error;
 use crate::mutant::{self, Mutant};
 
-/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait. After the wait,
-/// later writes are above it, also those of drivers with timestamps of their own. Further ahead, the wall clock was set
-/// back.
+/// If the last timestamp before a start is at most this far ahead of the wall clock, the start waits. After the wait,
+/// later writes are above it, also those of drivers that send timestamps of their own. If it is further ahead, the wall
+/// clock was set back.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Generates µs timestamps that never repeat and never go back. Clones share their state.
@@ -34,8 +34,8 @@ impl WriteClock {
 
     /// The timestamp of a conditional write: the next one, or just above the newest timestamp that it reads and writes.
     /// A condition that was met is a decision about the stored rows, so its writes must be the newest there (as
-    /// Cassandra's ballots are). A client's timestamp in the future does not raise the clock: it dates this write, and
-    /// no other.
+    /// Cassandra's ballots are). A client's timestamp in the future does not raise the clock: it applies to this write
+    /// only.
     ///
     /// # Errors
     /// When a stored cell has the greatest timestamp possible.
@@ -50,12 +50,12 @@ impl WriteClock {
             .ok_or_else(|| ConditionRefusal::LastTimestamp.into())
     }
 
-    /// Forgets every timestamp given so far.
+    /// Forgets every timestamp issued so far.
     pub(crate) fn forget(&self) {
         self.0.reset();
     }
 
-    /// Takes in the record of conditional writes that versions without time marks kept.
+    /// Continues above the newest timestamp of conditional writes that versions without time marks recorded.
     pub(crate) fn found_ballot(&self, micros: i64) {
         self.0.found(TimeMark {
             given_micros: micros,
@@ -63,8 +63,8 @@ impl WriteClock {
         });
     }
 
-    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not,
-    /// timestamps go on above the last one.
+    /// At the start, waits until the wall clock has passed the last timestamp before the start, if that is near. If it
+    /// is not, timestamps continue above it.
     pub(crate) async fn catch_up(&self) {
         let ahead = self.0.ahead();
         if ahead.is_zero() {
@@ -98,7 +98,7 @@ impl WriteClock {
 }
 
 /// The record in which versions without time marks kept the newest timestamp of conditional writes: µs as i64,
-/// big-endian. It is read, and not written any more.
+/// big-endian. It is read, but no longer written.
 pub(crate) const LAST_BALLOT: &[u8] = b"!last_ballot";
 
 /// Generates the keys under which elements of lists are stored, in the order of the list.
@@ -117,7 +117,7 @@ pub(crate) struct ListKeys {
 const MIRROR: i64 = 1_262_304_000_000_000;
 
 impl ListKeys {
-    /// Keys that no other node makes.
+    /// Generates keys that no other node generates.
     pub(crate) fn new(clock: WriteClock, node: u32) -> Self {
         Self { clock, node }
     }

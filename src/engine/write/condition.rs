@@ -1,18 +1,18 @@
 //! Conditional modifications: read, check the conditions, write, all under the stripe lock of the partition.
 //!
 //! Only the holder of a partition's lock decides conditions on it, and a snapshot taken under the lock sees every
-//! earlier conditional write: so conditional statements on one partition are serialized. The exception is a write that
+//! earlier conditional write. So conditional statements on one partition are serialized. The exception is a write that
 //! was answered with an error: it may become visible when the store has been reopened. Then the store refuses changes
-//! whose conditions were checked before that, and they are checked again ([`Judged`]).
+//! whose conditions were checked before the reopening, and they are checked again ([`ReadOpenings`]).
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::passes::by_lists;
+use super::passes::by_maps;
 use super::request::{Routed, WriteRequest};
-use super::room::WriteRoom;
-use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged, given_up};
+use super::services::WriteServices;
+use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
 use super::views::Views;
 use crate::command::{Condition, Write};
 use crate::engine::part::write::condition::{self, ConditionPart, Decision, Verdict, rows_asked};
@@ -32,11 +32,11 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-impl WriteRoom {
-    /// Carries out the statements of a conditional batch, or a single conditional statement: all or none.
+impl WriteServices {
+    /// Executes the statements of a conditional batch, or a single conditional statement: all or none.
     ///
     /// # Errors
-    /// When the statements are not all of one partition, replicas are missing, or a store fails.
+    /// The statements are not all of one partition, replicas are missing, or a store fails.
     pub(crate) async fn apply_conditionally(
         &self,
         modifications: &[Routed<'_>],
@@ -45,9 +45,9 @@ impl WriteRoom {
         is_batch: bool,
         charges: &mut Charges,
     ) -> Result<Written, Error> {
-        for _ in 0..JUDGEMENTS_MAX {
-            let judged = self.judge_and_apply(modifications, request, context, is_batch, charges);
-            if let Some(answer) = judged.await? {
+        for _ in 0..CHECKS_MAX {
+            let answer = self.check_and_apply(modifications, request, context, is_batch, charges);
+            if let Some(answer) = answer.await? {
                 return Ok(answer);
             }
         }
@@ -55,7 +55,7 @@ impl WriteRoom {
     }
 
     /// `None` means that nothing was written, and the conditions have to be checked again.
-    async fn judge_and_apply(
+    async fn check_and_apply(
         &self,
         modifications: &[Routed<'_>],
         request: &WriteRequest,
@@ -71,11 +71,11 @@ impl WriteRoom {
         } else {
             Some(self.lock(modifications).await)
         };
-        let (passes, lists) = self.pass(modifications, request.consistency).await?;
-        let by_lists = by_lists(modifications, lists.as_ref());
-        let modifications = by_lists.as_deref().unwrap_or(modifications);
+        let (passes, maps) = self.pass(modifications, request.consistency).await?;
+        let by_maps = by_maps(modifications, maps.as_ref());
+        let modifications = by_maps.as_deref().unwrap_or(modifications);
         let place = modifications.first().unwrap_or(first).partitions.place(partition_key);
-        let judged = Judged::now(modifications);
+        let openings = ReadOpenings::now(modifications);
         let mut stored = Vec::with_capacity(modifications.len());
         for routed in modifications {
             stored.push(forms::as_stored(place, routed.modification, partition_key).await?);
@@ -104,7 +104,7 @@ impl WriteRoom {
         };
         let timestamp = self.clock.above(newest)?;
         let mut staged = Staged {
-            judged,
+            openings,
             passes,
             ..Staged::default()
         };
@@ -117,10 +117,10 @@ impl WriteRoom {
         }
         gates::replicas(&self.nodes, modifications, request)?;
         if staged.passes.are_followed()
-            && let Views::Again(gate) = Box::pin(self.stage_views(request, &mut staged)).await?
+            && let Views::Again(latch) = Box::pin(self.stage_views(request, &mut staged)).await?
         {
             drop((staged, held));
-            Views::wait(gate).await;
+            Views::wait(latch).await;
             return Ok(None);
         }
         let Outcome::Written(warnings) = staged.commit(self, request, held, charges).await? else {

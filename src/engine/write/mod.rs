@@ -1,16 +1,16 @@
 //! Modifications: bound commands → parts → one batch a store → durable.
 //!
 //! A plain write reads nothing and locks nothing: it becomes partial rows that the store merges. Counters, list
-//! positions and discards read first, under the stripe lock of their partitions; conditions too ([`condition`]). How a
-//! part treats stored rows is in [`super::part::write`].
+//! positions and discards first read the stored rows, under the stripe lock of their partitions; so do conditions
+//! ([`condition`]). How a part of a write treats stored rows is in [`super::part::write`].
 
 mod apply;
 pub(crate) mod clock;
 pub(crate) mod condition;
 pub(crate) mod passes;
 pub(crate) mod request;
-mod room;
+mod services;
 mod staged;
 mod views;
 
-pub(crate) use room::WriteRoom;
+pub(crate) use services::WriteServices;

@@ -1,44 +1,44 @@
-//! Entering the gates of the physical partitions that are written to (`partition::gate`).
+//! Takes the latches of the physical partitions that are written to (`partition::latch`).
 //!
-//! After the locks of logical partitions, before anything is read that the write depends on. If a partition is being
-//! moved the writer waits. If it has been moved since the request began, the writer continues with the partition map in
-//! force.
+//! This comes after the locks of logical partitions, and before anything is read that the write depends on. If a
+//! partition is being moved the writer waits. If it has been moved since the request began, the writer continues with
+//! the current partition map.
 
 use std::sync::Arc;
 
 use super::request::Routed;
 use crate::engine::Error;
-use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
+use crate::partition::{BatchKeys, Entry, PartitionLatch, Pass, TablePartitions};
 
-/// Holds the gates of all partitions that a request writes to.
+/// Holds the latches of all partitions that a request writes to.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
-    /// Most writes have one, which costs no allocation.
+    /// Most writes have one latch; this field avoids an allocation.
     first: Option<Pass>,
     more: Vec<Pass>,
-    /// The written table has views, whose rows follow its own.
+    /// Whether the written table has views, whose rows derive from its rows.
     is_followed: bool,
 }
 
-/// A gate that is not open.
+/// A latch that a writer cannot take now.
 pub(crate) enum Closed {
-    Held(Arc<WriteGate>),
+    Held(Arc<PartitionLatch>),
     Superseded,
 }
 
 impl Passes {
-    /// Goes through the gate of a partition.
-    pub(crate) fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
+    /// Takes the latch of a partition.
+    pub(crate) fn add(&mut self, latch: &Arc<PartitionLatch>) -> Result<(), Closed> {
         let mut inside = self.more.iter().rev().chain(&self.first);
-        if inside.any(|pass| Arc::ptr_eq(pass.gate(), gate)) {
+        if inside.any(|pass| Arc::ptr_eq(pass.latch(), latch)) {
             return Ok(());
         }
-        let pass = match gate.enter() {
+        let pass = match latch.acquire() {
             Entry::Passed(pass) => pass,
-            Entry::Held => return Err(Closed::Held(Arc::clone(gate))),
+            Entry::Held => return Err(Closed::Held(Arc::clone(latch))),
             Entry::Superseded => return Err(Closed::Superseded),
         };
-        self.is_followed |= gate.is_followed();
+        self.is_followed |= latch.is_followed();
         if self.first.is_none() {
             self.first = Some(pass);
         } else {
@@ -53,13 +53,13 @@ impl Passes {
         let mut passes = Self::default();
         for (partitions, keys) in routed {
             for key in keys {
-                passes.add(&partitions.place(key).1.gate)?;
+                passes.add(&partitions.place(key).1.latch)?;
             }
         }
         Ok(passes)
     }
 
-    /// Whether the written table has views, whose rows follow its own.
+    /// Whether the written table has views, whose rows derive from its rows.
     pub(crate) const fn are_followed(&self) -> bool {
         self.is_followed
     }
@@ -67,11 +67,11 @@ impl Passes {
     /// Whether any of the partitions is being copied.
     pub(crate) fn are_copied(&self) -> bool {
         let mut passes = self.first.iter().chain(&self.more);
-        passes.any(|pass| pass.gate().is_copied())
+        passes.any(|pass| pass.latch().is_copied())
     }
 
-    /// The keys of a batch that a running copy must learn of; none if no copy is running.
-    pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
+    /// The keys of a batch that must be recorded for a running copy; empty if no copy is running.
+    pub(crate) fn keys_to_record(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
         if self.are_copied() {
             keys()
         } else {
@@ -79,39 +79,39 @@ impl Passes {
         }
     }
 
-    /// Records keys that were written, or may have been if the commit failed, for a running copy. After the commit,
-    /// since a copy that is made before would miss it; and inside the gate, since after it no move waits for this
-    /// writer.
-    pub(crate) fn note(&self, keys: &BatchKeys, is_done: bool) {
+    /// Records keys that were written, or may have been if the commit failed, for a running copy. Called after the
+    /// commit, since a copy of an earlier moment would miss the write. Called while the latch is held, since no move
+    /// waits for the writer afterwards.
+    pub(crate) fn record(&self, keys: &BatchKeys, is_done: bool) {
         if keys.is_empty() {
             return;
         }
         for pass in self.first.iter().chain(&self.more) {
-            if pass.gate().is_copied() {
-                pass.gate().note(keys.iter(), is_done);
+            if pass.latch().is_copied() {
+                pass.latch().record(keys.iter(), is_done);
             }
         }
     }
 
-    /// Enters the gates of partitions of the partition maps in force, waiting where it must. `gates` returns them by
+    /// Takes the latches of partitions of the current partition maps, and waits where it must. `latches` returns them by
     /// the newest maps.
     ///
     /// # Errors
-    /// Those of `gates`.
+    /// Those of `latches`.
     pub(crate) async fn wait<T>(
-        mut gates: impl FnMut() -> Result<(T, Vec<Arc<WriteGate>>), Error>,
+        mut latches: impl FnMut() -> Result<(T, Vec<Arc<PartitionLatch>>), Error>,
     ) -> Result<(T, Self), Error> {
         loop {
-            let (found, gates) = gates()?;
+            let (found, latches) = latches()?;
             let mut passes = Self::default();
-            match gates.iter().try_for_each(|gate| passes.add(gate)) {
+            match latches.iter().try_for_each(|latch| passes.add(latch)) {
                 Ok(()) => return Ok((found, passes)),
                 Err(closed) => {
                     drop(passes);
-                    if let Closed::Held(gate) = closed {
-                        gate.wait().await;
+                    if let Closed::Held(latch) = closed {
+                        latch.wait().await;
                     }
-                    // The partition map in force is published before the gates of the previous one are superseded.
+                    // The new partition map is published before the latches of the previous one are superseded.
                     tokio::task::yield_now().await;
                 }
             }
@@ -119,12 +119,12 @@ impl Passes {
     }
 }
 
-/// The modifications by other lists, if there are any.
-pub(crate) fn by_lists<'a>(
+/// The modifications with other partition maps, if there are any.
+pub(crate) fn by_maps<'a>(
     modifications: &[Routed<'a>],
-    lists: Option<&'a Vec<Arc<TablePartitions>>>,
+    maps: Option<&'a Vec<Arc<TablePartitions>>>,
 ) -> Option<Vec<Routed<'a>>> {
-    let modifications = modifications.iter().zip(lists?);
-    let by_lists = modifications.map(|(routed, partitions)| Routed { partitions, ..*routed });
-    Some(by_lists.collect())
+    let modifications = modifications.iter().zip(maps?);
+    let by_maps = modifications.map(|(routed, partitions)| Routed { partitions, ..*routed });
+    Some(by_maps.collect())
 }

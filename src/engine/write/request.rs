@@ -18,7 +18,7 @@ pub(crate) struct WriteRequest {
     pub(crate) write_kind: WriteKind,
 }
 
-/// A modification and where its table's rows are.
+/// A modification and the partition map of its table.
 #[derive(Clone, Copy)]
 pub(crate) struct Routed<'a> {
     pub(crate) modification: &'a Write,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::passes::Passes;
 use super::request::{Routed, WriteRequest};
-use super::room::WriteRoom;
+use super::services::WriteServices;
 use crate::consistency::WriteKind;
 use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
@@ -14,36 +14,36 @@ use crate::engine::logical::Admitted;
 use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, judge_row};
+use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
 
 /// The outcome of staged changes.
 pub(crate) enum Outcome {
-    /// Durable; what the client is to be warned of.
+    /// The changes are durable. Holds the warnings for the client.
     Written(Vec<String>),
-    /// Nothing was written: the rows that the changes derive from may have changed ([`Judged`]).
-    JudgeAgain,
+    /// Nothing was written: the rows that the changes derive from may have changed ([`ReadOpenings`]).
+    CheckAgain,
 }
 
-/// How often changes are derived again before the write fails: each time the store failed and was reopened meanwhile.
-pub(crate) const JUDGEMENTS_MAX: usize = 8;
+/// How often changes are derived again before the write fails. Each time the store failed and was reopened meanwhile.
+pub(crate) const CHECKS_MAX: usize = 8;
 
-/// Changes were derived [`JUDGEMENTS_MAX`] times, and each time the store was reopened before they were written.
+/// Changes were derived [`CHECKS_MAX`] times, and each time the store was reopened before they were written.
 pub(crate) fn given_up() -> Error {
     storage_write(&StoreError::OpenedAgain)
 }
 
-/// The openings of the stores under which a request read, if its writes depend on those reads. An earlier commit that
-/// failed may have taken effect nevertheless, which the stores show only when they are opened again.
+/// The openings of the stores in which a request read, if its writes depend on those reads. An earlier commit that
+/// failed may have taken effect all the same, and its effect becomes visible only when the store is reopened.
 #[derive(Default)]
-pub(crate) struct Judged(Vec<(StoreId, Opening)>);
+pub(crate) struct ReadOpenings(Vec<(StoreId, Opening)>);
 
-impl Judged {
+impl ReadOpenings {
     /// Taken under the locks, before anything is read.
     pub(super) fn now(modifications: &[Routed<'_>]) -> Self {
         let mut openings: Vec<(StoreId, Opening)> = Vec::with_capacity(1);
-        if mutant::is_on(Mutant::JudgeByOldOpening) {
+        if mutant::is_on(Mutant::CheckByOldOpening) {
             return Self(openings);
         }
         for routed in modifications {
@@ -67,33 +67,33 @@ impl Judged {
 #[derive(Default)]
 pub(crate) struct Staged {
     pub(super) changes: Changes,
-    pub(super) judged: Judged,
-    /// Kept until all is committed.
+    pub(super) openings: ReadOpenings,
+    /// Held until everything is committed.
     pub(super) passes: Passes,
-    /// Keys of the rows of views that follow from the rest.
+    /// Keys of the view rows that derive from the other changes.
     pub(super) view_rows: Vec<Vec<u8>>,
-    /// The longest row that the stores are to allow. `None` means no limit, or that it has been checked already.
+    /// The longest row that the stores allow. `None` means no limit, or that the limit has been checked already.
     pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
     /// Commits the staged writes; durable when it returns. A commit continues when its request is dropped, and keeps
-    /// its locks: the next reader under them must see its result. By reference: moving the staged writes costs a copy
-    /// of several hundred bytes.
+    /// its locks: the next reader under them must see its result. Takes the staged writes by reference: moving them
+    /// would copy several hundred bytes.
     ///
     /// # Errors
-    /// When a limit would be exceeded, and nothing was written then; when a store refuses or fails.
+    /// A limit would be exceeded, and then nothing was written; a store refuses or fails.
     pub(crate) async fn commit(
         &mut self,
-        room: &WriteRoom,
+        services: &WriteServices,
         request: &WriteRequest,
         held: Option<Held>,
         charges: &mut Charges,
     ) -> Result<Outcome, Error> {
-        let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
+        let mut admitted = gates::commit(&services.limits, &services.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
-            // In the same commit if the store that has the catalog is written to anyway, so that it costs nothing.
-            let main = self.of_main(&room.catalog);
+            // Added to the same commit if the main store is written to anyway, so that it costs nothing.
+            let main = self.of_main(&services.catalog);
             for (key, value) in admitted.records.drain(..) {
                 main.batch.put(Space::Catalog, key, value);
             }
@@ -102,23 +102,23 @@ impl Staged {
         let is_apart = self.changes.stores.iter().zip(self.changes.stores.iter().skip(1));
         let is_whole = request.write_kind == WriteKind::Batch || !self.view_rows.is_empty();
         let is_logged = is_whole && is_apart.into_iter().any(|(one, next)| one.id != next.id);
-        let row_bytes_max = room
+        let row_bytes_max = services
             .limits
             .merged_row_bytes_max
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         match row_bytes_max {
-            // Once its record is written all of the batch must be applied, so no store may refuse its part.
+            // Once its record is written, all of the batch must be applied. So no store may refuse its part.
             Some(max) if is_logged => self.refuse_long_rows(max).await?,
             max => self.row_bytes_max = max,
         }
-        // Keys written during a copy are recorded after the commit, so that has to finish, too, when the request is
+        // Keys written during a copy are recorded after the commit. So the commit has to finish even if the request is
         // dropped.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
-                let (nodes, catalog) = (Arc::clone(&room.nodes), Arc::clone(&room.catalog));
-                let now_seconds = room.clock.now_seconds();
-                let tasks = room.catalog.tasks.clone();
+                let (nodes, catalog) = (Arc::clone(&services.nodes), Arc::clone(&services.catalog));
+                let now_seconds = services.clock.now_seconds();
+                let tasks = services.catalog.tasks.clone();
                 let mut staged = std::mem::take(self);
                 let committing = tasks.carry("commit", async move {
                     let mut commits = Vec::new();
@@ -138,15 +138,15 @@ impl Staged {
                     charge(&committed, marked, charges);
                 }
                 if !outcome? {
-                    return Ok(Outcome::JudgeAgain);
+                    return Ok(Outcome::CheckAgain);
                 }
             }
             _held => {
-                let committing = self.commit_all(&room.nodes, None, &mut admitted, |committed, marked| {
+                let committing = self.commit_all(&services.nodes, None, &mut admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
-                    return Ok(Outcome::JudgeAgain);
+                    return Ok(Outcome::CheckAgain);
                 }
             }
         }
@@ -171,7 +171,7 @@ impl Staged {
                     }
                     _ => fragment.len(),
                 };
-                judge_row(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
+                check_row_bytes(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
             }
         }
         Ok(())
@@ -193,8 +193,8 @@ impl Staged {
         self.changes.stores.get_mut(place).expect("the store is there")
     }
 
-    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record,
-    /// which is pending.
+    /// Commits changes of several stores so that all of them are written, or none (batch_log.rs). `key` is the key of
+    /// the batch's record, which is pending.
     async fn commit_logged(
         &mut self,
         nodes: &Nodes,
@@ -204,12 +204,12 @@ impl Staged {
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
-        // A part that no store would ever accept must not leave the others written.
-        let judged = self.changes.stores.iter();
-        let judged = judged
-            .map(|staged| staged.store.judge(&staged.batch))
+        // If one store could never accept its part, the others must not be written.
+        let checked = self.changes.stores.iter();
+        let checked = checked
+            .map(|staged| staged.store.check_batch(&staged.batch))
             .find(Result::is_err);
-        if let Some(Err(error)) = judged {
+        if let Some(Err(error)) = checked {
             catalog.pending.end(&key);
             return Err(failed(error));
         }
@@ -227,7 +227,7 @@ impl Staged {
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
-            // Nothing was written, and the next attempt will have a record of its own.
+            // Nothing was written. The next attempt uses a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());
@@ -247,8 +247,9 @@ impl Staged {
         committed
     }
 
-    /// Whether the changes were committed; if not, nothing was, and they have to be derived again. `logged`: the main
-    /// store's part, which is the last, removes a record of the batch log, so that the others are durable before it.
+    /// Commits the changes; returns false if nothing was committed and the changes have to be derived again. `logged`:
+    /// the main store's part, which comes last, removes a record of the batch log, so the others must be durable before
+    /// it.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,
@@ -265,7 +266,7 @@ impl Staged {
             marked,
         } in std::mem::take(&mut self.changes.stores)
         {
-            if let Some(opening) = self.judged.of(id) {
+            if let Some(opening) = self.openings.of(id) {
                 batch.only_in(opening);
             }
             if let Some(bytes_max) = self.row_bytes_max {
@@ -276,7 +277,7 @@ impl Staged {
                 continue;
             }
             if !batch.is_empty() {
-                let to_note = self.passes.keys_to_note(|| BatchKeys::of(&batch));
+                let to_record = self.passes.keys_to_record(|| BatchKeys::of(&batch));
                 let before = nodes.keeps_moments().then(|| store.snapshot());
                 let committed = match logged {
                     // Boxed, since it is rare: every write's future would be as large.
@@ -285,23 +286,23 @@ impl Staged {
                     }
                     _ => store.commit_rows(batch).await,
                 };
-                self.passes.note(&to_note, committed.is_ok());
+                self.passes.record(&to_record, committed.is_ok());
                 let committed = match committed {
-                    // Only before the first store has its part: afterwards the changes cannot be withdrawn and derived
+                    // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
                     // again.
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => committed.map_err(|error| storage_write(&error))?,
                 };
                 is_begun = true;
                 if let Some(before) = before {
-                    nodes.note_commit(id, before, store.snapshot());
+                    nodes.record_commit(id, before, store.snapshot());
                 }
                 if admitted.is_watched() {
                     for written in committed.rows() {
                         if let Some(marked) = marked.get(written.change) {
                             let bytes =
                                 [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
-                            admitted.made(&marked.place(), bytes);
+                            admitted.record_sizes(&marked.place(), bytes);
                         }
                     }
                 }

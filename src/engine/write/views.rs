@@ -4,58 +4,58 @@ use std::sync::Arc;
 
 use super::passes::Closed;
 use super::request::WriteRequest;
-use super::room::WriteRoom;
+use super::services::WriteServices;
 use super::staged::Staged;
 use crate::engine::view::follow::Touched;
 use crate::engine::{Error, storage_read};
-use crate::partition::WriteGate;
-use crate::partition::rows::said;
+use crate::partition::PartitionLatch;
+use crate::partition::rows::decode_change;
 
 /// Whether the rows of views were staged.
 pub(super) enum Views {
-    /// They were, or there are none.
+    /// All view rows were staged, or there are none.
     Staged,
-    /// A view's partition is being moved, so nothing may be committed. Release everything, wait at the gate if there is
-    /// one, and begin again.
-    Again(Option<Arc<WriteGate>>),
+    /// A view's partition is being moved, so nothing may be committed. The caller releases everything, waits for the
+    /// latch if there is one, and begins again.
+    Again(Option<Arc<PartitionLatch>>),
 }
 
 impl Views {
-    /// Waits for the move in the way. The caller holds no lock and is inside no gate.
-    pub(super) async fn wait(gate: Option<Arc<WriteGate>>) {
-        match gate {
-            Some(gate) => gate.wait().await,
-            // The partition map in force is published before the gates of the previous one are superseded.
+    /// Waits for the move. The caller holds no lock and no latch.
+    pub(super) async fn wait(latch: Option<Arc<PartitionLatch>>) {
+        match latch {
+            Some(latch) => latch.wait().await,
+            // The new partition map is published before the latches of the previous one are superseded.
             None => tokio::task::yield_now().await,
         }
     }
 }
 
-impl WriteRoom {
+impl WriteServices {
     /// Adds the rows of views. The caller holds the stripes of the staged rows.
     ///
     /// # Errors
-    /// When a store fails, or it is in doubt which catalog holds.
+    /// A store fails, or the current catalog is in doubt.
     pub(super) async fn stage_views(&self, request: &WriteRequest, staged: &mut Staged) -> Result<Views, Error> {
         self.catalog.refuse_in_doubt(request.consistency)?;
         let snapshot = self.catalog.load_full();
         let mut touched = Touched::default();
         for store in &staged.changes.stores {
-            for (space, key, value) in store.batch.said() {
+            for (space, key, value) in store.batch.pending_merges() {
                 touched.add(
                     &snapshot,
-                    said(space, key, value).map_err(|error| storage_read(&error))?,
+                    decode_change(space, key, value).map_err(|error| storage_read(&error))?,
                 );
             }
         }
         for row in touched.following(&snapshot, None, request.now_seconds).await? {
-            match staged.passes.add(&row.partition.gate) {
+            match staged.passes.add(&row.partition.latch) {
                 Ok(()) => {
                     let (table, place) = ((&row.view, &row.partition), (row.token, &row.partition_key));
                     let key = staged.changes.replace_row(table, place, row.logical()?, row.is_removed);
                     staged.view_rows.push(key);
                 }
-                Err(Closed::Held(gate)) => return Ok(Views::Again(Some(gate))),
+                Err(Closed::Held(latch)) => return Ok(Views::Again(Some(latch))),
                 Err(Closed::Superseded) => return Ok(Views::Again(None)),
             }
         }

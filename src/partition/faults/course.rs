@@ -3,7 +3,7 @@
 use super::{Action, DROPPED_MS, Fault, HELD_MS_MAX, Plan, StatementKind};
 use crate::consistency::{Consistency, WriteKind};
 
-/// A moment, by the two clocks of a plan.
+/// A moment in the course of a plan, in time and in requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Milliseconds since the plan became active.
@@ -86,7 +86,7 @@ pub struct Counts {
 pub struct Progress {
     /// Requests that matched while it was in effect.
     pub matched: u64,
-    /// Of those, hit.
+    /// Requests that it hit.
     pub hit: u64,
 }
 

@@ -28,7 +28,7 @@ fn course(text: &str) -> Course {
     Course::new(Plan::from_toml(text).unwrap())
 }
 
-/// What becomes of so many equal requests.
+/// The decisions about this many equal requests.
 fn run(course: &mut Course, subject: &Subject<'_>, requests: u64) -> Vec<Decision> {
     (1..=requests)
         .map(|requests| {

@@ -1,4 +1,5 @@
-//! Lag: the moments of each store that are kept while a plan has replicas that lag, and which of them a replica shows.
+//! Lag: the moments of each store that are kept while a plan has lagging replicas, and the choice of the one that a
+//! replica shows.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -55,9 +56,9 @@ impl Nodes {
     }
 
     /// Records a commit before it is acknowledged: the snapshots before and after it.
-    pub fn note_commit(&self, store: StoreId, before: Snapshot, after: Snapshot) {
+    pub fn record_commit(&self, store: StoreId, before: Snapshot, after: Snapshot) {
         let mut state = self.locked();
-        // The plan may have changed since.
+        // The plan may have changed since the caller checked it.
         if !self.keeps_moments() {
             return;
         }
@@ -71,8 +72,8 @@ impl Nodes {
             state.kept.len() - 1
         });
         if let Some(kept) = state.kept.get_mut(place) {
-            // Concurrent commits may be recorded in another order than they were made; later ones see all of the
-            // earlier.
+            // Concurrent commits may be recorded in another order than they were made; a later snapshot includes all
+            // earlier commits.
             if kept.moments.back().is_none_or(|(_, last)| last.seq() <= after.seq()) {
                 kept.moments.push_back((now, after));
             } else if let Some((_, last)) = kept.moments.back().cloned() {
@@ -95,9 +96,9 @@ impl Nodes {
             let behind = (count - 1 - place) as u64;
             // Commits that this moment misses were recorded with the next moment or later.
             let next = kept.moments.get(place + 1);
-            let is_young = |(noted, _): &(Duration, Snapshot)| {
+            let is_young = |(recorded, _): &(Duration, Snapshot)| {
                 let limit = lag.ms_max.map(Duration::from_millis);
-                limit.is_none_or(|limit| now.saturating_sub(*noted) < limit)
+                limit.is_none_or(|limit| now.saturating_sub(*recorded) < limit)
             };
             next.is_none_or(is_young) && lag.commits_max.is_none_or(|most| behind <= most)
         };

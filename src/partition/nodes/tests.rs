@@ -189,7 +189,7 @@ async fn a_lagging_replica_misses_no_more_than_its_bound() {
         let mut batch = Batch::new();
         batch.put(Space::Catalog, b"n".to_vec(), vec![number]);
         store.commit(batch).await.unwrap();
-        nodes.note_commit(id, before, store.snapshot());
+        nodes.record_commit(id, before, store.snapshot());
     }
     let lag = |ms_max, commits_max| Lag { ms_max, commits_max };
     for (bound, expected) in [
@@ -206,7 +206,7 @@ async fn a_lagging_replica_misses_no_more_than_its_bound() {
     }
     assert!(nodes.snapshot_override(id, lag(Some(0), None)).is_none());
     assert!(nodes.snapshot_override(id, lag(None, Some(0))).is_none());
-    // A quiet store is caught up with.
+    // On a store without commits the replica catches up.
     clock.advance(Duration::from_millis(100));
     assert!(nodes.snapshot_override(id, lag(Some(100), None)).is_none());
     // Partition 1 is written by node 2, which does not lag as its writer.

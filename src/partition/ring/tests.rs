@@ -99,7 +99,7 @@ fn the_keys_of_one_token_are_divided() {
     }
 }
 
-/// A map in two partitions as version 1 of its record has it: what every directory that was written before holds.
+/// The record, in version 1, of a map of two partitions: every directory of an older program has this form.
 const OF_BEFORE: &[u8] = b"\x01\
     \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x03\
     \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\x80\0\0\0\0\0\0\0\0\0\0\0\
@@ -116,7 +116,7 @@ fn records_of_version_1_are_read_and_written_as_before() {
     assert_eq!(read, [(1, 1, i64::MIN, 4, 0), (2, 1, 5, i64::MAX, 9)]);
     assert_eq!((map.epoch(), map.next_id, map.placement()), (1, 3, Placement::Hash));
     assert_eq!(map.encode(), OF_BEFORE);
-    // Written in version 2 only as long as a bound lies inside a token.
+    // Written in version 2 only while a bound lies inside a token.
     let inside = map.split(&KeyBound::at_key(Token::bound(7), b"k")).unwrap();
     assert_eq!(inside.encode()[0], BY_KEY);
     let joined = inside.merge(PhysicalPartitionId(3), PhysicalPartitionId(4)).unwrap();
@@ -142,7 +142,7 @@ fn damaged_records_are_refused() {
         }
         assert!(PartitionMap::decode(&bytes[..len]).is_err(), "{len}");
     }
-    // An id that was not given, a lowest token that is not the ring's, an epoch that has not come yet.
+    // An id that was never assigned, a lowest token that is not the ring's, an epoch in the future.
     for at in [0, 17, 33] {
         let mut wrong = bytes.clone();
         wrong[at] ^= 0x80;

@@ -40,8 +40,8 @@ fn row() -> Row {
     }
 }
 
-async fn write(list: &TablePartitions, partition_key: &[u8], clustering: &[u8]) {
-    let (token, partition) = list.place(partition_key);
+async fn write(map: &TablePartitions, partition_key: &[u8], clustering: &[u8]) {
+    let (token, partition) = map.place(partition_key);
     let logical = partition.logical(TABLE, token, partition_key).unwrap();
     let mut batch = Batch::new();
     logical.put_row(&mut batch, logical.prefix().row(clustering), row());
@@ -60,7 +60,7 @@ async fn keys(partition: &Hosted) -> Vec<Vec<u8>> {
     keys
 }
 
-/// The partition keys to which the index leads in a physical partition, and how many entries it passes.
+/// The partition keys that the index finds in a physical partition, and the number of entries that the walk visits.
 async fn indexed(partition: &Hosted) -> (Vec<Vec<u8>>, usize) {
     let (mut keys, mut passed) = (Vec::new(), 0);
     let (range, at) = (EntryRange::all(INDEX), partition.now());
@@ -92,12 +92,12 @@ async fn rows_that_a_move_left_behind_cannot_be_seen() {
         assert!(!keys(old).await.is_empty());
         assert_eq!(keys(old).await, indexed(old).await.0);
         if new.id == lifted {
-            // The copy has not come yet, and what is left in the main store is not this partition's any more.
+            // Nothing is copied yet, and the rows left in the main store no longer belong to this partition.
             assert!(keys(new).await.is_empty());
             assert_eq!(indexed(new).await, (Vec::new(), 0));
         } else {
             seen += keys(new).await.len();
-            // The walk passes all entries of the store and shows its own.
+            // The walk visits all entries of the store and returns its own.
             assert_eq!(indexed(new).await, (keys(new).await, all));
         }
     }
@@ -114,22 +114,22 @@ async fn rows_that_a_move_left_behind_cannot_be_seen() {
 
 #[tokio::test]
 async fn a_table_in_order_of_its_keys_is_split_between_any_two() {
-    let list = TablePartitions::ordered(StoreId(0), &store().await);
+    let map = TablePartitions::ordered(StoreId(0), &store().await);
     for key in [&b"a"[..], b"m", b"m\0", b"mm", b"t", b"z"] {
-        write(&list, key, b"c").await;
+        write(&map, key, b"c").await;
     }
-    let token = list.token(b"m");
+    let token = map.token(b"m");
     let bound = |key: &[u8]| KeyBound::at_key(token, key);
-    let (list, splits) = list
+    let (map, splits) = map
         .split_all(&[bound(b"m"), bound(b"m\0"), bound(b"t"), bound(b"t")])
         .unwrap();
-    assert_eq!((splits, list.all().len()), (3, 4));
+    assert_eq!((splits, map.all().len()), (3, 4));
     let expected: [&[&[u8]]; 4] = [&[b"a"], &[b"m"], &[b"m\0", b"mm"], &[b"t", b"z"]];
-    for (partition, expected) in list.all().iter().zip(expected) {
+    for (partition, expected) in map.all().iter().zip(expected) {
         assert_eq!(keys(partition).await, expected);
         assert_eq!(indexed(partition).await, (keys(partition).await, 6));
         for key in expected {
-            let (token, place) = list.place(key);
+            let (token, place) = map.place(key);
             assert_eq!(place.id, partition.id);
             let logical = partition.logical(TABLE, token, key).unwrap();
             let found = logical.get(&logical.prefix().row(b"c"), &partition.now()).await;
@@ -146,16 +146,16 @@ async fn a_table_in_order_of_its_keys_is_split_between_any_two() {
         sought.await.unwrap();
         assert_eq!(places.len(), expected.len());
     }
-    // Keys of one token that lie in different partitions spread over locks all the same.
-    let spread = |key: &[u8]| list.placement().spread(list.token(key), key);
+    // Keys of one token that lie in different partitions are still spread over the locks.
+    let spread = |key: &[u8]| map.placement().spread(map.token(key), key);
     assert_ne!(spread(b"a"), spread(b"m"));
 }
 
 #[tokio::test]
 async fn a_key_outside_a_partition_is_not_staged_there() {
-    let list = TablePartitions::evenly(2, StoreId(0), &store().await);
-    let (token, partition) = list.place(b"k");
-    let other = list.all().iter().find(|other| other.id != partition.id).unwrap();
+    let map = TablePartitions::evenly(2, StoreId(0), &store().await);
+    let (token, partition) = map.place(b"k");
+    let other = map.all().iter().find(|other| other.id != partition.id).unwrap();
     let refused = other.logical(TABLE, token, b"k").map(drop);
     assert_eq!(refused, Err(Broken(Invariant::KeyIsHosted)));
 }
@@ -163,8 +163,8 @@ async fn a_key_outside_a_partition_is_not_staged_there() {
 #[tokio::test]
 async fn a_key_that_is_no_row_is_malformed() {
     let store = store().await;
-    let list = TablePartitions::whole(StoreId(0), store.clone());
-    let (token, partition) = list.place(b"k");
+    let map = TablePartitions::whole(StoreId(0), store.clone());
+    let (token, partition) = map.place(b"k");
     let logical = partition.logical(TABLE, token, b"k").unwrap();
     let mut batch = Batch::new();
     // The prefix of a logical partition alone, and with a kind that is none.

@@ -53,6 +53,8 @@ pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
 
 /// Like [`resolve`], but frozen: the types of a function's arguments and result.
 pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
+    // Only the type itself is frozen implicitly, and no type in it.
+    resolve(written, keyspace)?;
     let frozen = match written {
         Type::List(_) | Type::Set(_) | Type::Map(..) => Type::Frozen(Box::new(written.clone())),
         Type::Named(_) if is_user(written) => Type::Frozen(Box::new(written.clone())),
@@ -73,7 +75,7 @@ fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), ColumnTypeRefusal>
 }
 
 /// Whether the type is written as the class of a descending order: `'ReversedType(Int32Type)'`. A clustering column is
-/// then descending even if CLUSTERING ORDER BY says ASC; for other columns it has no effect.
+/// then descending even with CLUSTERING ORDER BY … ASC; for other columns it has no effect.
 pub(super) fn is_reversed(written: &Type) -> bool {
     let Type::Custom(class) = written else { return false };
     let class = class.trim_start();

@@ -1,6 +1,6 @@
 //! Options of Cosmos and of Helenus: throughput, flags of cells, physical partitions.
 //!
-//! ALTER TABLE splits, merges and moves physical partitions, with an option of its own that must stand alone:
+//! ALTER TABLE splits, merges and moves physical partitions, with an option that allows no other option beside it:
 //!
 //! ```text
 //! ALTER TABLE ks.t WITH helenus_split_at = -42                      the first token of the new right-hand partition

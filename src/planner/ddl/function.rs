@@ -9,12 +9,33 @@ use super::error::DdlError;
 use super::refusal::FunctionRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
-use crate::planner::text::owned;
+use crate::functions;
+use crate::planner::text::{owned, type_text_full};
 use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
 use crate::types::{CqlType, LiteralError};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
     types.into_iter().map(typename::unfrozen_name).collect()
+}
+
+fn written_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
+    types.into_iter().map(typename::written_name).collect()
+}
+
+/// Refuses changes of system keyspaces, and a name that no permission can be granted on.
+fn authorize(keyspace: &str, right: Right, kind: &'static str, name: &str) -> Result<(), DdlError> {
+    if keyspace == functions::KEYSPACE {
+        return Err(FunctionRefusal::OfSystem.into());
+    }
+    Ddl::authorize(keyspace, right, &format!("all functions in {keyspace}"))?;
+    if right == Right::Create && name.contains(['/', '[', ']']) {
+        return Err(FunctionRefusal::BadName {
+            kind,
+            name: name.to_owned(),
+        }
+        .into());
+    }
+    Ok(())
 }
 
 fn with_arguments(mut outcome: SchemaOutcome, arguments: Vec<String>) -> SchemaOutcome {
@@ -38,11 +59,11 @@ fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: Change
 
 /// Refuses `frozen<…>` around the type of an argument, a result or a state, where it is implied; around a tuple it is
 /// allowed.
-fn check_frozen(what: &'static str, written: &Type) -> Result<(), DdlError> {
+fn check_frozen(what: &'static str, written: &Type, keyspace: &str) -> Result<(), DdlError> {
     match written {
         Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {
             what,
-            ty: written.to_string(),
+            ty: type_text_full(written, keyspace),
         }
         .into()),
         _ => Ok(()),
@@ -51,11 +72,7 @@ fn check_frozen(what: &'static str, written: &Type) -> Result<(), DdlError> {
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    Ddl::authorize(
-        keyspace_name,
-        Right::Create,
-        &format!("all functions in {keyspace_name}"),
-    )?;
+    authorize(keyspace_name, Right::Create, "Function", name)?;
     if statement.if_not_exists && statement.or_replace {
         return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
@@ -73,8 +90,8 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
     statement
         .arguments
         .iter()
-        .try_for_each(|(_, written)| check_frozen("Argument", written))?;
-    check_frozen("Return type", &statement.returns)?;
+        .try_for_each(|(_, written)| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("Return type", &statement.returns, keyspace_name)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let mut arguments = Vec::with_capacity(statement.arguments.len());
     for (argument, written) in &statement.arguments {
@@ -101,6 +118,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         .functions
         .iter()
         .position(|other| other.name == name && types(other) == wanted);
+    if has_aggregate(keyspace, name, &wanted) {
+        return Err(FunctionRefusal::ReplacesAggregate(name.to_owned()).into());
+    }
+    let written = written_names(function.argument_types());
     let mut next = Keyspace::clone(keyspace);
     if let Some(existing) = existing.and_then(|at| next.functions.get_mut(at)) {
         if statement.if_not_exists {
@@ -129,7 +150,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         next.functions.push(Arc::new(function));
     }
     let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Function, name);
-    Ok(with_arguments(outcome, wanted))
+    Ok(with_arguments(outcome, written))
+}
+
+fn has_aggregate(keyspace: &Keyspace, name: &str, types: &[String]) -> bool {
+    let mut aggregates = keyspace.aggregates.iter();
+    aggregates.any(|aggregate| aggregate.name == name && type_names(&aggregate.arguments) == types)
 }
 
 fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a UserFunction> {
@@ -141,19 +167,15 @@ fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a 
 
 pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    Ddl::authorize(
-        keyspace_name,
-        Right::Create,
-        &format!("all functions in {keyspace_name}"),
-    )?;
+    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
     if statement.if_not_exists && statement.or_replace {
         return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
     statement
         .arguments
         .iter()
-        .try_for_each(|written| check_frozen("Argument", written))?;
-    check_frozen("State type", &statement.state_type)?;
+        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("State type", &statement.state_type, keyspace_name)?;
     let keyspace = ddl
         .schema
         .keyspace(keyspace_name)
@@ -168,6 +190,17 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
 
     let state_function = statement.state_function.as_str();
     let taken: Vec<String> = std::iter::once(state.clone()).chain(wanted.iter().cloned()).collect();
+    let scalar =
+        |what: &'static str, function: &str, arguments: &[String]| match has_aggregate(keyspace, function, arguments) {
+            true => Err(FunctionRefusal::NotScalar {
+                what,
+                keyspace: keyspace_name.to_owned(),
+                function: function.to_owned(),
+                arguments: arguments.to_vec(),
+            }),
+            false => Ok(()),
+        };
+    scalar("State", state_function, &taken)?;
     let Some(of_state) = find(keyspace, state_function, &taken) else {
         return Err(FunctionRefusal::StateMissing {
             keyspace: keyspace_name.to_owned(),
@@ -187,6 +220,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     let mut returns = state_type.clone();
     let final_function = statement.final_function.as_ref().map(|name| name.as_str());
     if let Some(function) = final_function {
+        scalar("Final", function, std::slice::from_ref(&state))?;
         let Some(of_final) = find(keyspace, function, std::slice::from_ref(&state)) else {
             return Err(FunctionRefusal::FinalMissing {
                 keyspace: keyspace_name.to_owned(),
@@ -220,6 +254,10 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         initial_condition,
         returns,
     };
+    if find(keyspace, name, &wanted).is_some() {
+        return Err(FunctionRefusal::ReplacesFunction(name.to_owned()).into());
+    }
+    let written = written_names(&aggregate.arguments);
     let existing = keyspace
         .aggregates
         .iter()
@@ -232,17 +270,44 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         if !statement.or_replace {
             return Err(FunctionRefusal::AggregateExists(name.to_owned()).into());
         }
+        if existing.returns.unfrozen() != aggregate.returns.unfrozen() {
+            return Err(FunctionRefusal::AggregateType {
+                name: name.to_owned(),
+                new: typename::unfrozen_name(&aggregate.returns),
+                old: typename::unfrozen_name(&existing.returns),
+            }
+            .into());
+        }
         *existing = Arc::new(aggregate);
     } else {
         next.aggregates.push(Arc::new(aggregate));
     }
     let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Aggregate, name);
-    Ok(with_arguments(outcome, wanted))
+    Ok(with_arguments(outcome, written))
+}
+
+/// What a literal of several values may be, if it is not of this type.
+fn misfit(term: &Term, ty: &CqlType) -> Option<&'static str> {
+    match (term, ty.unfrozen()) {
+        (Term::List(_), CqlType::List(_) | CqlType::Vector(..)) | (Term::Set(_), CqlType::Set(_)) => None,
+        (Term::List(_), _) => Some("only list and vector are"),
+        _ => None,
+    }
 }
 
 /// The initial condition as the text of a constant of the state's type.
 fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>, DdlError> {
     let Term::Literal(literal) = term else {
+        if let Term::BindMarker { .. } = term {
+            return Err(FunctionRefusal::Marker.into());
+        }
+        if let Some(what) = misfit(term, state_type) {
+            return Err(FunctionRefusal::Receiver {
+                ty: state_type.cql_name(),
+                what,
+            }
+            .into());
+        }
         return Ok(Some(term.to_string()));
     };
     match state_type.literal(literal) {
@@ -264,7 +329,9 @@ fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };
-    Ddl::authorize(keyspace_name, Right::Drop, &format!("all functions in {keyspace_name}"))?;
+    authorize(keyspace_name, Right::Drop, kind, name)?;
+    let mut written = statement.arguments.iter().flatten();
+    written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
     let keyspace = ddl.schema.keyspace(keyspace_name);
     let wanted = match (&statement.arguments, keyspace) {
         (Some(written), Some(keyspace)) => {
@@ -303,6 +370,18 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
             .map(|(_, types)| types)
             .collect()
     });
+    let several = keyspace.is_some_and(|keyspace| {
+        let functions = keyspace.functions.iter().filter(|function| function.name == name);
+        let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
+        functions.count() + aggregates.count() > 1
+    });
+    if statement.arguments.is_none() && several {
+        return Err(FunctionRefusal::SeveralMatch {
+            kind: kind.to_uppercase(),
+            name: name.to_owned(),
+        }
+        .into());
+    }
     let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
         return ddl.absent(
             statement.if_exists,
@@ -314,14 +393,6 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
             },
         );
     };
-    if candidates.len() > 1 {
-        let upper = kind.to_uppercase();
-        return Err(FunctionRefusal::SeveralMatch {
-            kind: upper,
-            name: name.to_owned(),
-        }
-        .into());
-    }
     let mut next = Keyspace::clone(keyspace);
     if statement.aggregate {
         next.aggregates
@@ -356,7 +427,21 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
     } else {
         ChangeTarget::Function
     };
-    let types = types.clone();
+    let is_dropped = |types_of: &[String]| types_of == types;
+    let dropped = keyspace
+        .functions
+        .iter()
+        .filter(|function| function.name == name)
+        .map(|function| function.argument_types().collect::<Vec<_>>())
+        .chain(
+            keyspace
+                .aggregates
+                .iter()
+                .filter(|aggregate| aggregate.name == name)
+                .map(|aggregate| aggregate.arguments.iter().collect()),
+        )
+        .find(|of: &Vec<&CqlType>| is_dropped(&type_names(of.iter().copied())));
+    let types = dropped.into_iter().flatten().map(typename::argument_name).collect();
     let outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),

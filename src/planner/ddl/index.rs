@@ -105,8 +105,8 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
     let targets = targets(table, statement, class)?;
     let is_cosmos = ddl.context.profile.is_cosmos();
     if is_cosmos {
-        let judge = |(kind, column): &Target<'_>| rules::index_target(*kind, column, class);
-        targets.iter().try_for_each(judge)?;
+        let check = |(kind, column): &Target<'_>| rules::index_target(*kind, column, class);
+        targets.iter().try_for_each(check)?;
     }
     let name = own_name.map_or_else(|| free_name(keyspace, table, &targets), str::to_owned);
     let index = index(&name, class, given, &targets, ddl.context.storage_id);
@@ -136,7 +136,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
         .into());
     }
     if let Some(class) = class.filter(|class| !(is_cosmos && is_cosmos_class(class))) {
-        index_options::judge(class, &in_order, table, &targets)?;
+        index_options::validate(class, &in_order, table, &targets)?;
     }
     let mut changed = Table::clone(table);
     changed.indexes.insert(name, index);

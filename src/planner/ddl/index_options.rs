@@ -37,7 +37,7 @@ pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), IndexOpti
 }
 
 /// Refuses an unknown class, and options and targets that the class does not support. `given` is in order of writing.
-pub(super) fn judge(
+pub(super) fn validate(
     class: &str,
     given: &[(String, String)],
     table: &Table,
@@ -257,7 +257,7 @@ fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> R
             if option("case_sensitive").is_some() && (lower.is_some() || upper.is_some()) {
                 return Err(IndexOptionRefusal::CaseTwice);
             }
-            // Differs: Cassandra detects this too late, and the index stays in place.
+            // Differs: Cassandra detects this too late, and the index stays.
             if lower.is_some() && upper.is_some() {
                 return Err(IndexOptionRefusal::BothCases);
             }

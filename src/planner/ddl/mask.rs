@@ -9,7 +9,7 @@ use super::refusal::MaskRefusal;
 use crate::functions;
 use crate::planner::function;
 use crate::planner::markers::Markers;
-use crate::planner::term::{ColumnSpec, TypeChecker, Typed};
+use crate::planner::term::{ColumnSpec, TypeChecker, TypedTerm};
 use crate::planner::text::{Joined, TermText, qualified};
 use crate::schema::{Schema, mask_of};
 use crate::types::CqlType;
@@ -32,7 +32,7 @@ pub(super) fn resolve(
         table_name: keyspace.into(),
         table: None,
         markers: &mut markers,
-        known: function::Known::default(),
+        calls: function::CallMemo::default(),
     };
     if mask.arguments.iter().any(|term| !is_constant(term)) {
         return Err(MaskRefusal::NotConstant(column.to_owned()).into());
@@ -72,7 +72,7 @@ pub(super) fn resolve(
     let mut literals = Vec::with_capacity(mask.arguments.len());
     for (term, ty) in mask.arguments.iter().zip(found.argument_types().iter().skip(1)) {
         match typer.term(term, &ColumnSpec::new("mask", ty.clone())) {
-            Ok(Typed::Constant(value)) => {
+            Ok(TypedTerm::Constant(value)) => {
                 literals.push(value.map_or_else(|| "null".to_owned(), |value| ty.to_literal(&value)));
             }
             Ok(_) => return Err(MaskRefusal::NotConstant(column.to_owned()).into()),

@@ -1,7 +1,7 @@
 //! DDL: statement + schema → the next schema.
 //!
-//! [`apply`] is pure: time, UUIDs and storage ids come in; a new [`Schema`] and its effects outside the schema come
-//! out. The caller persists the difference (`schema::record::changes`), swaps the snapshot, notifies clients, and drops
+//! [`apply`] is pure: it receives time, UUIDs and storage ids, and returns a new [`Schema`] and the effects outside the
+//! schema. The caller persists the difference (`schema::record::changes`), swaps the snapshot, notifies clients, and drops
 //! the rows of dropped tables.
 //!
 //! A statement is validated in Cassandra's order, since it may break several rules and the first is reported: the rules
@@ -33,14 +33,15 @@ mod view_tests;
 
 use std::sync::Arc;
 
-use grammar::ast::{QualifiedName, Statement};
+use grammar::ast::{QualifiedName, Statement, Type};
 
 pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
 pub use self::refusal::Code;
-use self::refusal::NameRefusal;
+use self::refusal::{FunctionRefusal, NameRefusal};
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::schema::{Keyspace, Schema, system};
+use crate::types::CqlType;
 
 /// A DDL statement as an intent: applied to the schema that is current when the change is made.
 #[derive(Clone, Debug)]
@@ -99,6 +100,18 @@ pub fn apply(
         Statement::DropTrigger(statement) => index::drop_trigger(&ddl, statement),
         _ => Ok(SchemaOutcome::unchanged(schema)),
     }
+}
+
+/// The types of a function's arguments.
+///
+/// # Errors
+/// There is no such keyspace, or no such type in it.
+pub fn argument_types(schema: &Schema, keyspace: &str, written: &[Type]) -> Result<Vec<CqlType>, DdlError> {
+    let Some(found) = schema.keyspace(keyspace) else {
+        return Err(FunctionRefusal::KeyspaceMissing(keyspace.to_owned()).into());
+    };
+    let types = written.iter().map(|ty| column_type::resolve_frozen(ty, found));
+    Ok(types.collect::<Result<_, _>>()?)
 }
 
 /// The permission that a statement needs on its resource, for the rule on system keyspaces.

@@ -111,7 +111,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     if let Some(text) = properties.text("read_repair")? {
         let upper = text.to_uppercase();
         if upper != "BLOCKING" && upper != "NONE" {
-            // Differs: Cassandra lets a Java exception escape here, as a server error.
+            // Differs: Cassandra responds with a Java exception here, as a server error.
             return Err(OptionRefusal::ReadRepair(text).into());
         }
         o.read_repair = upper;

@@ -293,13 +293,13 @@ fn check_counters(key: &Key<'_>, types: &BTreeMap<&str, CqlType>, default_time_t
     Ok(())
 }
 
-/// The uuid that the statement gives, or a new one.
+/// The table id in the statement, or a new one.
 pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlError> {
     let Some(text) = given else {
         return Ok(ddl.context.new_id);
     };
     let id = Uuid::try_parse(text).map_err(|_| TableRefusal::Id)?;
-    // Differs: Cassandra lets a Java exception escape here, as a server error.
+    // Differs: Cassandra responds with a Java exception here, as a server error.
     match ddl
         .schema
         .keyspaces

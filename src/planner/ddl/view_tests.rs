@@ -1,5 +1,5 @@
-//! The tests that a materialized view's WHERE puts on the key columns of its base table, with their values. They are
-//! stored in the view's record, so that a write plans nothing.
+//! The tests of a materialized view's WHERE clause on the key columns of its base table, with their values. They are
+//! stored in the view's record, so that a write needs no planning.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use crate::command::{Comparison, FilterTarget, Value};
 use crate::functions::{Context, Timeuuids};
 use crate::planner;
 use crate::planner::BoundRefusal;
-use crate::planner::judge::Judge;
 use crate::planner::markers::Markers;
-use crate::planner::narrow::FilterPlan;
+use crate::planner::restrict::FilterPlan;
 use crate::planner::restriction::Kind;
 use crate::planner::term::Binding;
+use crate::planner::validate::RestrictionValidator;
 use crate::schema::{Table, ViewTest};
 
 /// The tests of these relations. IS NOT NULL is no test: it always holds for a key column, and Cassandra does not check
 /// it for others.
 pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Result<Vec<ViewTest>, DdlError> {
-    let asked = relations
+    let relations_to_test = relations
         .iter()
         .filter(|relation| relation.operator != Operator::IsNotNull);
-    let asked: Vec<Relation> = asked.cloned().collect();
-    if asked.is_empty() {
+    let relations_to_test: Vec<Relation> = relations_to_test.cloned().collect();
+    if relations_to_test.is_empty() {
         return Ok(Vec::new());
     }
     let refused = |error: planner::Error| DdlError::from(ViewRefusal::Where(error.to_string()));
     let mut markers = Markers::default();
     let mut typer = planner::typer(ddl.schema, base, &mut markers);
-    let judge = Judge {
+    let validator = RestrictionValidator {
         typer: &mut typer,
         table: Arc::clone(base),
         kind: Kind::Select,
         allow_filtering: true,
-        nearest: None,
+        ann: None,
     };
-    let restrictions = judge.judge(&asked, false).map_err(refused)?;
+    let restrictions = validator.validate(&relations_to_test, false).map_err(refused)?;
     let context = Context::new(ddl.context.now_micros, Arc::new(Timeuuids::new(0)), 0);
     let binding = Binding {
         values: &[],

@@ -11,31 +11,31 @@ pub enum BoundRefusal {
     /// Null for a whole restriction of this column.
     #[error("Invalid null value for column {0}")]
     Null(String),
-    /// No value for this column.
+    /// An unset value for this column.
     #[error("Invalid unset value for column {0}")]
     Unset(String),
-    /// Null where a token must be.
+    /// Null as a token.
     #[error("Invalid null token value")]
     NullToken,
-    /// No value where a token must be.
+    /// An unset value as a token.
     #[error("Invalid unset token value")]
     UnsetToken,
-    /// Null in place of a list of tuples.
+    /// Null as a list of tuples.
     #[error("Invalid null value for IN restriction")]
     NullTuples,
-    /// No list of tuples: the columns, joined by `,`.
+    /// An unset list of tuples: the columns, joined by `,`.
     #[error("Invalid unset value for in({0})")]
     UnsetTuples(String),
-    /// Null in place of a tuple: its columns.
+    /// Null as a tuple: its columns.
     #[error("Invalid null value for columns: [{0}]")]
     NullTuple(String),
-    /// No tuple: its columns, joined by `,`.
+    /// An unset tuple: its columns, joined by `,`.
     #[error("Invalid unset value for tuple ({0})")]
     UnsetTuple(String),
     /// Null as a field of a tuple that is one of several: the columns.
     #[error("Invalid null value in condition for columns: [{0}]")]
     NullInTuple(String),
-    /// No value for a field of a tuple: its place, from 0.
+    /// An unset field of a tuple: its position, from 0.
     #[error("Invalid unset value for tuple field number {0}")]
     UnsetField(usize),
     /// A key that is too long.
@@ -75,7 +75,7 @@ pub enum BoundRefusal {
     /// Null as a map's key in a filter on this column.
     #[error("Unsupported null map key for column {0}")]
     NullMapKey(String),
-    /// No map's key in a filter on this column.
+    /// An unset map key in a filter on this column.
     #[error("Unsupported unset map key for column {0}")]
     UnsetMapKey(String),
     /// Null as the operand of a filter.
@@ -86,7 +86,7 @@ pub enum BoundRefusal {
         /// The column.
         column: String,
     },
-    /// No operand of a filter.
+    /// An unset operand of a filter.
     #[error("Unsupported unset {what} for column {column}")]
     UnsetFilter {
         /// `value` or `map value`.

@@ -8,10 +8,10 @@ use crate::planner::text::relation_sign;
 /// An invalid condition, or one whose values do not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConditionRefusal {
-    /// No value.
+    /// An unset value.
     #[error("Invalid 'unset' value in condition")]
     Unset,
-    /// Null in place of an IN list.
+    /// Null as an IN list.
     #[error("Invalid null list in IN condition")]
     NullList,
     /// Null as a list's index or a map's key: `list`, `map`.

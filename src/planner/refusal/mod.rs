@@ -4,12 +4,12 @@
 //! Only `Display` makes the text, and no code parses it. All are invalid requests (code 0x2200). Texts are Cassandra's.
 //! They are boxed inside of [`Error`](super::Error), so that a result stays small.
 
+mod ann;
 mod batch;
 mod bound;
 mod condition;
 mod modify;
 mod name;
-mod nearest;
 mod operation;
 mod restriction;
 mod select;
@@ -18,12 +18,12 @@ mod term;
 mod unsupported;
 mod value;
 
+pub use self::ann::AnnRefusal;
 pub use self::batch::BatchRefusal;
 pub use self::bound::BoundRefusal;
 pub use self::condition::ConditionRefusal;
 pub use self::modify::ModifyRefusal;
 pub use self::name::NameRefusal;
-pub use self::nearest::NearestRefusal;
 pub use self::operation::OperationRefusal;
 pub use self::restriction::RestrictionRefusal;
 pub use self::select::SelectRefusal;

@@ -47,10 +47,10 @@ pub enum OperationRefusal {
     /// Null as a map's key.
     #[error("Invalid null map key")]
     NullKey,
-    /// No value as a map's key.
+    /// An unset value as a map's key.
     #[error("Invalid unset map key")]
     UnsetKey,
-    /// No value as a list's index.
+    /// An unset value as a list's index.
     #[error("Invalid unset value for list index")]
     UnsetIndex,
     /// Null as a list's index.

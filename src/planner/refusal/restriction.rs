@@ -16,7 +16,7 @@ pub enum RestrictionRefusal {
         /// CONTAINS or CONTAINS KEY.
         operator: Operator,
     },
-    /// A relation of an unsupported form: as written.
+    /// An unsupported kind of relation: as written.
     #[error("Unsupported restriction: {0}")]
     Form(String),
     /// An operator that the restricted column does not support.
@@ -193,7 +193,7 @@ pub enum RestrictionRefusal {
     /// Clustering columns restricted where only static ones are selected.
     #[error("Cannot restrict clustering columns when selecting only static columns")]
     StaticSelected,
-    /// A vector column restricted otherwise than by ANN.
+    /// A restriction of a vector column other than ANN.
     #[error("Vector indexes only support ANN queries")]
     Vector,
     /// These columns in the WHERE clause of a modification.

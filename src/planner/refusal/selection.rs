@@ -6,16 +6,16 @@ use thiserror::Error;
 /// `name` is the selector's name in the result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SelectionRefusal {
-    /// No value for an argument of this function.
+    /// An unset argument of this function.
     #[error("Invalid unset value for argument in call to function {0}")]
     UnsetArgument(String),
-    /// No value for the key of an element of this.
+    /// An unset key of an element of this selector.
     #[error("Invalid unset value for element selection on {0}")]
     UnsetElement(String),
-    /// Null for the key of an element of this.
+    /// Null as the key of an element of this selector.
     #[error("Invalid null value for element selection on {0}")]
     NullElement(String),
-    /// Null for an end of a slice of this.
+    /// Null as an end of a slice of this selector.
     #[error("Invalid null value for slice selection on {0}")]
     NullSlice(String),
     /// GROUP BY this call of an aggregate.
@@ -47,7 +47,7 @@ pub enum SelectionRefusal {
     /// A term whose type cannot be determined.
     #[error("Cannot infer type for term {0} in selection clause (try using a cast to force a type)")]
     NoType(String),
-    /// A tuple where another type is wanted.
+    /// A tuple where another type is required.
     #[error("Invalid tuple type literal for {text} of type {ty}")]
     NoTuple {
         /// The tuple.
@@ -67,7 +67,7 @@ pub enum SelectionRefusal {
         /// The tuple's number of components.
         given: usize,
     },
-    /// A collection where another type is wanted.
+    /// A collection where another type is required.
     #[error("Invalid literal {text} of type {ty}")]
     NoCollection {
         /// The collection.

@@ -26,7 +26,7 @@ pub enum TermRefusal {
         /// The type of the hint.
         ty: String,
     },
-    /// A hinted term where another type is wanted.
+    /// A hinted term where another type is required.
     #[error("Cannot assign value {value} to {receiver} of type {ty}")]
     Hinted {
         /// The term with its hint.
@@ -53,7 +53,7 @@ pub enum TermRefusal {
     NoList(String),
     /// `{…}`, `(…)` or `{f: …}` for another type.
     #[error("Invalid {kind} literal for {receiver} of type {ty}")]
-    Shape {
+    LiteralKind {
         /// The kind of literal, e.g. `set`.
         kind: &'static str,
         /// The receiver.
@@ -101,7 +101,7 @@ pub enum TermRefusal {
         /// The receiver.
         receiver: String,
     },
-    /// No value for an argument of this function.
+    /// An unset argument of this function.
     #[error("Invalid unset value for argument in call to function {0}")]
     UnsetArgument(String),
     /// An operator with other than two operands, which the grammar cannot produce.

@@ -11,10 +11,10 @@ pub enum ValueRefusal {
     /// Bytes or a text that are no value of the type.
     #[error("{0}")]
     Marshal(Invalid),
-    /// Null inside of this: `collections`, `vectors`.
+    /// Null inside a value of this kind: `collections`, `vectors`.
     #[error("null is not supported inside {0}")]
     NullInside(&'static str),
-    /// No value inside of this: `collections`, `vectors`.
+    /// An unset value inside a value of this kind: `collections`, `vectors`.
     #[error("unset value is not supported inside {0}")]
     UnsetInside(&'static str),
     /// INSERT JSON of null.

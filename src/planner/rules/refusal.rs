@@ -1,4 +1,4 @@
-//! Why the profile `cosmos` refuses a statement that Cassandra takes.
+//! Reasons why the profile `cosmos` refuses a statement that Cassandra accepts.
 
 use thiserror::Error;
 

@@ -158,7 +158,7 @@ fn parts(selected: &Selector) -> Vec<&Selector> {
 }
 
 /// Checks a SELECT of this table.
-pub(super) fn judge(select: &Select, table: &Table) -> Result<(), Refusal> {
+pub(super) fn check(select: &Select, table: &Table) -> Result<(), Refusal> {
     if let Selection::Selectors(selectors) = &select.selection {
         for selected in selectors {
             aggregates_of_keys(&selected.selector, table)?;

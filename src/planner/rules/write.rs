@@ -50,7 +50,7 @@ pub(super) fn delete(delete: &Delete, strict: &Strict) -> Result<(), Refusal> {
 }
 
 /// Checks modifications against their tables, which are among `tables`.
-pub(super) fn judge(statement: &Statement, tables: &[Arc<Table>], strict: &Strict) -> Result<(), Refusal> {
+pub(super) fn check(statement: &Statement, tables: &[Arc<Table>], strict: &Strict) -> Result<(), Refusal> {
     let find = |name: &QualifiedName| {
         tables.iter().find(|table| {
             let keyspace = name.keyspace.as_ref();

@@ -2,14 +2,14 @@
 
 use grammar::ast::Selector;
 
-use super::{Place, Selected, Selecting, cannot_infer};
+use super::{Selected, SelectorPlanner, TermPosition, cannot_infer};
 use crate::command::Expression;
 use crate::planner::error::Error;
 use crate::planner::refusal::SelectionRefusal;
 use crate::planner::text::Joined;
 use crate::types::CqlType;
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     pub(super) fn tuple(
         &mut self,
         selector: &Selector,
@@ -160,7 +160,7 @@ impl Selecting<'_, '_> {
         let mut elements = Vec::with_capacity(parts.len());
         let mut names = Vec::with_capacity(parts.len());
         let mut has_aggregate = false;
-        let outside = std::mem::replace(&mut self.place, Place::Value);
+        let outside = std::mem::replace(&mut self.place, TermPosition::Value);
         for (selector, ty) in parts {
             let selected = self.select(selector, Some(ty))?;
             has_aggregate |= selected.has_aggregate;

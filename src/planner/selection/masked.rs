@@ -11,7 +11,7 @@ use grammar::ast::Statement;
 use super::{SelectionPlan, plan};
 use crate::command::{Expression, Part};
 use crate::planner::error::Error;
-use crate::planner::function::Known;
+use crate::planner::function::CallMemo;
 use crate::planner::markers::Markers;
 use crate::planner::refusal::Unsupported;
 use crate::planner::term::TypeChecker;
@@ -72,7 +72,7 @@ fn mask(schema: &Schema, table: &Arc<Table>, column: &Column) -> Result<Expressi
         table_name: table.name.as_str().into(),
         table: Some(Arc::clone(table)),
         markers: &mut markers,
-        known: Known::default(),
+        calls: CallMemo::default(),
     };
     let planned = plan(&mut typer, table, select).map_err(|faults| faults.first())?;
     let call = planned.template.expressions.first().cloned();

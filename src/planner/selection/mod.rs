@@ -1,10 +1,10 @@
 //! The SELECT clause: the expressions for each row, their names, and the columns that they need.
 //!
-//! As in Cassandra's `Selectable`, a selector may have a type of its own (a column, a call) or take the type that its
-//! receiver expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from
-//! columns, calls and parts of values, `construct` from tuples, collections and user-defined types.
+//! As in Cassandra's `Selectable`, a selector has a type of its own (a column, a call) or the type that its receiver
+//! expects (a literal, a marker, a tuple of those). `typing` decides which. `parts` builds expressions from columns, calls
+//! and parts of values, `construct` from tuples, collections and user-defined types.
 //!
-//! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the late terms, its markers, or shares
+//! Life of a [`SelectionPlan`]: made once for a statement. Each execution binds the deferred terms, its markers, or shares
 //! the template if there are none. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's
 //! `cql3.selection`.
 
@@ -25,7 +25,7 @@ use super::function;
 use super::rank::{Faults, Rank, Stage};
 use super::refusal::SelectionRefusal;
 use super::restriction::column;
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::text::{TermText, owned};
 use crate::command::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use crate::schema::{ColumnKind, Table};
@@ -36,24 +36,24 @@ const BIGINT: CqlType = CqlType::Native(Native::Bigint);
 /// A planned SELECT clause.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectionPlan {
-    /// The clause. Its markers are indexes into `late`.
+    /// The clause. Its markers are indexes into `deferred`.
     pub(crate) template: Arc<Selection>,
     /// Columns that the clause itself names.
     pub(crate) selected: Vec<usize>,
     /// Terms whose values are only known at binding.
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
 }
 
 /// A term whose value is only known at binding.
 #[derive(Clone, Debug)]
-struct Late {
-    term: Typed,
-    place: Place,
+struct DeferredTerm {
+    term: TypedTerm,
+    place: TermPosition,
 }
 
 /// The position of a term in a selector; it determines the meaning of null and unset.
 #[derive(Clone, Debug)]
-enum Place {
+enum TermPosition {
     /// A value by itself, or in a tuple or collection.
     Value,
     /// An argument of the function of this name.
@@ -64,30 +64,30 @@ enum Place {
     Slice(String),
 }
 
-impl Late {
+impl DeferredTerm {
     /// The bound value. It is unset only for the end of a slice, which then has no bound.
     fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match (self.term.bind(binding)?, &self.place) {
             // Cassandra's unset is an empty value, and is treated as one wherever it is not checked.
-            (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
-            (Value::Unset, Place::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
-            (Value::Unset, Place::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
-            (Value::Null, Place::Element(name)) => Err(SelectionRefusal::NullElement(name.clone()).into()),
-            (Value::Null, Place::Slice(name)) => Err(SelectionRefusal::NullSlice(name.clone()).into()),
+            (Value::Unset, TermPosition::Value) => Ok(Value::Bytes(Bytes::new())),
+            (Value::Unset, TermPosition::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
+            (Value::Unset, TermPosition::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
+            (Value::Null, TermPosition::Element(name)) => Err(SelectionRefusal::NullElement(name.clone()).into()),
+            (Value::Null, TermPosition::Slice(name)) => Err(SelectionRefusal::NullSlice(name.clone()).into()),
             (value, _) => Ok(value),
         }
     }
 }
 
-fn bind_all(late: &[Late], binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
-    late.iter().map(|term| term.bind(binding)).collect()
+fn bind_all(deferred: &[DeferredTerm], binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
+    deferred.iter().map(|term| term.bind(binding)).collect()
 }
 
 /// A planned GROUP BY.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupPlan {
     expressions: Vec<Expression>,
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
 }
 
 impl GroupPlan {
@@ -113,8 +113,8 @@ impl GroupPlan {
     /// The expressions with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Vec<Expression>, Error> {
         let mut bound = self.expressions.clone();
-        if !self.late.is_empty() {
-            let values = bind_all(&self.late, binding)?;
+        if !self.deferred.is_empty() {
+            let values = bind_all(&self.deferred, binding)?;
             bound.iter_mut().for_each(|expression| fill(expression, &values));
         }
         Ok(bound)
@@ -124,10 +124,10 @@ impl GroupPlan {
 impl SelectionPlan {
     /// The clause with bound values.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Arc<Selection>, Error> {
-        if self.late.is_empty() {
+        if self.deferred.is_empty() {
             return Ok(Arc::clone(&self.template));
         }
-        let values = bind_all(&self.late, binding)?;
+        let values = bind_all(&self.deferred, binding)?;
         let mut bound = Selection::clone(&self.template);
         bound
             .expressions
@@ -205,13 +205,13 @@ struct Selected {
 }
 
 /// Plans selectors.
-struct Selecting<'a, 'b> {
+struct SelectorPlanner<'a, 'b> {
     typer: &'a mut TypeChecker<'b>,
     table: Arc<Table>,
     aggregates: Vec<Aggregate>,
-    late: Vec<Late>,
+    deferred: Vec<DeferredTerm>,
     /// The position of the next term.
-    place: Place,
+    place: TermPosition,
     selected: Vec<usize>,
     needs_metadata: bool,
 }
@@ -225,7 +225,7 @@ pub(crate) fn plan(
     table: &Arc<Table>,
     select: &ast::Select,
 ) -> Result<SelectionPlan, Box<Faults>> {
-    let mut reading = Selecting::new(typer, table);
+    let mut reading = SelectorPlanner::new(typer, table);
     let mut columns = Vec::new();
     let mut expressions = Vec::new();
     match &select.selection {
@@ -292,7 +292,7 @@ pub(crate) fn plan(
     Ok(SelectionPlan {
         template: Arc::new(template),
         selected: reading.selected,
-        late: reading.late,
+        deferred: reading.deferred,
     })
 }
 
@@ -303,7 +303,7 @@ pub(crate) fn group_function(
     selector: &Selector,
     plan: &mut GroupPlan,
 ) -> Result<usize, Error> {
-    let mut reading = Selecting::new(typer, table);
+    let mut reading = SelectorPlanner::new(typer, table);
     if let Selector::Function { .. } = selector
         && let resolved = reading.resolve(selector, None)?
         && resolved.is_aggregate()
@@ -338,22 +338,22 @@ pub(crate) fn group_function(
         let constant = |index: usize| matches!(arguments.get(index), Some(Expression::Constant(_)));
         return Err(SelectionRefusal::GroupByUnordered(function.partial_text(constant)).into());
     }
-    if !plan.late.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
+    if !plan.deferred.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
         plan.forget_function();
     }
     plan.expressions.push(selected.expression);
-    plan.late = reading.late;
+    plan.deferred = reading.deferred;
     Ok(columns.first().copied().unwrap_or(usize::MAX))
 }
 
-impl<'a, 'b> Selecting<'a, 'b> {
+impl<'a, 'b> SelectorPlanner<'a, 'b> {
     fn new(typer: &'a mut TypeChecker<'b>, table: &Arc<Table>) -> Self {
         Self {
             typer,
             table: Arc::clone(table),
             aggregates: Vec::new(),
-            late: Vec::new(),
-            place: Place::Value,
+            deferred: Vec::new(),
+            place: TermPosition::Value,
             selected: Vec::new(),
             needs_metadata: false,
         }
@@ -364,7 +364,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
         Ok((index, column.ty.clone()))
     }
 
-    /// Plans a selector as an expression; `expected` is the type that its receiver wants.
+    /// Plans a selector as an expression; `expected` is the type that its receiver requires.
     fn select(&mut self, selector: &Selector, expected: Option<&CqlType>) -> Result<Selected, Error> {
         match selector {
             Selector::Column(name) => {
@@ -377,7 +377,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                     return cannot_infer(&term_text(term));
                 };
                 let typed = self.typer.term(term, &ColumnSpec::new("[selection]", ty.clone()))?;
-                let expression = self.late(typed);
+                let expression = self.deferred(typed);
                 Ok(Selected::new(expression, ty.clone(), &term_text(term)))
             }
             Selector::CountRows(_) => {
@@ -406,6 +406,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                     return Err(SelectionRefusal::FromJson(name.name.as_str().to_owned()).into());
                 }
                 let resolved = self.resolve_for(selector, expected)?;
+                self.typer.calls.note(resolved.function.as_ref());
                 self.call(resolved, arguments.iter().collect())
             }
             Selector::Arithmetic { left, right, .. } => {
@@ -444,16 +445,16 @@ impl<'a, 'b> Selecting<'a, 'b> {
         }
     }
 
-    /// A term in a selector: a constant, or an index into `late`.
-    fn late(&mut self, typed: Typed) -> Expression {
-        let names_part = matches!(self.place, Place::Element(_) | Place::Slice(_));
+    /// A term in a selector: a constant, or an index into `deferred`.
+    fn deferred(&mut self, typed: TypedTerm) -> Expression {
+        let names_part = matches!(self.place, TermPosition::Element(_) | TermPosition::Slice(_));
         match typed {
             // Null names no part. Like Cassandra we refuse it at execution, after all errors of the restrictions.
-            Typed::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
+            TypedTerm::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
             term => {
                 let place = self.place.clone();
-                self.late.push(Late { term, place });
-                Expression::Marker(self.late.len() - 1)
+                self.deferred.push(DeferredTerm { term, place });
+                Expression::Marker(self.deferred.len() - 1)
             }
         }
     }

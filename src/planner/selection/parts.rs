@@ -2,7 +2,7 @@
 
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
-use super::{Place, Selected, Selecting, term_text};
+use super::{Selected, SelectorPlanner, TermPosition, term_text};
 use crate::command::{Expression, Part};
 use crate::functions::Argument;
 use crate::planner::error::Error;
@@ -13,13 +13,13 @@ use crate::planner::term::ColumnSpec;
 use crate::schema::ColumnKind;
 use crate::types::CqlType;
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     pub(super) fn call(&mut self, resolved: Resolved, of: Vec<&Selector>) -> Result<Selected, Error> {
         let mut arguments = Vec::with_capacity(of.len());
         let mut names = Vec::with_capacity(of.len());
         let mut has_aggregate = false;
         let called = resolved.function.as_ref().map_or("token", |function| function.name());
-        let outside = std::mem::replace(&mut self.place, Place::Argument(called.to_owned()));
+        let outside = std::mem::replace(&mut self.place, TermPosition::Argument(called.to_owned()));
         for (selector, ty) in of.iter().zip(&resolved.arguments) {
             let selected = self.select(selector, Some(ty))?;
             has_aggregate |= selected.has_aggregate;
@@ -47,7 +47,7 @@ impl Selecting<'_, '_> {
 
     pub(super) fn cast(&mut self, of: &Selector, target: &ast::Type) -> Result<Selected, Error> {
         let target = function::cast_target(target);
-        let outside = std::mem::replace(&mut self.place, Place::Argument(format!("cast_as_{target}")));
+        let outside = std::mem::replace(&mut self.place, TermPosition::Argument(format!("cast_as_{target}")));
         let inner = self.select(of, None)?;
         self.place = outside;
         let argument = Argument::typed(inner.name.clone(), inner.ty.clone());
@@ -111,8 +111,8 @@ impl Selecting<'_, '_> {
         let selected = self.container(of)?;
         let (receiver, ty) = element_receiver(&selected, "Element")?;
         let typed = self.typer.term(key, &receiver)?;
-        let outside = std::mem::replace(&mut self.place, Place::Element(selected.name.clone()));
-        let key_expression = self.late(typed);
+        let outside = std::mem::replace(&mut self.place, TermPosition::Element(selected.name.clone()));
+        let key_expression = self.deferred(typed);
         self.place = outside;
         let name = format!("{}[{}]", selected.name, term_text(key));
         Ok(selected.part(Part::Element(key_expression), ty, name))
@@ -121,11 +121,11 @@ impl Selecting<'_, '_> {
     pub(super) fn slice(&mut self, of: &Selector, from: Option<&Term>, to: Option<&Term>) -> Result<Selected, Error> {
         let selected = self.container(of)?;
         let (receiver, _) = element_receiver(&selected, "Slice")?;
-        let outside = std::mem::replace(&mut self.place, Place::Slice(selected.name.clone()));
+        let outside = std::mem::replace(&mut self.place, TermPosition::Slice(selected.name.clone()));
         let mut end = |term: Option<&Term>| -> Result<Option<Expression>, Error> {
             let Some(term) = term else { return Ok(None) };
             let typed = self.typer.term(term, &receiver)?;
-            Ok(Some(self.late(typed)))
+            Ok(Some(self.deferred(typed)))
         };
         let (first, last) = (end(from)?, end(to)?);
         self.place = outside;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
-use super::{Selecting, parts::metadata_name, term_text};
+use super::{SelectorPlanner, parts::metadata_name, term_text};
 use crate::functions::{Argument, KEYSPACE};
 use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Resolved};
@@ -15,7 +15,7 @@ use crate::planner::term::type_fit;
 use crate::planner::text::{Joined, operator_sign, type_text_full};
 use crate::types::{Assignment, CqlType, Native};
 
-impl Selecting<'_, '_> {
+impl SelectorPlanner<'_, '_> {
     /// The selector's own type, if it has one (`Selectable.getExactTypeIfKnown`).
     pub(super) fn exact(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
         Ok(match selector {
@@ -24,7 +24,7 @@ impl Selecting<'_, '_> {
             Selector::CountRows(_) => Some(CqlType::Native(Native::Bigint)),
             Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. } => {
                 let find = || Ok(Some(self.resolve(selector, None)?.returns));
-                self.typer.known.natural(*at, find)?
+                self.typer.calls.natural(*at, find)?
             }
             Selector::Cast { target, .. } => Some(self.typer.resolve_type(target)?),
             Selector::Metadata { kind, of } => Some(self.metadata_type(*kind, of)?),
@@ -154,9 +154,9 @@ impl Selecting<'_, '_> {
                 Ok(worst)
             }
             (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
-            // A call may resolve to another function if another type is wanted.
+            // A call may resolve to another function if another type is required.
             (Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. }, _) => {
-                Ok(self.typer.known.fit(*at, ty, || {
+                Ok(self.typer.calls.fit(*at, ty, || {
                     match self
                         .resolve(selector, Some(ty))
                         .or_else(|_| self.resolve(selector, None))
@@ -262,7 +262,11 @@ impl Selecting<'_, '_> {
             Selector::Term(term) => term_text(term),
             Selector::CountRows(_) => "count".to_owned(),
             Selector::Function { name, arguments, .. } => {
-                let keyspace = name.keyspace.as_ref().map_or(KEYSPACE, |keyspace| keyspace.as_str());
+                let own: &str = match function::is_users(self.typer, name) {
+                    true => &self.typer.keyspace,
+                    false => KEYSPACE,
+                };
+                let keyspace = name.keyspace.as_ref().map_or(own, |keyspace| keyspace.as_str());
                 let full = format!("{keyspace}.{}", name.name.as_str());
                 format!("{full}({})", list(arguments)?)
             }

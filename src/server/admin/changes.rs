@@ -2,8 +2,9 @@
 //! address of this machine, a superuser, or a client with the token of the server's record. A page in a browser is
 //! always refused.
 //!
-//! A page can send requests here too, but neither its own headers nor DELETE, unless the answer to a preflight request
-//! (OPTIONS) allows them, and none does. Requests that name a page as their origin are refused as well.
+//! A page in a browser can send requests to this port too. But it can send neither headers of its own nor DELETE,
+//! unless the answer to a preflight request (OPTIONS) allows them, and no answer does. Requests that name a page as
+//! their origin are refused as well.
 
 use axum::body::to_bytes;
 use axum::extract::Request;

@@ -20,16 +20,16 @@
 //! into servers. Reading needs no login, so an address that other machines can reach must be allowed explicitly.
 //! Changes need the token (changes.rs). No user value or text is shown, and partition keys only with `admin-show-keys`.
 //!
-//! The socket `DIR/helenus.admin` always exists if the data lies in a directory. A client that connects to it may read
-//! and change everything, because the file system admitted it (socket.rs):
+//! The socket `DIR/helenus.admin` always exists if the data lies in a directory. A client that can connect to it may
+//! read and change everything, because only the file system controls that access (socket.rs):
 //! `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
 //!
 //! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (slots.rs); closed
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
 //! closed; all of that within [`CONNECTION_WITHIN`].
 //!
-//! On an address of this machine, a request for another host name is refused: a page in a browser can make its own name
-//! resolve to 127.0.0.1, and could otherwise read everything (DNS rebinding).
+//! On an address of this machine, a request for another host name is refused. Otherwise a page in a browser could make
+//! its own name resolve to 127.0.0.1 and read everything (DNS rebinding).
 //!
 //! With roles on, clients log in (logins.rs).
 //!
@@ -467,7 +467,7 @@ impl AuditedRequest {
     }
 }
 
-/// Whether a Host header names this machine by `localhost` or by an address, which no foreign name can imitate.
+/// Whether a Host header names this machine by `localhost` or by an address. A foreign name can be neither of these.
 fn is_own_host(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,

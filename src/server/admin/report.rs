@@ -36,7 +36,7 @@ pub struct StoreReadiness {
 }
 
 impl Readiness {
-    /// As the stores answered. Errors are only logged, because they may name files.
+    /// The readiness by the stores' answers. Errors are only logged, because they may name files.
     #[must_use]
     pub fn of(probe: &Probe) -> Self {
         let took = |store: &StoreProbe| store.outcome.as_ref()?.as_ref().ok().copied();
@@ -66,7 +66,7 @@ impl Readiness {
         }
     }
 
-    /// Requests are not answered.
+    /// The answer of a server that does not accept requests.
     #[must_use]
     pub fn not(why: &str) -> Self {
         Self {

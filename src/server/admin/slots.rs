@@ -3,9 +3,10 @@
 //! ```text
 //! Silent ─► Asking ─► Answered ─► gone
 //! ```
-//! When all slots are taken, a new connection takes that of the oldest silent one, else that of the oldest whose answer
-//! is ready and whose client does not read it. A request that is being answered keeps its slot. So silent connections,
-//! however many, never keep a probe out: a probe sends its request as soon as it is connected.
+//! When all slots are taken, a new connection takes the slot of the oldest silent one. If there is none, it takes that
+//! of the oldest whose answer is ready and whose client does not read it. A request that is being answered keeps its
+//! slot. So silent connections, however many, never keep a probe out: a probe sends its request as soon as it is
+//! connected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 //! ```text
 //! write ─► queue (QUEUE_RECORDS_MAX) ─► thread ─► FILE ── full ─► FILE.1 ─► FILE.2 ─► … ─► removed
 //! ```
-//! Invariants: together the files take at most their number times their size limit. A line is complete or absent: the
-//! part of a line written to a full disk is cut off, and a line cut by a kill is ended before the next. Lines are
-//! handed to the system, not synced: a kill of the process loses those in the queue, a loss of the machine those of the
-//! last seconds.
+//! Invariants: together the files take at most their number times their size limit. A line is complete or absent: a
+//! part of a line that was written to a full disk is truncated, and a line that a kill cut short is ended before the
+//! next. Lines are passed to the operating system, not synced. A kill of the process loses those in the queue; a
+//! failure of the machine loses those of the last seconds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

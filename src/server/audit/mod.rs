@@ -7,10 +7,10 @@
 //! `port`, `type`, `category`, `keyspace`, `scope`, `operation`. In addition: `allowed`, false if a login or a
 //! permission was refused; for a statement that was refused or failed, `statement`, its own type, and `error`.
 //!
-//! Invariants: no password and no hash of one is written, because a text is cut after the word that precedes it; its
+//! Invariants: no password and no hash of one is written, because a text is cut after the word that precedes it. Its
 //! error is then left out, because it may repeat a part of the text. No control character is written raw. Bound values
 //! are never written. A request does not wait for the log: a record that the queue or the disk does not accept is lost,
-//! counted (`audit_records_lost_total`) and logged, and the next record accepted reports how many were lost.
+//! counted (`audit_records_lost_total`) and logged. The next record accepted reports how many were lost.
 //!
 //! A server without an audit log pays one check of an `Option` per request.
 //!
@@ -178,7 +178,7 @@ impl Audit {
         });
     }
 
-    /// A statement that was carried out, refused, or failed.
+    /// A statement that was executed, refused, or failed.
     pub(super) fn statement(&self, asker: Asker<'_>, text: &str, error: Option<&Error>) {
         let unrecorded = |category| !self.records(category);
         // Decided by the first word if possible: most requests are reads and writes that are not recorded.

@@ -165,7 +165,7 @@ fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, 
     }
 }
 
-/// Executes a statement; retries it if the budget of request units is spent.
+/// Executes a statement; repeats it if the budget of request units is spent.
 async fn execute(database: &Database, statement: &Statement, params: &QueryParams) -> Result<Option<Rows>, Error> {
     let session = SessionState::default();
     loop {

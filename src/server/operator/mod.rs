@@ -4,10 +4,9 @@
 //! DIR/helenus.operator    a Unix socket, mode 0600, in a directory of mode 0700
 //! operator ─► one line of JSON: a request            server ─► one line of JSON: the result
 //! ```
-//! Backups and exports write files to a path that the operator names, and an import reads one. Only the owner of the
-//! data and root may request that, and the file system checks it. The admin port has no login and may be reached over
-//! the network, so it does not offer this. If an operator disconnects, the operation ends; an incomplete backup is not
-//! valid.
+//! Backups and exports write files to a path that the operator gives, and an import reads one. Only the owner of the
+//! data and root may request that, and the file system checks it. The admin port may be reached over the network, so it
+//! does not offer this. If an operator disconnects, the operation ends; an incomplete backup is not valid.
 //!
 //! If no server runs, the same is done on its directory ([`offline`]).
 
@@ -199,7 +198,7 @@ async fn read_request(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Resu
     serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
 }
 
-/// Carries out a request.
+/// Executes a request.
 pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
     tracing::info!(?ask, "an operator requested an operation");
     let came = match ask {

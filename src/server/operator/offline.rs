@@ -73,7 +73,7 @@ fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineEr
     Ok(directory)
 }
 
-/// Does what a running server would do, on data that no server has open. Only an import changes the data.
+/// Does the same as a running server, on data that no server has open. Only an import changes the data.
 ///
 /// # Errors
 /// The data cannot be opened or closed.

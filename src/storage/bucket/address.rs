@@ -1,10 +1,10 @@
-//! Which bucket, and which part of it.
+//! The address of a bucket: cloud, account, bucket and prefix.
 
 use std::fmt;
 
 use super::Refusal;
 
-/// Whose bucket it is.
+/// The cloud whose protocol the bucket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cloud {
     /// `s3:`
@@ -18,7 +18,7 @@ pub enum Cloud {
 impl Cloud {
     const ALL: [Self; 3] = [Self::S3, Self::Azure, Self::Google];
 
-    /// The prefix of a URL.
+    /// The scheme of its URLs.
     #[must_use]
     pub const fn scheme(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Cloud {
         }
     }
 
-    /// How its URLs are written.
+    /// The form of its URLs, for messages.
     #[must_use]
     pub const fn form(self) -> &'static str {
         match self {
@@ -49,16 +49,16 @@ impl Cloud {
 #[cfg(feature = "slate")]
 pub(super) const EMULATOR: &str = "emulator";
 
-/// A bucket and a prefix in it. Never holds a credential: a text that could is refused.
+/// A bucket and a prefix in it. Never holds a credential: parsing refuses a text that could contain one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// Whose it is.
+    /// The cloud.
     pub cloud: Cloud,
     /// Azure's storage account; empty elsewhere.
     pub account: String,
     /// The bucket, or the container.
     pub bucket: String,
-    /// The prefix of all our objects' names, without a slash at its ends; never empty.
+    /// The prefix of the names of all our objects, without a slash at either end; never empty.
     pub prefix: String,
 }
 
@@ -66,7 +66,7 @@ impl Address {
     /// Parses the part of a URL after the colon.
     ///
     /// # Errors
-    /// It is not of the cloud's form. The error does not repeat the text, which may hold a key.
+    /// The text has not the cloud's form. The error does not repeat the text, which may hold a key.
     pub fn parse(cloud: Cloud, rest: &str) -> Result<Self, Refusal> {
         let refused = || Refusal::Form { form: cloud.form() };
         let rest = rest.strip_prefix("//").ok_or_else(refused)?;

@@ -46,7 +46,7 @@ pub(super) async fn check(reached: &Reached, draw: u64) -> Result<Checked, Refus
     let mut checked = tried.map_err(|error| refusal(&error))?;
     cleared.map_err(|error| refusal(&error))?;
     if let Some(rules) = &reached.rules {
-        rules.judge(&mut checked).await;
+        rules.check(&mut checked).await;
     }
     Ok(checked)
 }
@@ -161,7 +161,7 @@ impl Check<'_> {
             let at = self.at(&format!("create/{round}"));
             let bodies: Vec<String> = (0..RACERS).map(|racer| format!("{round} {racer}")).collect();
             let raced = future::join_all(bodies.iter().map(|body| self.create(&at, body))).await;
-            if let Some(wrong) = self.judge(&at, &bodies, raced).await? {
+            if let Some(wrong) = self.check_race(&at, &bodies, raced).await? {
                 return Ok(Some(format!("{wrong} (round {round})")));
             }
         }
@@ -175,7 +175,7 @@ impl Check<'_> {
             let bodies: Vec<String> = (0..RACERS).map(|racer| format!("{round} {racer}")).collect();
             let racers = bodies.iter().map(|body| self.replace(&at, body, current.clone()));
             let raced = future::join_all(racers).await;
-            if let Some(wrong) = self.judge(&at, &bodies, raced).await? {
+            if let Some(wrong) = self.check_race(&at, &bodies, raced).await? {
                 return Ok(Some(format!("{wrong} (round {round})")));
             }
             let meta = self.objects.head(&at).await?;
@@ -188,7 +188,7 @@ impl Check<'_> {
     }
 
     /// Whether exactly one racer won and the object has its body.
-    async fn judge(&self, at: &Path, bodies: &[String], raced: Vec<StoreResult<PutResult>>) -> Wrong {
+    async fn check_race(&self, at: &Path, bodies: &[String], raced: Vec<StoreResult<PutResult>>) -> Wrong {
         let mut winners = Vec::new();
         for (body, put) in bodies.iter().zip(raced) {
             match put {

@@ -1,4 +1,4 @@
-//! The claim of a prefix: which fleet it belongs to.
+//! The claim of a prefix: a record of the fleet that the prefix belongs to.
 //!
 //! ```text
 //! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
@@ -17,10 +17,11 @@ const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
 const FORMAT: &str = "helenus fleet 1, slatedb 0.18";
 
-/// Whether the prefix is ours, from an answer of the store. So it also shows whether the store can be reached and used.
+/// Whether the prefix is already claimed in this version's format. The request also shows whether the store can be
+/// reached and used.
 ///
 /// # Errors
-/// It is not reached, or the prefix is another version's.
+/// The store cannot be reached, or another version claimed the prefix.
 pub(in crate::storage) async fn is_reached(reached: &Reached) -> Result<bool, Refusal> {
     let failed = |error: StoreError| refusal(&error);
     let got = match reached.objects.get(&Path::from(ID)).await {
@@ -48,10 +49,11 @@ pub(in crate::storage) async fn is_reached(reached: &Reached) -> Result<bool, Re
     }
 }
 
-/// Makes the prefix ours, if it is not: checks the bucket and puts the claim. True: it was ours before.
+/// Claims the prefix, if it is not claimed: checks the bucket and puts the claim. Returns whether it was claimed
+/// before.
 ///
 /// # Errors
-/// There are other objects, the bucket is not fit, or it cannot be reached.
+/// There are other objects below the prefix, the bucket is not fit, or it cannot be reached.
 pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bool, Refusal> {
     if is_reached(reached).await? {
         return Ok(true);
@@ -89,10 +91,10 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
     is_reached(reached).await
 }
 
-/// Whether there was a database.
+/// Whether there ever was a database below the prefix.
 ///
 /// # Errors
-/// The bucket is not reached.
+/// The bucket cannot be reached.
 pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refusal> {
     match reached.objects.head(&Path::from(USED)).await {
         Ok(_) => Ok(true),
@@ -104,7 +106,7 @@ pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refus
 /// Records that there is a database.
 ///
 /// # Errors
-/// The bucket is not reached.
+/// The bucket cannot be reached.
 pub(in crate::storage) async fn mark_used(reached: &Reached) -> Result<(), Refusal> {
     let put = reached.objects.put(&Path::from(USED), PutPayload::new()).await;
     put.map(drop).map_err(|error| refusal(&error))

@@ -40,12 +40,12 @@ pub(in crate::storage) struct Reached {
 }
 
 impl Reached {
-    /// Makes the client; nothing is sent yet.
+    /// Makes the client; sends no request.
     ///
     /// # Errors
-    /// A setting means nothing, or the CA file cannot be read.
+    /// A setting is not valid for this cloud, or the CA file cannot be read.
     pub(in crate::storage) fn new(address: &Address, reach: &Reach) -> Result<Self, Refusal> {
-        // An earlier choice stays; the program makes no other.
+        // If another provider is installed, it stays; the program installs no other.
         drop(rustls::crypto::ring::default_provider().install_default());
         check_settings(address, reach)?;
         let options = client_options(reach)?;

@@ -1,7 +1,7 @@
 //! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is
 //! AWS_PROFILE, or `default`.
 //!
-//! Read again whenever the file has changed, so that renewed credentials need no restart. Entries of
+//! The file is read again whenever it has changed, so that renewed credentials need no restart. Entries of
 //! `credential_process` and SSO are not followed.
 
 use std::fmt;
@@ -67,7 +67,7 @@ impl CredentialProvider for Section {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> StoreResult<Arc<AwsCredential>> {
-        // A file that is being written may lack its end for a moment: the client retries.
+        // While the file is being written, its end may be missing for a moment: the client retries.
         self.read().ok_or_else(|| StoreError::Generic {
             store: "S3",
             source: "no credentials in the file".into(),

@@ -4,8 +4,9 @@
 //! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎
 //!                       <name> ⏎ <address> ⏎
 //! ```
-//! An incarnation is one acquisition by one process, and counts its puts. So no two puts have one body: a tag that S3
-//! makes of the content never comes back, and a holder knows its own put again when the answer to it was lost.
+//! An incarnation is one acquisition by one process, which counts its puts. So no two puts have the same body. A tag
+//! that S3 computes from the content therefore never recurs. A holder recognises its own put even if the answer to it
+//! was lost.
 
 use std::time::Duration;
 
@@ -24,17 +25,17 @@ pub(super) const LEASE: Duration = Duration::from_millis(2500);
 /// The content of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
-    /// Of the acquisition.
+    /// Identifies the acquisition.
     pub(super) incarnation: String,
-    /// Puts of the incarnation, with this one.
+    /// Number of puts of the incarnation, including this one.
     pub(super) put: u64,
-    /// Whether the holder still holds it; otherwise it has released the prefix.
+    /// Whether the holder still holds the lease. `false` means that it has released the prefix.
     pub(super) is_live: bool,
-    /// How long it lasts from when the holder sent it.
+    /// How long the lease lasts, counted from when the holder sent it.
     pub(super) length: Duration,
-    /// The holder.
+    /// The holder's name.
     pub(super) name: String,
-    /// Where the holder serves.
+    /// The address at which the holder serves.
     pub(super) address: String,
 }
 
@@ -52,7 +53,7 @@ impl Lease {
     }
 
     /// # Errors
-    /// It is another version's.
+    /// The lease has another version's format.
     pub(super) fn decode(body: &[u8]) -> Result<Self, Refusal> {
         let text = String::from_utf8_lossy(body);
         let mut lines = text.lines();
@@ -93,29 +94,29 @@ fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
-/// What a server that wants the prefix knows of its holder.
+/// The state of a server that waits for another server's lease to end.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// The tag seen last, and when it was seen first.
     seen: Option<(UpdateVersion, Duration)>,
 }
 
-/// The conclusion from one check of a lease.
+/// The result of one check of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The holder has renewed it.
     Alive,
-    /// Nothing is known yet.
+    /// Too little time has passed for a conclusion.
     Unknown,
-    /// It lasts no longer, by any clock.
+    /// It has ended, by any clock.
     Over,
 }
 
 impl Watch {
-    /// Evaluates the lease found now. A holder counts from before it sent its put, so its lease ends before this one's
-    /// count from when the tag was first seen. Only the rates of two clocks are compared: a hundredth is added for
-    /// them, and 50 ms.
-    pub(super) fn look(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
+    /// Evaluates the lease found now. The holder counts its lease from before it sent its put; this server counts from
+    /// when it first saw the tag. So the holder's lease ends first. Only the rates of the two clocks matter: a
+    /// hundredth of the length and 50 ms are added for their difference.
+    pub(super) fn check(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
         if !lease.is_live {
             return Found::Over;
         }
@@ -182,10 +183,10 @@ mod tests {
     fn a_lease_is_over_only_after_its_length_without_a_renewal() {
         let at = Duration::from_millis;
         let mut watch = Watch::default();
-        assert_eq!(watch.look(&lease(), &tag("1"), at(1000)), Found::Unknown);
-        assert_eq!(watch.look(&lease(), &tag("1"), at(3570)), Found::Unknown);
-        assert_eq!(watch.look(&lease(), &tag("1"), at(3575)), Found::Over);
-        assert_eq!(watch.look(&lease(), &tag("2"), at(9000)), Found::Alive);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(3570)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("1"), at(3575)), Found::Over);
+        assert_eq!(watch.check(&lease(), &tag("2"), at(9000)), Found::Alive);
     }
 
     #[test]
@@ -194,6 +195,6 @@ mod tests {
             is_live: false,
             ..lease()
         };
-        assert_eq!(Watch::default().look(&lease, &tag("1"), Duration::ZERO), Found::Over);
+        assert_eq!(Watch::default().check(&lease, &tag("1"), Duration::ZERO), Found::Over);
     }
 }

@@ -11,17 +11,17 @@
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! ```
-//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there is
-//! one sentence about bucket, permission, region or credentials ([`Refusal`]). If there is no claim, nothing else may
-//! lie below the prefix, the bucket is checked, and the claim is put. Then the lease is acquired (owner.rs), and kept
-//! until the last store is closed. Only then is anything else written, and until then only objects of the check are
-//! deleted.
+//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there
+//! gives one sentence about bucket, permission, region or credentials ([`Refusal`]). If there is no claim, nothing else
+//! may lie below the prefix; then the bucket is checked, and the claim is put. Then the lease is acquired (owner.rs),
+//! and kept until the last store is closed. Before the lease is held, nothing else is written, and only objects of the
+//! check are deleted.
 //!
 //! **Invariants.** No credential is part of a URL, a setting or an error. A store's answer is classified, never
 //! repeated: an error shows only its HTTP status and error code.
 //!
-//! **Deliberately absent.** A check of the lifecycle rules of Azure and Google: their rules are not in the protocol of
-//! blobs.
+//! **Deliberately absent.** A check of the lifecycle rules of Azure and Google: the protocol of blobs does not have
+//! them.
 
 mod address;
 #[cfg(feature = "slate")]
@@ -62,7 +62,7 @@ pub use self::refusal::Refusal;
 
 use super::{Error, Result, Url};
 
-/// How a bucket is reached and checked, besides its address and credentials.
+/// Settings for reaching and checking a bucket, besides its address and credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own. `None` means the cloud's.
@@ -77,9 +77,9 @@ pub struct Reach {
     pub ca_file: Option<PathBuf>,
     /// How long this server's lease lasts. `None` means 2.5 s.
     pub lease: Option<Duration>,
-    /// The name of this server, which a server that wants the same prefix reports.
+    /// The name of this server, which appears in the messages of another server that requests the same prefix.
     pub name: String,
-    /// Where this server serves.
+    /// The address at which this server serves.
     pub address: String,
     /// A random number that identifies this process's claim and check.
     pub draw: u64,
@@ -88,7 +88,7 @@ pub struct Reach {
 /// Encryption by S3, by the header of each put.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// As the bucket has it.
+    /// The bucket's own default encryption.
     #[default]
     Bucket,
     /// By S3's own keys (SSE-S3).

@@ -2,13 +2,13 @@
 //!
 //! - **A holder** trusts its lease until the time when it sent its newest confirmed put, plus the lease's length. That
 //!   end is one number, against which each snapshot of a store is checked *after* it was taken.
-//! - **Another server** takes the prefix when the lease was released, or has not changed since it was first seen for
-//!   its whole length, a hundredth and 50 ms. It puts its own by the tag that it watched.
-//! - **After a put without an answer** the lease is read, and continues if its incarnation is the holder's own.
-//! - **A holder that finds another's lease** has lost the prefix for good: it reads and writes nothing any more.
+//! - **Another server** takes the prefix when the lease was released, or when it has not changed since it was first seen
+//!   for its whole length, plus a hundredth and 50 ms. It puts its own lease by the tag that it watched.
+//! - **After a put without an answer** the lease is read. If its incarnation is the holder's own, the holder continues.
+//! - **A holder that finds another server's lease** has lost the prefix for good: it reads and writes nothing any more.
 //!
-//! Time includes the machine's sleep where the system counts it. Writes do not depend on the lease: SlateDB's epoch
-//! fences them.
+//! The lease's time includes the machine's sleep, where the system counts it. Writes do not depend on the lease:
+//! SlateDB's epoch fences them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,9 +29,9 @@ use crate::clock::Clock;
 const OWNER: &str = "fleet/owner";
 
 /// Time between checks of another server's lease.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Time until a renewal that failed is tried again.
+/// Time between a failed renewal and the next attempt.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Puts of an acquisition before it is given up.
@@ -52,7 +52,7 @@ pub(in crate::storage) struct Owner {
 struct State {
     objects: Arc<dyn ObjectStore>,
     clock: Clock,
-    /// When the lease ends, in µs of the clock's time through sleep. 0: it is no longer held.
+    /// When the lease ends, in µs of the clock's time through sleep. 0 means that it is no longer held.
     ends_micros: AtomicU64,
 }
 
@@ -66,18 +66,18 @@ struct Held {
 /// The outcome of a renewal.
 enum Renewed {
     Done,
-    /// Nothing is known of it, or it must be sent again.
+    /// The outcome is not known, or the put must be repeated.
     Failed,
     /// The prefix is another server's. `None` means that the lease object is missing.
     Lost(Option<Lease>),
 }
 
 impl Owner {
-    /// Gets the lease of the prefix, or waits until the one that is there is over. `lost` is called when another server
-    /// has taken it.
+    /// Acquires the lease of the prefix. If another server holds it, waits until its lease is over. `lost` is called
+    /// when another server has taken the lease.
     ///
     /// # Errors
-    /// Another server renews its lease, or the bucket is not reached.
+    /// Another server renews its lease, or the bucket cannot be reached.
     pub(in crate::storage) async fn acquire(
         reached: &Reached,
         reach: &Reach,
@@ -142,7 +142,7 @@ impl State {
                 None => PutMode::Create,
                 // The answer to a put was lost.
                 Some((found, tag)) if found.incarnation == lease.incarnation => PutMode::Update(tag),
-                Some((found, tag)) => match watch.look(&found, &tag, self.clock.through_sleep()) {
+                Some((found, tag)) => match watch.check(&found, &tag, self.clock.through_sleep()) {
                     Found::Alive => {
                         return Err(Refusal::InUse {
                             name: found.name,
@@ -150,7 +150,7 @@ impl State {
                         });
                     }
                     Found::Unknown => {
-                        tokio::time::sleep(LOOK_INTERVAL).await;
+                        tokio::time::sleep(CHECK_INTERVAL).await;
                         continue;
                     }
                     Found::Over => {
@@ -178,7 +178,9 @@ impl State {
                     return Ok(Held { lease, tag });
                 }
                 Ok(None) => {}
-                Err(error) if error.may_pass() => tracing::debug!(%error, "the lease"),
+                Err(error) if error.may_pass() => {
+                    tracing::debug!(%error, "the lease could not be acquired; trying again")
+                }
                 Err(error) => return Err(error),
             }
         }

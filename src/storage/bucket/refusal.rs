@@ -4,30 +4,30 @@
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The URL is not of its cloud's form.
+    /// The URL has not its cloud's form.
     #[error("write {form}, each part of letters, digits, '.', '_' and '-'; credentials do not belong into it")]
     Form {
-        /// How it is written.
+        /// The form of the cloud's URLs.
         form: &'static str,
     },
     /// There is no such bucket.
     #[error("there is no such bucket or container; create it, or mend its name in the URL")]
     NoBucket,
-    /// The credentials are good and do not allow it.
+    /// The credentials are valid, but do not allow the access.
     #[error(
         "the credentials do not allow access to it; let them read, write, list and delete objects below the prefix"
     )]
     NoPermission,
-    /// The store does not know the credentials, or their signature is wrong.
+    /// The credentials are unknown to the store, or their signature is wrong.
     #[error("the store does not know the credentials, or the secret is not theirs")]
     WrongCredentials,
-    /// The credentials were good once.
+    /// The credentials have expired.
     #[error("the credentials have expired; renew them")]
     Expired,
     /// No credentials were found.
     #[error("found no credentials; set them in the environment or in the files that the cloud's own tools read")]
     NoCredentials,
-    /// The bucket is elsewhere.
+    /// The bucket is in another region.
     #[error(
         "the bucket is not in the region that was asked{}; set bucket-region",
         region.as_ref().map(|region| format!(" but in {region}")).unwrap_or_default()
@@ -39,10 +39,10 @@ pub enum Refusal {
     /// The machine's clock and the store's differ too much.
     #[error("the store refuses this machine's time; set the clock")]
     WrongTime,
-    /// The store does not answer, or not now.
+    /// The store does not answer at all, or not now.
     #[error("the store cannot be reached: {what}")]
     Unreachable {
-        /// In short.
+        /// The reason, in a few words.
         what: String,
     },
     /// Another answer of the store.
@@ -51,13 +51,13 @@ pub enum Refusal {
         /// HTTP status and error code.
         answer: String,
     },
-    /// A setting means nothing here.
+    /// A setting is not valid here.
     #[error("{what}")]
     Setting {
-        /// Which, and what to write.
+        /// The setting, and its valid values.
         what: String,
     },
-    /// The bucket does not keep what the engine relies on.
+    /// The bucket does not guarantee what the engine relies on.
     #[error("the bucket cannot keep a database: {}; try another store, or `helenus check-bucket` after a change", failed.join("; "))]
     Unfit {
         /// The failed trials.
@@ -71,7 +71,7 @@ pub enum Refusal {
     InUse {
         /// The other server.
         name: String,
-        /// Where it serves.
+        /// The address at which it serves.
         address: String,
     },
     /// The prefix belongs to another version.
@@ -84,7 +84,7 @@ pub enum Refusal {
         /// The content that this version reads.
         known: &'static str,
     },
-    /// The prefix was ours and has lost its data.
+    /// There was a database below the prefix, and its data is gone.
     #[error(
         "fleet/id says that there was a database, and its manifests are gone; restore them, or choose a prefix that is new"
     )]
@@ -92,7 +92,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether it may pass by itself.
+    /// Whether the condition may end without a change by the operator.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         matches!(

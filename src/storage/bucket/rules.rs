@@ -1,5 +1,5 @@
 //! Rules of an S3 bucket that would remove or lock our objects: lifecycle and object lock. `object_store` has no call
-//! for them, so they are read by requests of our own, signed by its means.
+//! for them, so this client sends requests of its own, signed with the signer of `object_store`.
 //!
 //! Elements of the answers are found by name; XML of S3 has neither attributes nor other namespaces in these elements.
 
@@ -25,7 +25,7 @@ pub(super) struct Rules {
 enum Answer {
     None,
     Rules(String),
-    /// The store does not answer that.
+    /// The store does not answer such a request.
     Unknown,
 }
 
@@ -47,20 +47,20 @@ impl Rules {
     }
 
     /// Checks both kinds.
-    pub(super) async fn judge(&self, checked: &mut Checked) {
-        let mut judge = |trial, answer: Answer, judged: &dyn Fn(&str) -> Option<String>| match answer {
+    pub(super) async fn check(&self, checked: &mut Checked) {
+        let mut add = |trial, answer: Answer, wrong: &dyn Fn(&str) -> Option<String>| match answer {
             Answer::None => checked.trials.push((trial, None)),
-            Answer::Rules(text) => checked.trials.push((trial, judged(&text))),
+            Answer::Rules(text) => checked.trials.push((trial, wrong(&text))),
             Answer::Unknown => checked.notes.push(format!(
                 "the store does not tell its rules ({trial}); make sure that there is none"
             )),
         };
-        judge(
+        add(
             "no lifecycle rule removes objects",
             self.ask("lifecycle").await,
             &|text| expires(text, &self.prefix),
         );
-        judge("no retention locks objects", self.ask("object-lock").await, &locks);
+        add("no retention locks objects", self.ask("object-lock").await, &locks);
     }
 
     async fn ask(&self, what: &str) -> Answer {
@@ -95,8 +95,8 @@ fn elements<'t>(text: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
         .filter_map(move |part| part.split(close.as_str()).next())
 }
 
-/// The rule that removes objects below the prefix. Rules for parts of uploads and for old versions remove nothing that
-/// is there.
+/// The rule that removes objects below the prefix. Rules for parts of uploads and for old versions remove no current
+/// object.
 fn expires(text: &str, prefix: &str) -> Option<String> {
     let reaches = |rule: &&str| {
         let prefixes = elements(rule, "Prefix").next().unwrap_or_default();

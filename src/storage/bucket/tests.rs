@@ -15,19 +15,19 @@ use slatedb::object_store::{
 use super::claim::{claim, is_reached, is_used, mark_used};
 use super::*;
 
-/// How a store lies.
+/// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
     None,
-    /// As a store that does not know the condition.
+    /// Ignores the condition of a put-if-absent.
     CreatesAgain,
-    /// As one that does not know the tag.
+    /// Ignores the tag of a put-if-match.
     ReplacesAlways,
-    /// A condition is evaluated, and the object is put some time later (as S3Mock does).
+    /// The store evaluates a condition, and puts the object some time later (as S3Mock does).
     ChecksThenPuts,
     /// A listing shows the state before the last put.
     ListsLate,
-    /// A retention.
+    /// A retention keeps objects from being removed.
     KeepsForever,
 }
 

@@ -7,15 +7,16 @@
 //! closed at byte 1024: a slot whose CRC-32 is taken over "closed" first: the end of the log when the store was closed; zeros while it
 //!        is open, and nothing where an older program wrote the file
 //! ```
-//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a
-//! kill it is as new as the last answer. After a loss of power it may be a second older, but never newer than the log.
-//! So it never raises a false alarm, and it misses only groups acknowledged within the last second.
+//! A group is recorded after the log was synced. A thread syncs this file within [`SYNC_WITHIN`], so that no commit
+//! waits for it. After a kill the record is as new as the last answer. After a loss of power it may be a second older,
+//! but never newer than the log. So the check never raises a false alarm, and it misses only groups acknowledged within
+//! the last second.
 //!
-//! **A missing, empty or short file.** The file is made durable, with a slot that may name group 0, before the store's
-//! mark of use ([`super::directory`]), and is then only written in place. So if the mark exists, no kill and no power
-//! cut leaves such a file. The store is refused until the file is restored, or `--create` remakes it from the end of
-//! the log. A store without the mark was made by an older program, which never synced the file: a power cut may have
-//! removed it. It is opened with a warning if the log is intact.
+//! **A missing, empty or short file.** The file is made durable before the store's mark of use ([`super::directory`]);
+//! its slot may name group 0. Later it is only written in place. So if the mark exists, no kill and no power cut leaves
+//! such a file. The store is refused until the file is restored, or `--create` remakes it from the end of the log. A
+//! store without the mark was made by an older program, which never synced the file: a power cut may have removed it.
+//! It is opened with a warning if the log is intact.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -37,7 +38,7 @@ const CLOSED_AT: u64 = 1024;
 /// Longest time between a record and the sync of the file.
 pub(super) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
-/// The end of the chain of groups: how many there were, and the running checksum of all of them.
+/// The end of the chain of groups: the number of groups, and the running checksum of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ChainEnd {
     pub(super) seq: u64,
@@ -146,11 +147,11 @@ impl Acknowledged {
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
         let written = self.put(slot_of(end), slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
-        self.syncer.is_wanted();
+        self.syncer.request_sync();
         Ok(())
     }
 
-    /// Records that the store is closed, with everything up to here durable and nothing after it.
+    /// Records that the store is closed: everything up to `end` is durable, and nothing follows it.
     pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
         let recorded = self
             .put(slot_of(end), slot(end, b""))
@@ -176,8 +177,8 @@ impl Syncer {
         })
     }
 
-    /// Wakes the thread, once for all that is written until it syncs.
-    pub(super) fn is_wanted(&self) {
+    /// Wakes the thread. Calls until the next sync wake it only once.
+    pub(super) fn request_sync(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel)
             && let Some(wake) = &self.wake
             && let Err(TrySendError::Disconnected(())) = wake.try_send(())
@@ -189,7 +190,8 @@ impl Syncer {
 
 fn sync_while_open(file: &File, path: &Path, woken: &Receiver<()>, is_due: &AtomicBool) {
     while woken.recv().is_ok() {
-        // Later writes are synced with this one. The store's end needs no sync here: closing does its own.
+        // Later writes are synced with this one. No sync is needed when the store closes: [`Acknowledged::close`] does
+        // its own.
         if woken.recv_timeout(SYNC_WITHIN) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(Recorded::read(directory).unwrap(), open(first.then(8)));
     }
 
-    /// The thread releases the file in time, without any store.
+    /// The thread syncs the file in time, although no store is open.
     #[test]
     fn the_record_is_synced_in_the_background() {
         let directory = tempfile::tempdir().unwrap();

@@ -12,9 +12,10 @@
 //! accept:   engine.kept ─► engine.gone, removed                       the chain of groups is whole
 //! restore:  engine ─► engine.gone, engine.kept ─► engine, removed     it is not
 //! ```
-//! The engine writes its tables and manifests once, and replaces `current` by renaming; only files of the log are cut
-//! and extended in place. Recovery cuts each log file after its last intact batch: `restore` appends the tail again,
-//! from memory. The tail was never acknowledged (log.rs), so a kill in between may leave the file cut.
+//! The engine never changes a table or a manifest after it wrote it, and replaces `current` by renaming. Only files of
+//! the log are truncated and extended in place. Recovery truncates each log file after its last intact batch: `restore`
+//! appends the tail again, from memory. The tail was never acknowledged (log.rs), so a kill in between may leave the
+//! file truncated.
 //!
 //! **Files that may not be on the disk are rewritten** if the store was not closed: after a failed sync the page cache
 //! shows bytes that the disk does not have, and the next sync does not report it. So `helenus.format`, the engine's
@@ -23,8 +24,8 @@
 //! byte. Files of the log before the active one were synced before it was started; tables were synced before a manifest
 //! named them.
 //!
-//! Each step is durable before the next. [`undo_interrupted`] undoes an opening that a kill or a power cut interrupted: it had
-//! served nothing.
+//! Each step is durable before the next. [`undo_interrupted`] undoes an opening that a kill or a power cut interrupted:
+//! such an opening had answered no request.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -33,14 +34,14 @@ use std::path::{Path, PathBuf};
 use super::directory::{full_or, io_error, sync_directory};
 use crate::storage::Result;
 
-/// How a file is placed in the directory of links.
+/// How [`link_tree`] copies a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::storage) enum How {
     /// A link to the same file.
     Link,
-    /// A file of its own.
+    /// A copy of the file.
     Copy,
-    /// Left out.
+    /// Not copied.
     LeaveOut,
 }
 
@@ -51,16 +52,16 @@ pub(super) struct Kept {
     cuts: Vec<Cut>,
 }
 
-/// The part of a file that recovery may cut off.
+/// The part of a file that recovery may truncate.
 #[derive(Debug)]
 pub(super) struct Cut {
     /// Where the file is in the engine's directory.
     pub(super) path: PathBuf,
     /// Its length.
     pub(super) bytes: u64,
-    /// The offset at which it may be cut.
+    /// The offset at which it may be truncated.
     pub(super) at: u64,
-    /// The bytes from there on, without the zeros at the end.
+    /// The bytes after that offset, without the zeros at the end.
     pub(super) tail: Vec<u8>,
 }
 
@@ -154,7 +155,8 @@ fn restore(engine: &Path) -> Result<()> {
 }
 
 impl Kept {
-    /// Puts a directory of links in the place of the engine's, whose files stay unchanged until this is accepted.
+    /// Replaces the engine's directory by a directory of links. The original files stay unchanged until
+    /// [`Kept::accept`].
     pub(super) fn stage(engine: &Path, cuts: Vec<Cut>) -> Result<Self> {
         let next = sibling(engine, "next");
         remove(&next)?;
@@ -175,7 +177,7 @@ impl Kept {
         })
     }
 
-    /// Makes the opened engine the store's, and releases the original files.
+    /// Keeps the opened engine and deletes the links to the original files.
     pub(super) fn accept(self) -> Result<()> {
         let gone = sibling(&self.engine, "gone");
         rename(&sibling(&self.engine, "kept"), &gone)?;

@@ -11,8 +11,8 @@
 //! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see look.rs
 //! DIR/stores/N/       a store like DIR, see side_store.rs
 //! ```
-//! A used store whose data is missing is refused, unless `--create` allows a fresh start. The mark tells whether a
-//! store was used; in a store of an older program, the engine's content does.
+//! A used store whose data is missing is refused, unless `--create` allows a fresh start. `helenus.used` marks a used
+//! store. An older program made no such mark: then the engine's content decides.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -36,7 +36,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 const PROBE: &str = "probe";
 
-/// Enough that a disk which accepts it is not full to the last block.
+/// Size of the probe's file: a disk that accepts it has more than a last free block.
 const PROBE_BYTES: usize = 1 << 20;
 
 /// A store's directory, locked until this is dropped.
@@ -87,7 +87,7 @@ impl Directory {
     }
 
     /// Writes the holder's process id, for the message that another process gets.
-    pub(super) fn note_holder(&self) {
+    pub(super) fn write_holder(&self) {
         let pid = std::process::id().to_string();
         let mut lock = &self.lock;
         let written = lock
@@ -195,7 +195,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// Whether a directory without a format file may become a store: it is empty, or holds only the remains of an
-/// interrupted start.
+/// interrupted creation.
 fn is_ours(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
@@ -207,7 +207,7 @@ fn is_ours(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The error for a directory with files and no format: a store that lost it, or none.
+/// The error for a directory with files and no format file: it is no store, or a store that lost the file.
 fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
     if directory.join(USED).exists() || directory.join(ENGINE).exists() {
         return Error::Corrupt {

@@ -1,30 +1,31 @@
 //! The `file:` engine: fjall, a log-structured tree in pure Rust, in one directory.
 //!
-//! One keyspace of the engine holds all spaces, distinguished by the first byte of the key: creating a keyspace costs
-//! several syncs, so a fresh store starts sooner, and related data is flushed together. Writes go through one committer
-//! thread (committer.rs); fjall stalls writers by sleeping and syncs under a lock, so no task of the server ever writes
-//! to it. Reads are synchronous: most are served from memory, and reading a block from disk costs less than a hop to
-//! another thread.
+//! One keyspace of the engine holds all spaces, distinguished by the first byte of the key. Creating a keyspace costs
+//! several syncs, so a single one makes a fresh store start sooner; and related data is flushed together. One committer
+//! thread (committer.rs) does all writes: fjall stalls writers by sleeping, and syncs under a lock, so no task of the
+//! server ever writes to it. Reads are synchronous: most are served from memory, and reading a block from disk costs
+//! less than a hop to another thread.
 //!
 //! **Missing groups are detected.** fjall silently truncates a damaged log where the damage begins. So each group
-//! writes a record with its number and a running checksum and removes the record before it. When every group is there,
-//! exactly one record is, and it is not older than the last acknowledgement (acknowledged.rs). A group lost from the
-//! middle leaves the record that it should have removed; groups lost from the end leave the record too old. Either way
-//! the store is refused by name. A kill at any instant loses only groups that were not acknowledged, and only from the
-//! end. The same record carries the time mark of the group ([`crate::clock::TimeMark`]).
+//! writes a chain record, with its number and a running checksum, and removes the record of the group before it. If no
+//! group is missing, exactly one record exists, and it is not older than the last acknowledgement (acknowledged.rs). If
+//! a group is missing from the middle, the record that it should have removed remains. If groups are missing from the
+//! end, the record is too old. The store is refused in both cases, and the error names the missing groups. A kill at
+//! any instant loses only groups at the end that were not acknowledged. The record also carries the time mark of the
+//! group ([`crate::clock::TimeMark`]).
 //!
-//! **Missing or damaged files are detected before the engine opens**, which would remove them: [`judge`] only reads,
+//! **Missing or damaged files are detected before the engine opens**, which would remove them: [`verify`] only reads,
 //! and [`super::aside`] keeps the original files until the chain of groups is verified. See opening.rs.
 //!
-//! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
+//! Source: fjall 3.1.13 (`batch`, `journal`, `recovery`). The tests fail if a later version behaves differently.
 
 mod committer;
 mod group;
-mod judge;
 mod log;
 mod opening;
 mod request;
 pub(super) mod salvage;
+mod verify;
 
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};
@@ -45,7 +46,7 @@ use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
 use super::layout::{full_range, with_full_key};
 use super::moments::{Durable, Moment};
-use super::room::Room;
+use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
@@ -60,14 +61,15 @@ use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
 /// The content of such a store's format file.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
 
-/// fjall's threads for flushes and compactions. The first one only flushes, and puts any compaction that it takes back
-/// into the queue. With only one other thread, and that one busy, it would spin on this until the compaction ends. A
-/// third thread takes the compaction.
+/// fjall's threads for flushes and compactions. fjall's first thread only flushes; if it takes a compaction from the
+/// queue, it puts it back. With one other thread that is busy, the first one would repeat this until that thread's
+/// compaction ends. A third thread takes the compaction instead.
 const WORKER_THREADS: usize = 3;
 
 /// Bytes of a memtable, and of a table that compactions write. Each table is synced as a whole, and a sync of the log
-/// may have to wait for all that a file system is writing: some 130 ms for 64 MiB, which is the engine's default. The
-/// log's unflushed end is also what a start after a kill replays. A store keeps the value that it was created with.
+/// may have to wait for all that a file system is writing: some 130 ms for 64 MiB, which is the engine's default. A
+/// start after a kill replays the part of the log that was not flushed, about one memtable. A store keeps the value
+/// that it was created with.
 pub(super) const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The `file:` engine. Clones are the same store; it closes when the last one is dropped.
@@ -79,7 +81,7 @@ struct Inner {
     shared: Arc<Shared>,
     /// `None` only while dropping: the committer ends when its sender is dropped.
     commands: Option<mpsc::Sender<Command>>,
-    room: Room,
+    queue_space: QueueSpace,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -93,9 +95,9 @@ pub(in crate::storage) struct Shared {
     /// Index derivations that the next groups apply.
     pub(super) derivations: ArcSwap<Derivations>,
     pub(super) sweeps: Arc<Sweeps>,
-    /// How often the engine was opened again, raised before what it found is published.
+    /// Number of times that the engine was reopened. Raised before the reopened engine is published.
     pub(super) openings: AtomicU64,
-    /// The last group that is durable, for the other stores of the server.
+    /// The last durable group; [`super::moments`] records it in the other stores of the server.
     pub(super) durable: Arc<Durable>,
     /// Why nothing can be read or written until the server restarts.
     pub(super) lost: Arc<ArcSwapOption<Error>>,
@@ -107,7 +109,8 @@ impl Shared {
     }
 }
 
-/// What the committer published last: a snapshot of the engine, and the figures that belong to it.
+/// The state that the committer published last: a snapshot of the engine, and the sizes and sequence number that belong
+/// to it.
 pub(in crate::storage) struct Published {
     pub(super) engine: Arc<Engine>,
     pub(super) view: fjall::Snapshot,
@@ -124,7 +127,7 @@ impl std::fmt::Debug for Published {
     }
 }
 
-/// An open database of the engine's.
+/// An open fjall database.
 pub(super) struct Engine {
     pub(super) database: fjall::Database,
     pub(super) data: fjall::Keyspace,
@@ -180,7 +183,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             shared,
             commands: Some(commands),
-            room: Room::new(options),
+            queue_space: QueueSpace::new(options),
             committer: Mutex::new(Some(thread)),
         })))
     }
@@ -219,13 +222,13 @@ impl Store {
     }
 
     /// Refuses a batch that is too large, as a commit does.
-    pub(in crate::storage) fn judge(&self, batch: &Batch) -> Result<()> {
-        self.0.room.judge(batch.bytes())
+    pub(in crate::storage) fn check_batch(&self, batch: &Batch) -> Result<()> {
+        self.0.queue_space.check(batch.bytes())
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
         let bytes = batch.bytes();
-        let room = self.0.room.take(bytes).await?;
+        let permit = self.0.queue_space.take(bytes).await?;
         let (answer, answered) = oneshot::channel();
         let request = Request {
             only_in: batch.opening(),
@@ -233,7 +236,7 @@ impl Store {
             changes: batch.into_changes(),
             bytes,
             answer,
-            room: Some(room),
+            queue_space: Some(permit),
         };
         self.send(Command::Commit(request))?;
         answered.await.unwrap_or(Err(Error::Closed))
@@ -258,7 +261,7 @@ impl Store {
         answered.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// Flushes the memtables, which only the log holds so far, to tables.
+    /// Flushes the memtables to tables.
     pub(in crate::storage) async fn flush(&self) -> Result<()> {
         const POLL: Duration = Duration::from_millis(2);
         const POLLS_MAX: u32 = 30_000;
@@ -286,7 +289,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Close(answer))?;
         let closed = answered.await.unwrap_or(Err(Error::Closed));
-        self.0.room.close();
+        self.0.queue_space.close();
         closed
     }
 }
@@ -341,7 +344,7 @@ impl Published {
 }
 
 impl Engine {
-    /// Which tables have deletion records: a step for each table, not for each record.
+    /// Tables that have deletion records. Reads one record for each such table.
     fn deletion_tables(&self, view: &fjall::Snapshot) -> Result<DeletionTables> {
         let mut tables = std::collections::BTreeSet::new();
         let mut rest = Some(KeyRange::all());

@@ -1,5 +1,5 @@
-//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so keeping old
-//! ones costs nothing. The reference model for the other engines.
+//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones cost
+//! nothing. It is the reference model for the other engines.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +11,17 @@ use imbl::OrdMap;
 use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
 #[cfg(feature = "simulation")]
 use crate::clock::TimeMark;
-use crate::storage::batch::{Batch, Change, Space, judge_row, merge_values};
+use crate::storage::batch::{Batch, Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
-use crate::storage::purge::{self, Judged, Sweeps};
+use crate::storage::purge::{self, Effect, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
 use crate::storage::{CommitSeq, Committed, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
-/// Everything in the store at one moment.
+/// The content of the store at one moment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::storage) struct State {
     maps: [Map; Space::ALL.len()],
@@ -59,11 +59,11 @@ impl Store {
         let row_bytes_max = batch.row_bytes_max();
         let changes = batch.into_changes();
         if let Some(watch) = self.0.sweeps.watch() {
-            watch.note(&changes);
+            watch.record(&changes);
         }
         for (number, change) in changes.into_iter().enumerate() {
             if let Some(bytes_max) = row_bytes_max {
-                next.judge(&change, bytes_max)?;
+                next.check_row(&change, bytes_max)?;
             }
             next.apply(number, change, &derivations, &mut committed)?;
         }
@@ -139,7 +139,7 @@ impl State {
     }
 
     /// Refuses a partial row that makes a row longer than allowed.
-    pub(super) fn judge(&self, change: &Change, bytes_max: usize) -> Result<()> {
+    pub(super) fn check_row(&self, change: &Change, bytes_max: usize) -> Result<()> {
         let Change::Merge {
             space: Space::Rows,
             key,
@@ -158,7 +158,7 @@ impl State {
             Some(old) => merge_values(Space::Rows, old, value)?.len(),
             None => value.len(),
         };
-        judge_row(old.map(Bytes::len), value, after, bytes_max)
+        check_row_bytes(old.map(Bytes::len), value, after, bytes_max)
     }
 
     /// `number` is the change's position in its batch.
@@ -192,10 +192,10 @@ impl State {
                 let Some((space, key)) = change.place() else {
                     return Ok(());
                 };
-                let left = match purge::judge(&change, self.map(space).get(key))? {
-                    Judged::Stays => return Ok(()),
-                    Judged::Goes => None,
-                    Judged::Shrinks(value) => Some(value),
+                let left = match purge::effect_on(&change, self.map(space).get(key))? {
+                    Effect::Unchanged => return Ok(()),
+                    Effect::Removed => None,
+                    Effect::Shrunk(value) => Some(value),
                 };
                 self.set(space, key.to_vec(), left, derivations);
             }

@@ -9,7 +9,7 @@ mod held;
 mod layout;
 pub(super) mod memory;
 pub(super) mod moments;
-mod room;
+mod queue_space;
 pub(super) mod salvage;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;

@@ -1,5 +1,5 @@
-//! Records, in each store of a server, of how far the other stores had got, so that files copied at different times are
-//! detected.
+//! Records, in each store of a server, the progress of the other stores. A start thereby detects stores whose files
+//! were copied at different times.
 //!
 //! ```text
 //! DIR/moments   slot 0 at byte 0, slot 1 at byte 16384; written in turn, so that a write cut short spoils only one
@@ -8,22 +8,22 @@
 //! ```
 //! Each store's directory has the file, all with the same entries: for every store, its last durable group at that
 //! time. A start compares the stores with all these files before it changes anything ([`check`]). A store that ends
-//! before a group that another store's file records is from an earlier time, and is refused.
+//! before a group that another store's file records is older than that record, and is refused.
 //!
-//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log. All that a start
-//! needs is read before any of the databases is opened (slate/opening.rs).
+//! In `slate+file:` each database's folder has the file, and a group is an object of its log. A start reads all the
+//! files that it needs before it opens any database (slate/opening.rs).
 //!
 //! **No false alarm.** A group is recorded only after its store was synced ([`Durable`]), whatever the durability. So
-//! neither a kill nor a loss of power leaves a record of a group that does not exist; records may be lost, but are
+//! neither a kill nor a loss of power leaves a record of a group that does not exist. Records may be lost, but are
 //! never wrong. Numbers of groups only grow, and a store's number is never reused, so an old record stays true. The
 //! record of a removed store has no effect.
 //!
-//! **How late.** A thread records the first group after a pause at once and later ones every [`TICK`], in the page
-//! cache, which survives a kill; it syncs within a second. No commit waits for it. A single store has neither thread
-//! nor file: `acknowledged` is enough.
+//! **Delay.** After a pause, a thread records the first group at once; it records later groups every [`TICK`]. It
+//! writes to the page cache, which survives a kill, and syncs within a second. No commit waits for it. A single store
+//! has neither thread nor file: `acknowledged` is enough.
 //!
-//! **A missing file** was not written yet: by an older program, or before a loss of power. A file with both slots
-//! damaged is refused, like `acknowledged`.
+//! **A missing file** was not written yet: an older program wrote none, or power was lost before the first sync. A file
+//! with both slots damaged is refused, like `acknowledged`.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -61,21 +61,21 @@ const SYNC_TICKS: u32 = 20;
 #[derive(Debug, Default)]
 pub(super) struct Durable {
     seq: AtomicU64,
-    /// `None` means no thread records it.
-    noter: OnceLock<Arc<Wake>>,
+    /// The thread that records it. `None` means no thread does.
+    recorder: OnceLock<Arc<Wake>>,
 }
 
 impl Durable {
-    /// Reports that everything up to this group is durable.
+    /// Records in memory that everything up to this group is durable, and wakes the recording thread.
     pub(super) fn raise(&self, seq: u64) {
         self.seq.store(seq, Ordering::Release);
-        if let Some(noter) = self.noter.get() {
-            noter.wake();
+        if let Some(recorder) = self.recorder.get() {
+            recorder.wake();
         }
     }
 }
 
-/// Wakes the recording thread, once for all that is raised until it runs.
+/// Wakes the recording thread, only once until it runs.
 #[derive(Debug)]
 struct Wake {
     is_due: AtomicBool,
@@ -85,8 +85,8 @@ struct Wake {
 impl Wake {
     fn wake(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel) {
-            // A full channel means it is awake already. Without a receiver the thread has ended, and the store is about
-            // to.
+            // A full channel means that the thread is already awake. A missing receiver means that the thread has
+            // ended, and the store closes soon.
             self.wake.try_send(()).ok();
         }
     }
@@ -111,7 +111,7 @@ pub struct Moments {
     stores: Arc<Mutex<Stores>>,
     wake: Arc<Wake>,
     /// `None` only while dropping.
-    going: Option<SyncSender<()>>,
+    running: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -173,21 +173,21 @@ impl Moments {
     /// When the thread cannot be started.
     pub(in crate::storage) fn start(stores: Vec<(u32, Moment)>) -> Result<Self> {
         let (wake, woken) = sync_channel(1);
-        let (going, gone) = sync_channel(1);
+        let (running, ended) = sync_channel(1);
         let wake = Arc::new(Wake {
             is_due: AtomicBool::new(false),
             wake,
         });
         let all = Arc::new(Mutex::new(Stores::default()));
-        let (noting, due) = (Arc::clone(&all), Arc::clone(&wake));
+        let (recording, due) = (Arc::clone(&all), Arc::clone(&wake));
         let thread = std::thread::Builder::new()
             .name("store-moments".to_owned())
-            .spawn(move || record_while_open(&noting, &due, &woken, &gone))
+            .spawn(move || record_while_open(&recording, &due, &woken, &ended))
             .map_err(io_error("starting a thread for", Path::new(NAME)))?;
         let this = Self {
             stores: all,
             wake,
-            going: Some(going),
+            running: Some(running),
             thread: Some(thread),
         };
         for (number, store) in stores {
@@ -203,7 +203,7 @@ impl Moments {
     /// Adds a store.
     pub(in crate::storage) fn add(&self, number: u32, store: Moment) {
         // A store belongs to one server's stores for its whole life.
-        drop(store.durable.noter.set(Arc::clone(&self.wake)));
+        drop(store.durable.recorder.set(Arc::clone(&self.wake)));
         let mut stores = self.stores();
         // Number the slots above those that an earlier server wrote.
         if let Ok(Some(recorded)) = read(&store.directory.join(NAME)) {
@@ -223,9 +223,9 @@ impl Moments {
 
 impl Drop for Moments {
     fn drop(&mut self) {
-        // In this order: the thread writes the pending record after it sees that it must end.
+        // Wake it before the channel closes: the thread writes the pending record after it sees the end.
         self.wake.wake();
-        self.going = None;
+        self.running = None;
         self.wake.wake.try_send(()).ok();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -239,7 +239,7 @@ fn locked(stores: &Mutex<Stores>) -> MutexGuard<'_, Stores> {
     stores.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
+fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, ended: &Receiver<()>) {
     let mut is_failing = false;
     let mut report = |recorded: Result<()>| {
         match &recorded {
@@ -259,7 +259,7 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, g
         };
         for _ in 0..SYNC_TICKS {
             record();
-            if gone.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
                 record();
                 break;
             }
@@ -267,7 +267,7 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, g
         for (path, file) in &files {
             report(file.sync_data().map_err(io_error("syncing", path)));
         }
-        if gone.try_recv() == Err(TryRecvError::Disconnected) {
+        if ended.try_recv() == Err(TryRecvError::Disconnected) {
             return;
         }
     }

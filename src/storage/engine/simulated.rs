@@ -71,9 +71,9 @@ struct Inner {
     late: Option<Arc<State>>,
     /// Set if nothing is written until the next crash: the state after that crash.
     dead: Option<Arc<State>>,
-    /// How often late effects became visible.
+    /// Number of times that late effects became visible.
     openings: u64,
-    /// How often the power was lost.
+    /// Number of losses of power.
     crashes: u64,
     /// The side stores' media: they lose power together.
     side_media: BTreeMap<u32, Medium>,
@@ -85,11 +85,11 @@ type Answer = oneshot::Sender<Result<Committed>>;
 
 struct Request {
     only_in: Option<Opening>,
-    /// The time mark when it was handed over: it holds no later timestamp.
+    /// The time mark when the batch was submitted: the batch holds no later timestamp.
     time: Option<TimeMark>,
     changes: Vec<Change>,
     row_bytes_max: Option<usize>,
-    /// Whether it makes its own and all earlier acknowledged writes durable, however relaxed the durability is.
+    /// Whether it makes its own and all earlier acknowledged writes durable, even if the durability is relaxed.
     syncs: bool,
     answer: Answer,
 }
@@ -254,7 +254,7 @@ impl Medium {
         self.inner().torn + of_sides
     }
 
-    /// The numbers of the existing side stores.
+    /// The numbers of the side stores.
     #[must_use]
     pub fn side_numbers(&self) -> BTreeSet<u32> {
         self.inner().side_media.keys().copied().collect()
@@ -303,7 +303,7 @@ impl Inner {
     fn applied(&self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
         let changes = std::mem::take(&mut request.changes);
         if let Some(watch) = self.sweeps.watch() {
-            watch.note(&changes);
+            watch.record(&changes);
         }
         let mut next = State::clone(state);
         next.time = match (next.time, request.time) {
@@ -313,7 +313,7 @@ impl Inner {
         let mut committed = Committed::default();
         for (number, change) in changes.into_iter().enumerate() {
             if let Some(bytes_max) = request.row_bytes_max {
-                next.judge(&change, bytes_max)?;
+                next.check_row(&change, bytes_max)?;
             }
             next.apply(number, change, &self.derivations, &mut committed)?;
         }

@@ -1,30 +1,29 @@
 //! The engine of `slate+file:`, `slate+memory:`, `s3:`, `az:` and `gs:`: SlateDB, a log-structured tree over an object
 //! store. One database holds all spaces (layout.rs): each open database costs a dozen tasks.
 //!
-//! Partial rows are written as they are, by SlateDB's merge operator, and merged by reads and compactions: a plain
-//! write must not read from a bucket. So reads go through the row cache, and the size of a range is only estimated, by
-//! its tables.
+//! SlateDB's merge operator stores partial rows as they are, and reads and compactions merge them: a plain write must
+//! not read from a bucket. So reads use the row cache, and the size of a range is only estimated, from its tables.
 //!
-//! One task commits. It takes the queue as one write batch and writes it to SlateDB's memory. Meanwhile the log is put
-//! with the earlier groups (flight.rs). When a put is confirmed, the task updates the cache, publishes the snapshot of
-//! its last group and answers (landing.rs). With `durability = periodic` or `os` it answers before the log is put,
-//! which SlateDB then does at the period (`os`: 100 ms), and readers may see writes that are not durable yet.
+//! One task commits. It takes the queue as one write batch and writes it to SlateDB's memory. Meanwhile the log with
+//! the earlier groups is put (flight.rs). When a put is confirmed, the task updates the cache, publishes the snapshot
+//! of its last group and answers (landing.rs). With `durability = periodic` or `os` it answers before the log is put.
+//! SlateDB then puts the log at the period (`os`: 100 ms), and readers may see writes that are not durable yet.
 //!
-//! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room
-//! closes it and opens it again: an object is put whole or not at all. Any other failure ends writing until the server
-//! starts again, and so does another writer that took the store over (by its epoch). A database that then cannot be
-//! read either is lost ([`Shared::lost`]): the server ends.
+//! **After a failed write** the database serves reads only. If the disk was full, the next commit that finds space
+//! closes it and opens it again: an object is put whole or not at all. After any other failure nothing is written until
+//! the server starts again; the same holds if another writer took the store over (by its epoch). If the database then
+//! cannot be read either, the store is lost ([`Shared::lost`]), and the server ends.
 //!
-//! **A bucket** (tuning.rs) may be out of reach for a while. A commit that is not confirmed in time fails, readers
-//! continue with the published snapshot, and the committer retries until the bucket answers; then the database is
-//! opened again, under a new epoch.
+//! **A bucket** (tuning.rs) may be unreachable for a while. A commit that is not confirmed in time fails, and readers
+//! continue with the published snapshot. The committer retries until the bucket answers; then the database is opened
+//! again, under a new epoch.
 //!
-//! **Opening.** SlateDB makes a database where there is no manifest, and may panic on a damaged one. So a store that
-//! was used and has no manifest is refused, the newest manifest is read first, and a panic is an error. The newest
-//! objects of the log and the newest manifests are written anew: the last put before the process ended may have failed
-//! to sync and be there all the same.
+//! **Opening.** SlateDB creates a database where there is no manifest, and may panic on a damaged one. So a store that
+//! was used and has no manifest is refused, the newest manifest is read first, and a panic becomes an error. The newest
+//! objects of the log and the newest manifests are rewritten: the last put before the process ended may have failed to
+//! sync and still be visible.
 //!
-//! The time that SlateDB dates writes and tables by never goes back (clock.rs). Every group records the time mark
+//! The clock by which SlateDB dates writes and tables never goes back (clock.rs). Every group records the time mark
 //! ([`crate::clock::TimeMark`]) under one key of the store's own.
 //!
 //! The merge operator, the space bytes and SlateDB's own files are the format; `helenus.format` names it for
@@ -38,17 +37,17 @@ mod failures;
 mod flight;
 mod group;
 mod home;
-mod judge;
 mod landing;
 mod medium;
-mod note;
 mod opening;
 mod places;
+mod put_record;
 mod records;
 mod recovery;
 pub(super) mod salvage;
 mod sealed;
 mod tuning;
+mod verify;
 
 pub(super) use self::home::FORMAT;
 
@@ -72,7 +71,7 @@ use self::places::DATABASE;
 use self::tuning::{LONG_SCAN_ENTRIES, scan_options};
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
-use super::room::Room;
+use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
 use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space, merge_values};
@@ -93,7 +92,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
-    room: Room,
+    queue_space: QueueSpace,
 }
 
 #[derive(Debug)]
@@ -101,14 +100,14 @@ struct Shared {
     /// `None` while the database is being reopened, and after closing.
     published: ArcSwapOption<Published>,
     cache: RowCache,
-    /// The derivations for the next groups.
+    /// The derivations that the next groups apply.
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
-    /// Its place. `None` after closing.
+    /// The location of its database. `None` after closing.
     home: ArcSwapOption<Home>,
-    /// How often the database was opened; raised before the state of an opening is published.
+    /// Number of openings of the database; raised before the state of an opening is published.
     openings: AtomicU64,
-    /// Why nothing can be read or written any more until the server starts again; the medium may say so, too.
+    /// Why nothing can be read or written until the server starts again. The medium may have such a reason too.
     lost: ArcSwapOption<Error>,
     medium: Arc<Medium>,
 }
@@ -149,7 +148,7 @@ impl MergeOperator for Merger {
     }
 }
 
-/// Merges two values; where one is damaged, that one stays, for its reader to refuse: an error in the merge operator
+/// Merges two values. If one is damaged, it is kept, so that its reader refuses it: an error in the merge operator
 /// would end the whole database.
 fn merge_or_keep_damage(space: Space, existing: Bytes, value: Bytes) -> Bytes {
     merge_values(space, &existing, &value).unwrap_or_else(|_| {
@@ -162,7 +161,7 @@ fn merge_or_keep_damage(space: Space, existing: Bytes, value: Bytes) -> Bytes {
 }
 
 impl Store {
-    /// Opens the store at one of this engine's URLs.
+    /// Opens the store at a URL of this engine.
     pub(in crate::storage) async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
@@ -181,13 +180,14 @@ impl Store {
         Self::open_at(home, options).await
     }
 
-    /// Opens the database of this path in the bucket of this one, and makes it if it does not exist.
+    /// Opens the database of a path in the same bucket, and creates it if it does not exist.
     pub(in crate::storage) async fn open_side(&self, path: String, options: &Options) -> Result<Self> {
         let home = self.home()?.beside(path);
         Self::open_at(home, options).await
     }
 
-    /// What is known of its moment: the objects of its log; `None`: it is in memory, or closed.
+    /// Its entry for the other stores' records of progress: the objects of its log. `None` means that it is in memory,
+    /// or closed.
     pub(in crate::storage) fn moment(&self) -> Option<Moment> {
         self.home().ok()?.moment()
     }
@@ -206,9 +206,9 @@ impl Store {
         self.home()?.remove_database(path).await
     }
 
-    /// Makes a database of this path that shows a range of rows as they are now.
+    /// Creates a database at a path that shows a range of rows in their current state.
     pub(in crate::storage) async fn clone_side(&self, path: String, rows: &KeyRange) -> Result<()> {
-        // Memory is flushed now, and again in the committer's turn, so that commits wait for little.
+        // Flushed now, and again when the committer makes the clone, so that commits wait for little.
         self.flush().await?;
         let (answer, answered) = oneshot::channel();
         let (start, end) = full_range(Space::Rows, rows);
@@ -258,14 +258,14 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             shared,
             commands,
-            room: Room::new(options),
+            queue_space: QueueSpace::new(options),
         })))
     }
 
     /// `None` while the database is being reopened, after closing, and while another server may own the bucket.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
         let published = self.0.shared.published.load_full()?;
-        // Checked after the snapshot was taken: another server may have written since, but not before this request
+        // Checked after the snapshot was taken. Another server may have written since then, but not before this request
         // began.
         published.home.is_owner().then_some(published)
     }
@@ -293,13 +293,13 @@ impl Store {
     }
 
     /// Refuses a batch that is too large, as a commit does.
-    pub(in crate::storage) fn judge(&self, batch: &Batch) -> Result<()> {
-        self.0.room.judge(batch.bytes())
+    pub(in crate::storage) fn check_batch(&self, batch: &Batch) -> Result<()> {
+        self.0.queue_space.check(batch.bytes())
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         let bytes = batch.bytes();
-        let room = self.0.room.take(bytes).await?;
+        let permit = self.0.queue_space.take(bytes).await?;
         let (answer, answered) = oneshot::channel();
         self.send(Command::Commit(Request {
             only_in: batch.opening(),
@@ -307,7 +307,7 @@ impl Store {
             changes: batch.into_changes(),
             bytes,
             answer,
-            room,
+            queue_space: permit,
         }))
         .await?;
         answered.await.unwrap_or(Err(Error::Closed))

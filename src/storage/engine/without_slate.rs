@@ -74,7 +74,7 @@ impl Store {
         match self.0 {}
     }
 
-    pub(in crate::storage) fn judge(&self, _: &Batch) -> Result<()> {
+    pub(in crate::storage) fn check_batch(&self, _: &Batch) -> Result<()> {
         match self.0 {}
     }
 

@@ -250,7 +250,7 @@ impl<'a> RowView<'a> {
     /// Reads the head of an encoded row; the cells are checked as they are walked.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the head is cut or of a format that this version does not know.
+    /// [`Error::Damaged`] when the head is cut or has a format that this version cannot read.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut rest = bytes;
         match get_u8(&mut rest) {

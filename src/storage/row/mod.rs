@@ -197,7 +197,7 @@ impl Row {
     /// Reads what [`Row::encode`] wrote. Values share the memory of `bytes` where it is shared already.
     ///
     /// # Errors
-    /// [`super::Error::Damaged`] when the bytes are cut, out of order, or of a format that this version does not know.
+    /// [`super::Error::Damaged`] when the bytes are cut, out of order, or have a format that this version cannot read.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         RowView::parse(bytes)?.to_row()
     }

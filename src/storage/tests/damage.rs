@@ -96,7 +96,7 @@ async fn used_from_new(place: &Place, is_closed: bool) -> Rows {
 }
 
 /// Opens and reads. A refusal leaves the files as in `damaged`; any other outcome has the original rows.
-pub(super) async fn judge(
+pub(super) async fn open_and_check(
     place: &Place,
     damaged: &BTreeMap<PathBuf, Vec<u8>>,
     expected: &Rows,
@@ -162,7 +162,7 @@ async fn any_one_file_may_be_removed_cut_or_flipped() {
                 }
                 let what = format!("{} damage {number}, closed {is_closed}", path.display());
                 let damaged = files(&directory);
-                if let Some(refusal) = judge(&place, &damaged, &expected, &what).await {
+                if let Some(refusal) = open_and_check(&place, &damaged, &expected, &what).await {
                     refused += 1;
                     let (text, name) = (refusal.to_string(), path.file_name().unwrap().to_str().unwrap());
                     // A missing log file has no name, because no other file lists them; for a flipped byte the engine
@@ -174,7 +174,7 @@ async fn any_one_file_may_be_removed_cut_or_flipped() {
             }
         }
         put_back(&directory, &whole);
-        assert!(judge(&place, &whole, &expected, "whole").await.is_none());
+        assert!(open_and_check(&place, &whole, &expected, "whole").await.is_none());
         assert!(refused > trials / 2, "{refused} of {trials} refused");
     }
 }
@@ -200,7 +200,7 @@ async fn what_recovery_would_remove_is_refused_by_name() {
             fs::remove_file(directory.join(path)).unwrap();
         }
         let damaged = files(&directory);
-        let refusal = judge(&place, &damaged, &expected, named).await;
+        let refusal = open_and_check(&place, &damaged, &expected, named).await;
         let refusal = refusal.expect(named).to_string();
         assert!(refusal.contains(named), "{refusal}");
     }
@@ -223,7 +223,9 @@ async fn a_used_store_is_not_begun_anew_without_a_word() {
             drop(fs::remove_file(directory.join("acknowledged")));
         }
         let damaged = files(&directory);
-        let refusal = judge(&place, &damaged, &expected, scheme).await.expect("refused");
+        let refusal = open_and_check(&place, &damaged, &expected, scheme)
+            .await
+            .expect("refused");
         assert!(matches!(refusal, Error::Gone { .. }), "{refusal}");
         place.options.create = true;
         let store = place.open().await;
@@ -287,7 +289,7 @@ async fn an_interrupted_opening_is_undone() {
             _ => half(at(".gone")),
         }
         assert!(
-            judge(&place, &files(&directory), &expected, &step.to_string())
+            open_and_check(&place, &files(&directory), &expected, &step.to_string())
                 .await
                 .is_none()
         );
@@ -363,7 +365,7 @@ async fn a_full_disk_in_the_background_recovers_though_there_is_room_again() {
     let mut place = Place::new("file");
     let (seam, seen) = (Arc::clone(&short), Arc::clone(&looked));
     place.options.faults = Some(Arc::new(move |point| {
-        let is_short = point == FaultPoint::Room && seam.load(Ordering::SeqCst);
+        let is_short = point == FaultPoint::FreeSpace && seam.load(Ordering::SeqCst);
         seen.fetch_add(u32::from(is_short), Ordering::SeqCst);
         is_short.then(|| std::io::Error::from(std::io::ErrorKind::StorageFull))
     }));
@@ -614,5 +616,5 @@ async fn what_is_no_file_is_refused_and_a_look_leaves_nothing() {
         fs::remove_file(&path).unwrap();
         put_back(&folder, &whole);
     }
-    assert!(judge(&place, &whole, &expected, "whole").await.is_none());
+    assert!(open_and_check(&place, &whole, &expected, "whole").await.is_none());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::damage::{Rows, directory, files, fill, judge, put_back, rows, used};
+use super::damage::{Rows, directory, files, fill, open_and_check, put_back, rows, used};
 use super::*;
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -68,12 +68,12 @@ async fn any_one_file_may_be_removed_cut_or_flipped() {
                 apply(path, after);
                 let what = format!("{} {damage}, closed {is_closed}", path.display());
                 let damaged = files(&directory);
-                refused += u32::from(judge(&place, &damaged, &expected, &what).await.is_some());
+                refused += u32::from(open_and_check(&place, &damaged, &expected, &what).await.is_some());
                 trials += 1;
             }
         }
         put_back(&directory, &whole);
-        assert!(judge(&place, &whole, &expected, "whole").await.is_none());
+        assert!(open_and_check(&place, &whole, &expected, "whole").await.is_none());
         assert!(refused > trials / 4, "{refused} of {trials} refused");
     }
 }
@@ -103,14 +103,14 @@ async fn a_refusal_names_the_damaged_object() {
             fs::write(newest, &flipped).unwrap();
             flipped[at] ^= 4;
             let what = format!("{} {what}", newest.display());
-            let refusal = judge(&place, &files(&directory), &expected, &what).await;
+            let refusal = open_and_check(&place, &files(&directory), &expected, &what).await;
             let refusal = refusal.expect(&what).to_string();
             assert!(refusal.starts_with(newest.to_str().unwrap()), "{what}: {refusal}");
         }
         put_back(&directory, &whole);
         fs::remove_file(newest).unwrap();
         let what = format!("{} removed", newest.display());
-        let refusal = judge(&place, &files(&directory), &expected, &what).await;
+        let refusal = open_and_check(&place, &files(&directory), &expected, &what).await;
         let refusal = refusal.expect(&what).to_string();
         assert!(refusal.starts_with(newest.to_str().unwrap()), "{what}: {refusal}");
     }
@@ -133,7 +133,7 @@ async fn a_log_object_that_lost_its_bytes_is_not_taken_for_a_mark() {
                 put_back(&directory, &whole);
                 apply(object, damage);
                 let what = format!("{}, closed {is_closed}", object.display());
-                let refusal = judge(&place, &files(&directory), &expected, &what).await;
+                let refusal = open_and_check(&place, &files(&directory), &expected, &what).await;
                 let refusal = refusal.expect(&what).to_string();
                 assert!(refusal.starts_with(object.to_str().unwrap()), "{what}: {refusal}");
                 assert!(refusal.contains("acknowledged"), "{refusal}");
@@ -163,11 +163,11 @@ async fn a_database_of_an_earlier_moment_is_refused() {
         .collect();
     mixed.extend(whole.clone().into_iter().filter(|(path, _)| !is_engine(&path)));
     put_back(&directory, &mixed);
-    let refusal = judge(&place, &mixed, &expected, "engine/ of before").await;
+    let refusal = open_and_check(&place, &mixed, &expected, "engine/ of before").await;
     let refusal = refusal.expect("refused").to_string();
     assert!(refusal.contains("acknowledged"), "{refusal}");
     put_back(&directory, &whole);
-    assert!(judge(&place, &whole, &expected, "whole").await.is_none());
+    assert!(open_and_check(&place, &whole, &expected, "whole").await.is_none());
 }
 
 /// The files of an older program: no record, no seal.
@@ -230,7 +230,7 @@ async fn a_record_that_cannot_be_read_is_refused() {
     bytes[20] ^= 1;
     bytes[512 + 20] ^= 1;
     fs::write(&record, &bytes).unwrap();
-    let refusal = judge(&place, &files(&directory), &expected, "the record").await;
+    let refusal = open_and_check(&place, &files(&directory), &expected, "the record").await;
     assert!(refusal.expect("refused").to_string().contains(record.to_str().unwrap()));
     place.options.create = true;
     let store = place.open().await;
@@ -260,7 +260,7 @@ async fn stores_beside_are_judged_before_the_main_one_is_opened() {
         .filter(|path| path.to_str().unwrap().contains("/stores/1/wal/"));
     let newest = logs.rev().find(|path| !whole[*path].is_empty()).unwrap();
     fs::remove_file(newest).unwrap();
-    let refusal = judge(&place, &files(&directory), &expected, "a log beside").await;
+    let refusal = open_and_check(&place, &files(&directory), &expected, "a log beside").await;
     assert!(
         refusal
             .expect("refused")
@@ -274,7 +274,11 @@ async fn stores_beside_are_judged_before_the_main_one_is_opened() {
     main.remove_side(&place.url, 1).await.unwrap();
     main.close().await.unwrap();
     drop(main);
-    assert!(judge(&place, &files(&directory), &expected, "removed").await.is_none());
+    assert!(
+        open_and_check(&place, &files(&directory), &expected, "removed")
+            .await
+            .is_none()
+    );
 }
 
 /// SlateDB takes a log object that is as short as its footer for an empty one.
@@ -296,7 +300,7 @@ async fn a_log_object_of_slatedb_cut_to_a_few_bytes_is_refused() {
         let mut cut = whole.clone();
         cut.get_mut(&newest).unwrap().truncate(bytes);
         fs::write(&newest, &cut[&newest]).unwrap();
-        let error = judge(&place, &cut, &expected, "a cut log object").await;
+        let error = open_and_check(&place, &cut, &expected, "a cut log object").await;
         let error = error.expect("refused").to_string();
         assert!(error.contains(newest.to_str().unwrap()), "{error}");
     }

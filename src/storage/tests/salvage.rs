@@ -1,5 +1,5 @@
-//! Reading a damaged store: never a value that was not written, never a byte changed, and every missing or old value is
-//! reported.
+//! Reading a damaged store: it returns no value that was not written, changes no byte, and reports every missing or old
+//! value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -50,7 +50,7 @@ pub(super) fn kind(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Argument types are written without `frozen`, although values are single-cell.
+/// Argument types are written without `frozen`, although values are single-cell; those of tuples with it.
 pub(super) fn argument(ty: &CqlType) -> String {
-    crate::schema::typename::unfrozen_name(ty)
+    crate::schema::typename::argument_name(ty)
 }

@@ -37,16 +37,16 @@ pub enum Fatal {
         from: Version,
         /// The new version.
         to: Version,
-        /// Of the envelope.
+        /// The stream of the envelope.
         stream: i16,
     },
     /// A negative length, or one above the limit of the protocol.
     Length {
-        /// As announced.
+        /// The length in the header.
         length: i32,
         /// The version of the answer.
         version: Version,
-        /// Of the envelope.
+        /// The stream of the envelope.
         stream: i16,
     },
     /// A segment whose header or payload does not match its checksum, or cannot be decompressed: nothing can be answered.
@@ -59,7 +59,7 @@ pub enum Fatal {
 #[derive(Debug)]
 struct Skip(usize);
 
-/// Takes bytes, returns envelopes. Knows no socket: the caller appends bytes to [`Decoder::buffer`].
+/// Decodes envelopes from bytes. The caller reads the socket and appends the bytes to [`Decoder::buffer`].
 #[derive(Debug)]
 pub struct Decoder {
     buffer: BytesMut,

@@ -2,24 +2,25 @@
 //!
 //! Responses are appended to one buffer, in which the open segment (version 5) grows in place: space for its header is
 //! reserved, and its checksums are written when it is closed, by [`Encoder::flush`] or because it is full. So responses
-//! that are ready together leave in one segment and one write, and no response is copied unless it is compressed or
-//! larger than a segment.
+//! that are ready together are sent in one segment and one write. A response is copied only if compression was negotiated,
+//! or if it does not fit into the open segment.
 
 use super::super::response::{ErrorBody, Response};
 use super::super::{Compression, Version, flags};
 use super::segment::{Form, PAYLOAD_BYTES_MAX, SegmentHeader};
 use super::{BODY_BYTES_MAX, HEADER_BYTES, RESPONSE_BIT, compression, patch_length, segment};
 
-/// Bodies and payloads below this are not worth compressing. Cassandra has no such bound; drivers accept plain ones at any time.
+/// Bodies and payloads with fewer bytes are not compressed, since it saves little. Cassandra has no such limit; drivers
+/// accept uncompressed ones at any time.
 const COMPRESS_BYTES_MIN: usize = 512;
 
-/// Sent bytes are removed from the buffer's front when they exceed this.
+/// Sent bytes at the front of the buffer are removed when there are more than this.
 const SENT_BYTES_MAX: usize = 1 << 20;
 
-/// A buffer that grew above this for a large response is released.
+/// Capacity in bytes to which an empty buffer shrinks after a large response.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// Responses as the bytes to send next.
+/// Encodes responses into the bytes to send next.
 #[derive(Debug, Default)]
 pub struct Encoder {
     out: Vec<u8>,
@@ -143,7 +144,7 @@ impl Encoder {
         self.out.resize(self.out.len() + form.header_bytes(), 0);
     }
 
-    /// The envelope at `start` was written into the open segment; if it does not fit, it gets a segment of its own.
+    /// Moves the envelope at `start`, the last of the open segment, into segments of its own if it does not fit.
     fn keep_segment_small(&mut self, start: usize) {
         let (Some(form), Some(open)) = (self.segments, self.open) else {
             return;

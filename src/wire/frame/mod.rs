@@ -23,7 +23,7 @@ pub const HEADER_BYTES: usize = 9;
 /// Bit of the version byte that marks a response.
 pub const RESPONSE_BIT: u8 = 0x80;
 
-/// Most bytes of any body, whatever is configured: native_protocol_v5.spec §2.5; clients have the same limit.
+/// Maximum bytes of any body, whatever the configured limit (native_protocol_v5.spec §2.5). Clients have the same limit.
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The header of an envelope.

@@ -5,9 +5,9 @@
 //! lz4    compressed length:17 | length:17 | self-contained:1 | 0:5         5 bytes ┘ little-endian
 //! then   CRC24 3 bytes · payload ≤ 131,071 bytes · CRC32 4 bytes, little-endian, of the payload as sent
 //! ```
-//! In the lz4 form a length of 0 means that the payload is not compressed.
+//! In the lz4 format a length of 0 means that the payload is not compressed.
 
-/// Most bytes of a payload: 17 bits.
+/// Maximum bytes of a payload: 17 bits.
 pub const PAYLOAD_BYTES_MAX: usize = (1 << 17) - 1;
 
 /// Bytes of the CRC after a header.
@@ -16,7 +16,7 @@ const HEADER_CRC_BYTES: usize = 3;
 /// Bytes of the CRC after a payload.
 pub const TRAILER_BYTES: usize = 4;
 
-/// Which of the two header forms a connection uses.
+/// The header format of a connection's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// No compression was negotiated.

@@ -72,7 +72,7 @@ impl<'a> Batch<'a> {
         let code = reader.byte("batch type")?;
         let batch_type = BatchType::from_code(code).ok_or(Malformed::BatchType(code))?;
         let count = usize::from(reader.short("number of statements")?);
-        // A statement takes five bytes at least: kind, id length, number of values.
+        // A statement has at least five bytes: kind, id length, number of values.
         let mut statements = Vec::with_capacity(count.min(reader.remaining() / 5));
         for _ in 0..count {
             statements.push(BatchStatement::read(reader, version)?);
@@ -81,8 +81,7 @@ impl<'a> Batch<'a> {
         let flags = read_flags(reader, version)?;
         let has = |flag: i32| flags & flag != 0;
         if has(NAMES) {
-            // The names come after the statement whose values they would name, so they cannot be read
-            // (CASSANDRA-10246).
+            // The flag for names follows the values that would have names, so they cannot be parsed (CASSANDRA-10246).
             return Err(Malformed::Unsupported {
                 what: "Named values are not supported in a batch",
             });

@@ -60,7 +60,7 @@ pub struct Params<'a> {
     pub consistency: Consistency,
     /// The values of the markers.
     pub values: Values<'a>,
-    /// The client knows the result's metadata and requests none.
+    /// The client has the result's metadata and requests none.
     pub skip_metadata: bool,
     /// Rows in a page. `None`, also when the client sent 0 or less, means not paged.
     pub page_size_rows: Option<u32>,
@@ -111,7 +111,7 @@ pub(super) fn write_flags(out: &mut Vec<u8>, version: Version, flags: i32) {
 
 pub(super) fn read_positional(reader: &mut Reader<'_>, version: Version) -> Read<Vec<Value>> {
     let count = usize::from(reader.short("number of values")?);
-    // Each value takes four bytes at least, so a false count cannot make us reserve more than was sent.
+    // Each value has at least four bytes, so a false count cannot reserve more memory than was sent.
     let mut values = Vec::with_capacity(count.min(reader.remaining() / 4));
     for _ in 0..count {
         values.push(reader.value(version >= Version::V4, "value")?);

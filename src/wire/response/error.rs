@@ -1,4 +1,4 @@
-//! ERROR: all codes, and the shape of the body in each version (native_protocol_v5.spec §9).
+//! ERROR: all codes, and the layout of the body in each version (native_protocol_v5.spec §9).
 
 use std::net::IpAddr;
 
@@ -59,7 +59,7 @@ impl ErrorCode {
         Self::Unprepared,
     ];
 
-    /// When a client meets it, for the book.
+    /// The cause of the error, for the book.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Server => "the server failed; with the profile `cosmos` also a refused logged batch",
@@ -93,7 +93,7 @@ impl ErrorCode {
         self as u16
     }
 
-    /// The code to use in a version that does not know this one.
+    /// The code to send in this version: an older code if the version does not have this one.
     const fn in_version(self, version: Version) -> Self {
         match (self, version) {
             (Self::ReadFailure, Version::V3) => Self::ReadTimeout,

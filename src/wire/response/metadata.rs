@@ -12,7 +12,7 @@ use super::option::write_option;
 /// The specification of a column or marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
-    /// Of the table.
+    /// The keyspace of the table.
     pub keyspace: Arc<str>,
     /// The table.
     pub table: Arc<str>,
@@ -32,7 +32,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Of these columns.
+    /// The metadata of these columns.
     #[must_use]
     pub fn new(columns: Vec<ColumnSpec>) -> Self {
         let global = match columns.split_first() {
@@ -49,7 +49,7 @@ impl Metadata {
         }
     }
 
-    /// The columns.
+    /// The column specifications, in order.
     #[must_use]
     pub fn columns(&self) -> &[ColumnSpec] {
         &self.columns
@@ -93,7 +93,7 @@ impl Metadata {
             .map_or(&[], |encoded| encoded.get_or_init(encode))
     }
 
-    /// About how many bytes the specifications take in memory.
+    /// Approximate memory of the specifications, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let column = |column: &ColumnSpec| size_of::<ColumnSpec>() + 2 * column.name.len() + 64;

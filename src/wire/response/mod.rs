@@ -1,7 +1,7 @@
 //! Responses to clients, written straight into the bytes of the socket.
 //!
-//! A [`Response`] is a body and the fields that may precede it: a tracing id, warnings, a custom payload. Rows arrive
-//! encoded ([`Rows::content`]); their metadata is encoded once and cached ([`Metadata`]).
+//! A [`Response`] is a body and the optional fields before it: a tracing id, warnings, a custom payload. The caller
+//! encodes rows ([`Rows::content`]); their metadata is encoded once and cached ([`Metadata`]).
 
 mod error;
 mod event;

@@ -1,7 +1,7 @@
 //! `[option]`: the encoding of a type in metadata (native_protocol_v5.spec §4.2.5.2).
 //!
-//! Frozen and descending are invisible here. A type without an id in a version is CUSTOM, with Cassandra's class name,
-//! which clients parse.
+//! The encoding has neither frozen nor descending. A type without an id in a version is CUSTOM, with Cassandra's class
+//! name, which clients parse.
 
 use std::fmt::Write as _;
 
@@ -161,9 +161,9 @@ fn print_class(out: &mut String, ty: &CqlType, in_frozen: bool) {
         CqlType::Vector(element, dimension) => {
             out.push_str(PACKAGE);
             out.push_str("VectorType(");
-            // Printed as frozen only if it was written so, though it always is.
+            // A vector's element is always frozen, but Cassandra prints it as frozen only if it was written so.
             print_class(out, element, in_frozen);
-            // Never fails: a String grows.
+            // Writing to a String cannot fail.
             let _ = write!(out, " , {dimension})");
         }
         // Natives, tuples and vectors print the same, frozen or not.

@@ -30,7 +30,7 @@ const METADATA_CHANGED: i32 = 8;
 pub enum MetadataMode {
     /// The specifications.
     Full,
-    /// Only the number of columns: the client knows the rest.
+    /// Only the number of columns: the client has the specifications.
     Skipped,
     /// The specifications and their new id, because the client has another one. Version 5; Full before.
     Changed,

@@ -1,5 +1,5 @@
-//! What the parts of a write add to the batches of their stores, and the sizes and charges to record once it is
-//! durable.
+//! The changes that the parts of a write add to the batches of their stores, and the sizes and charges to record once
+//! these are durable.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(in crate::engine) struct PendingCharge {
     pub(super) fragment_bytes: usize,
     /// Indexed columns that it touches.
     pub(super) indexed: usize,
-    /// It is charged.
+    /// Whether it was charged.
     pub(super) is_done: bool,
 }
 
@@ -44,10 +44,11 @@ pub(in crate::engine) struct StagedStore {
 pub(crate) struct Changes {
     pub(in crate::engine) stores: Vec<StagedStore>,
     /// Rows of counters and rows that are rewritten whole, as written: later members of a batch add to them. A list's
-    /// element is looked up in the row as stored before the batch, as in Cassandra.
+    /// element is looked up in the row as it was stored before the batch, as in Cassandra.
     pub(super) added_to: Vec<(RowKey, Row)>,
-    /// Deletions of partitions and ranges are dated 1 µs before the rows written beside them, so that they do not
-    /// delete those. This is the case in conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
+    /// Whether deletions of partitions and ranges are dated 1 µs before the rows written with them, so that they do not
+    /// delete those rows. This is the case in conditional batches (Cassandra's
+    /// `PartitionUpdate.withUpdatedTimestamps`).
     pub(in crate::engine) deletes_just_before: bool,
     /// The measured size of a batch. `None` means that it is not measured.
     pub(in crate::engine) size: Option<BatchSize>,
@@ -143,8 +144,8 @@ impl Changes {
     }
 }
 
-/// Charges a commit by the rows that the committer read in order to merge. Elsewhere, as in SlateDB, partial rows are
-/// written without a read: INSERT counts as new, and the partial row as the row.
+/// Charges a commit by the rows that the committer read in order to merge them. Other engines, such as SlateDB, write
+/// partial rows without a read: there INSERT counts as new, and the partial row counts as the row.
 pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<PendingCharge>, charges: &mut Charges) {
     for written in committed.rows() {
         let Some(marked) = marked.get_mut(written.change) else {

@@ -1,5 +1,5 @@
-//! Checks conditions where the logical partition lives: reads its rows, compares them, and returns them where a
-//! condition fails.
+//! Checks conditions where the logical partition lives: reads its rows and compares them. If a condition fails, returns
+//! the rows.
 //!
 //! The answer of a refused statement follows Cassandra's `CQL3CasRequest` and
 //! `ModificationStatement.buildCasResultSet`.
@@ -24,9 +24,9 @@ use crate::token::Token;
 
 /// The writes of a conditional request, all of one logical partition, whose conditions are to be checked.
 pub(crate) struct ConditionPart<'a> {
-    /// Where it runs.
+    /// The physical partition.
     pub(crate) partition: &'a Hosted,
-    /// Where the key lies.
+    /// The token of the key.
     pub(crate) token: Token,
     /// The partition key.
     pub(crate) key: &'a Bytes,
@@ -34,19 +34,19 @@ pub(crate) struct ConditionPart<'a> {
     pub(crate) table: &'a Table,
     /// The writes, in the encodings in which their rows are stored.
     pub(crate) writes: &'a [&'a Write],
-    /// They came as a batch.
+    /// Whether they came as a batch.
     pub(crate) is_batch: bool,
 }
 
 /// The result of a part's conditions.
 pub(crate) enum Verdict {
-    /// They hold.
+    /// All of them hold.
     Holds {
         /// The newest timestamp of the rows that they check or write; the writes must be dated above it. `None` means
         /// that there is no such row.
         newest: Option<i64>,
     },
-    /// One does not; nothing is to be written.
+    /// One of them does not hold; nothing must be written.
     Refused(Decision),
 }
 
@@ -61,9 +61,9 @@ pub(crate) async fn judge(
     charges: &mut Charges,
 ) -> Result<Verdict, Error> {
     let logical = part.partition.logical(part.table.storage_id, part.token, part.key)?;
-    // One snapshot serves the conditions and the newest timestamp, so that a plain write in between affects neither. It
-    // ends here, before the commit waits: a store that is being reopened first waits for its snapshots to end, and this
-    // one would wait for the store.
+    // One snapshot serves the conditions and the newest timestamp, so that a plain write in between affects neither.
+    // The snapshot ends here, before the wait for the commit. A store that is being reopened first waits for its
+    // snapshots to end, so a snapshot kept until the commit's end would be a deadlock.
     let at = logical.now();
     let current = Current::read(part, &logical, (now_seconds, &at), context).await?;
     charges.enter(
@@ -90,15 +90,15 @@ pub enum Decision {
     Applied,
     /// They did not hold; nothing was changed.
     Refused {
-        /// The columns to return with a refusal: places in `table.columns`.
+        /// The columns to return with a refusal: positions in `table.columns`.
         places: Vec<usize>,
-        /// The rows that the conditions read, as they are, each with a value for each of the columns. Empty if none
-        /// exists.
+        /// The rows that the conditions read, in their current state, each with a value for each of the columns. Empty
+        /// if none exists.
         rows: Vec<Vec<Option<Bytes>>>,
     },
 }
 
-/// The rows that conditions read, as they are now.
+/// The rows that conditions read, in their current state.
 struct Current<'a> {
     table: &'a Table,
     layout: Layout,
@@ -109,11 +109,11 @@ struct Current<'a> {
     deletions: Deletions,
     now_seconds: i64,
     context: &'a Context,
-    /// Columns that Cassandra does not read for such a request, and so shows as null.
+    /// Columns that Cassandra does not read for such a request; a refusal shows them as null.
     unread: Vec<usize>,
 }
 
-/// The row that a condition is about. `None` means the static row.
+/// The row that a condition tests. `None` means the static row.
 fn condition_row(modification: &Write) -> Option<&[u8]> {
     match &modification.target {
         WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
@@ -123,7 +123,7 @@ fn condition_row(modification: &Write) -> Option<&[u8]> {
     }
 }
 
-/// Whether a place of the table is a static column.
+/// Whether the column at a position is static.
 fn is_static(table: &Table, place: usize) -> bool {
     let column = table.columns.get(place);
     column.is_some_and(|column| column.kind == ColumnKind::Static)
@@ -140,8 +140,8 @@ fn column_of(filter: &Predicate) -> Option<usize> {
     }
 }
 
-/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static
-/// row's, also where the statement names another, which then is not read at all (Cassandra's
+/// The rows that a modification's IF tests (`None` is the static row). Conditions on static columns test the static
+/// row, even if the statement names another row, which then is not read at all (Cassandra's
 /// `ColumnConditions.addConditionsTo`).
 pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
     let row = condition_row(modification);
@@ -160,8 +160,9 @@ pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[
     own.then_some(row).into_iter().chain(of_static.then_some(None))
 }
 
-/// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no
-/// condition unless a static row is written, regular ones in no condition unless a row is.
+/// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`). These are static
+/// columns without a condition, unless a static row is written, and regular columns without a condition, unless a row
+/// is written.
 fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
     let writes_static = writes
         .iter()
@@ -270,8 +271,8 @@ impl<'a> Current<'a> {
         }
     }
 
-    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is
-    /// there.
+    /// A buffer with the partition's values and, if given, a row's; and whether the row (or else the static row)
+    /// exists.
     fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
         let mut buffer = RowBuffer::new(&self.layout);
         buffer.begin_partition(self.table, &self.layout, self.partition_key)?;

@@ -1,8 +1,8 @@
 //! Several encodings of equal clustering values: decimal 1.5 and 1.50, a varint with needless zeros.
 //!
-//! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written. So a
-//! write to a table whose clustering columns have such types first checks whether the row is stored under another
-//! encoding, and then writes to that. A range that continues after such a value is deleted under each of its stored
+//! In Cassandra equal values are one row, shown as it was first written. Keys here keep the bytes as they were written.
+//! So a write to a table whose clustering columns have such types first checks whether the row is stored under another
+//! encoding, and then writes to that one. A range that continues after such a value is deleted under each of its stored
 //! encodings:
 //!
 //! ```text
@@ -92,8 +92,8 @@ async fn of_other_forms(
     let mut found = Vec::new();
     let mut start = range.start.clone();
     let is_below = |key: &[u8], end: Option<&Vec<u8>>| end.is_none_or(|end| key < end.as_slice());
-    // From the longest prefix to the shortest: where the range continues after all keys of one, its rest is under a
-    // shorter one.
+    // From the longest prefix to the shortest: if the range continues after all keys of one prefix, its rest lies under
+    // a shorter one.
     for values in prefixes(table, &range.start) {
         let prefix = encoded(table, &values);
         let end = behind(&prefix);
@@ -162,8 +162,8 @@ async fn stored_forms(
             let mut next = prefix;
             column.ty.encode_key_order(value, column.descending, &mut next);
             let end = behind(&next);
-            // From form to form, however many rows are under each. This one's own is among them if only for the columns
-            // that follow.
+            // Seeks from encoding to encoding, however many rows each has. The encoding in the statement is among them,
+            // too: its rows may differ in the columns that follow.
             loop {
                 let mut form = None;
                 let bounds = (

@@ -13,7 +13,7 @@ use crate::types::CqlType;
 
 use crate::engine::write::clock::ListKeys;
 
-/// When and for how long something is written.
+/// The time of a write, and its time to live.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     /// µs.
@@ -52,13 +52,14 @@ impl Stamp {
 
 /// Builds the partial row of one row.
 pub(crate) struct FragmentWriter<'a> {
-    /// When.
+    /// The time of the write.
     pub(crate) stamp: Stamp,
     /// The source of list elements' keys.
     pub(crate) list_keys: &'a ListKeys,
     /// The stored row, for operations that read before they write.
     pub(crate) stored: Option<&'a Row>,
-    /// DELETE of columns: a multi-cell column is deleted at the write's own time, not just before it.
+    /// Whether this is a DELETE of columns: a multi-cell column is then deleted at the write's own time, not just
+    /// before it.
     pub(crate) deletes: bool,
 }
 

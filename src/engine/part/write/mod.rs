@@ -1,12 +1,12 @@
-//! The half of a write that runs where its physical partition lives: it reads stored rows, checks conditions, and adds
-//! partial rows to the batch of the store.
+//! The part of a write that is executed where its physical partition lives: it reads stored rows, checks conditions,
+//! and adds partial rows to the batch of the store.
 //!
 //! ```text
 //! statement level  write/ cuts a command ─→ WritePart ──→ run_write_part ──→ Changes ─→ commits, a store each
 //! part level             ConditionPart ─→ judge ─→ Verdict      rows as stored, sizes, charges
 //! ```
-//! The statement level holds the stripes of the logical partitions and the gates of the physical ones while a part
-//! runs, and lends both to the commit. It never sees a stored row (`tests/house.rs`).
+//! The statement level holds the stripes of the logical partitions and the latches of the physical ones while a part
+//! runs and until the commit. It never reads a stored row (`tests/house.rs`).
 
 pub(in crate::engine) mod changes;
 pub(crate) mod condition;
@@ -41,20 +41,20 @@ pub(crate) struct Writing<'a> {
     pub(crate) list_keys: &'a ListKeys,
     pub(crate) limits: &'a SizeLimits,
     pub(crate) logical: &'a LogicalPartitions,
-    /// A time to live applies to the row, as in Cosmos, not to the cell.
+    /// Whether a time to live applies to the row, as in Cosmos, or to the cell.
     pub(crate) ttl_of_rows: bool,
     pub(crate) request: &'a WriteRequest,
 }
 
-/// A write cut to one logical partition.
+/// A write restricted to one logical partition.
 pub(crate) struct WritePart<'a> {
-    /// Where it runs.
+    /// The physical partition.
     pub(crate) partition: &'a Arc<Hosted>,
     /// The command.
     pub(crate) write: &'a Write,
     /// The partition key.
     pub(crate) key: &'a Bytes,
-    /// Where the key lies.
+    /// The token of the key.
     pub(crate) token: Token,
     /// Its rows.
     pub(crate) logical: LogicalPartition<'a>,
@@ -62,10 +62,10 @@ pub(crate) struct WritePart<'a> {
     pub(crate) stamp: Stamp,
 }
 
-/// Runs a part of a write where its partition lives: adds its rows to the batch of the store.
+/// Executes a part of a write: adds its rows to the batch of the store.
 ///
 /// # Errors
-/// When a row would be too large, an operation cannot be applied, or a read that it needs fails.
+/// A row would be too large, an operation cannot be applied, or a read that it needs fails.
 pub(crate) async fn run_write_part(
     writing: &Writing<'_>,
     part: &WritePart<'_>,

@@ -1,4 +1,4 @@
-//! The newest timestamp of what a conditional request reads and writes, so that it can be dated above all of that.
+//! The newest timestamp that a conditional request reads or writes, so that the request can be dated above it.
 //!
 //! Expired and hidden data counts too: it would hide a later write that is dated below it.
 
@@ -21,12 +21,12 @@ struct Concerned<'a> {
 }
 
 /// The newest timestamp of the rows, static rows and deletions that modifications of one logical partition check or
-/// write. `None` means that there is none. `at` is the snapshot under which the conditions were checked: a plain write
-/// that comes later and is dated above must stay on top.
-/// Costs a look-up for each row, and a scan for each range that is deleted.
+/// write. `None` means that there is none. `at` is the snapshot under which the conditions were checked. A plain write
+/// that comes later with a newer timestamp must win. Costs a lookup for each row, and a scan for each range that is
+/// deleted.
 ///
 /// # Errors
-/// When the store fails.
+/// The store fails.
 pub(super) async fn of(writes: &[&Write], partition: &LogicalPartition<'_>, at: &Moment) -> Result<Option<i64>, Error> {
     let mut concerned = Concerned::default();
     for write in writes {

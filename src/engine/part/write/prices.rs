@@ -8,7 +8,7 @@ use crate::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, RowWrite};
 
-/// Charges a modification of one partition as if its rows did not exist yet: the bytes of the modification, for the
+/// Charges a modification of one partition as if its rows did not exist yet: the bytes of the modification count as the
 /// row.
 pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mut Charges) {
     let table = modification.table.as_ref();
@@ -103,7 +103,7 @@ pub(super) fn indexed(table: &Table, how: RowWrite, of_static: bool, is_written:
     indexed_columns(table).filter(|column| is_touched(column)).count()
 }
 
-/// Columns that an index keeps something of.
+/// Columns for which an index stores entries.
 fn indexed_columns(table: &Table) -> impl Iterator<Item = &Column> {
     let indexes = table.indexes.values().filter(|index| index.storage_id != 0);
     let columns = indexes.filter_map(|index| table.column(&index.target_column()?.1));

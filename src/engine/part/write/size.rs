@@ -1,7 +1,7 @@
 //! The size of a batch of several partitions by Cassandra's count, and the warning about it.
 //!
-//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in
-//! memory, not what goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`,
+//! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: the bytes that it keeps
+//! in memory, not those on the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`,
 //! `BTreeRow#dataSize`.
 
 use crate::engine::refusal::LimitRefusal;
@@ -92,10 +92,10 @@ impl BatchSize {
             + self.cells_bytes
     }
 
-    /// A warning, nothing, or a refusal.
+    /// Compares the size with a threshold: returns a warning or nothing.
     ///
     /// # Errors
-    /// When the batch is larger than it may be.
+    /// The batch is larger than the limit.
     pub(crate) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
         let bytes = self.bytes();
         match threshold.judge(u64::try_from(bytes).unwrap_or(u64::MAX)) {

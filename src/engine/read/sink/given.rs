@@ -1,4 +1,4 @@
-//! The output of a read: rows passed to the front end at once, or put aside until their order is known.
+//! The output of a read: rows are passed to the front end at once, or kept until their order is known.
 
 use bytes::Bytes;
 
@@ -11,20 +11,20 @@ use crate::engine::read::nearest::NearestRows;
 use crate::engine::read::order::{self, Sortable};
 use crate::engine::read::row_sink::RowSink;
 
-/// Memory of a row that is put aside, excluding its bytes: its place, and the heads of its allocations.
+/// Memory of a row that is kept, excluding its bytes: its entry, and the headers of its allocations.
 const ASIDE_BYTES: usize = 96;
 
-/// When a row is given.
+/// When a row is passed on.
 pub(super) enum Turn {
     /// At once.
     Now,
     /// When all rows are sorted by these values.
     Sorted(Vec<Option<Bytes>>),
-    /// Emitted if it is among the nearest in the end; with its score.
+    /// If it is among the nearest rows in the end. Holds its score.
     Nearest(f32),
 }
 
-/// The rows given so far, and those put aside.
+/// The rows passed on so far, and those that are kept.
 pub(super) struct Given<'a, R> {
     rows: &'a mut R,
     /// How many rows are in the page.
@@ -61,7 +61,7 @@ impl<'a, R: RowSink> Given<'a, R> {
             Turn::Sorted(keys) => {
                 let row = aside::pack(cells);
                 let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
-                // The row exists twice while all rows are put together.
+                // While the rows are merged into the page, the row exists twice.
                 self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
                 self.count += 1;
                 self.sorted.push((keys, row));
@@ -108,7 +108,7 @@ impl<R: RowSink> Sink<'_, R> {
         self.need_room()
     }
 
-    /// When a row is given, `NearestRows` apart.
+    /// When a row is passed on, except in an ANN search.
     pub(super) fn turn(&self, row: &RowBuffer) -> Turn {
         if self.select.sort.is_empty() {
             return Turn::Now;
@@ -117,7 +117,7 @@ impl<R: RowSink> Sink<'_, R> {
         Turn::Sorted(places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect())
     }
 
-    /// LIMIT counts a row that is emitted at once; of rows that are put aside it takes the first in the end.
+    /// LIMIT counts a row that is passed on at once. Of the rows that are kept it takes the first ones in the end.
     fn use_up_limit(&mut self) {
         if let Some(left) = &mut self.limits.rows
             && self.select.sort.is_empty()
@@ -127,7 +127,7 @@ impl<R: RowSink> Sink<'_, R> {
         }
     }
 
-    /// Emits the rows that were put aside.
+    /// Passes on the rows that were kept.
     pub(super) fn give_aside(&mut self) {
         let given = &mut self.given;
         if !self.select.sort.is_empty() {

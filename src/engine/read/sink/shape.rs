@@ -1,4 +1,4 @@
-//! What a read knows before its first row: its shape and its limits.
+//! The parts of a read that are known before its first row: its shape and its limits.
 
 use super::super::layout::Layout;
 use crate::command::{Expression, Read};
@@ -9,7 +9,7 @@ use crate::guardrails::Threshold;
 pub struct Shape {
     /// The columns to read of each row.
     pub(crate) layout: Layout,
-    /// The places of the columns, if the selection consists of columns only.
+    /// The positions of the columns, if the selection consists of columns only.
     pub(super) plain: Option<Vec<usize>>,
 }
 
@@ -34,7 +34,7 @@ impl Shape {
     }
 }
 
-/// How much may be given.
+/// The limits of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Rows that LIMIT still allows. `None` means no limit.
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) page_rows: Option<u32>,
     /// Bytes after which a page ends, if the read is paged.
     pub(crate) page_bytes: usize,
-    /// Bytes to make room for at once.
+    /// Bytes to reserve at once.
     pub(crate) content_bytes_ahead: usize,
     /// Tombstones at which a read warns, and at which it fails.
     pub(crate) tombstones: Threshold,

@@ -93,7 +93,7 @@ pub enum CompactionRefusal {
     /// `unsafe_aggressive_sstable_expiration` is no boolean.
     #[error("unsafe_aggressive_sstable_expiration is not 'true' or 'false' ({0})")]
     AggressiveExpiry(String),
-    /// A scaling parameter of another form.
+    /// A malformed scaling parameter.
     #[error("Scaling parameter {0} must match N|L[0-9]+|T[0-9]+|[+-]?[0-9]+")]
     ScalingParameter(String),
     /// `target_sstable_size` has no unit.

@@ -10,7 +10,7 @@ pub enum CosmosRefusal {
     /// `helenus_split_at` is no token.
     #[error("Invalid token {0} for 'helenus_split_at'")]
     Token(String),
-    /// `helenus_merge` is of another form.
+    /// `helenus_merge` is malformed.
     #[error(
         "Invalid value for 'helenus_merge': it is a map of 'left' and 'right' to the ids of two physical partitions"
     )]
@@ -28,7 +28,7 @@ pub enum CosmosRefusal {
         /// The option.
         option: &'static str,
     },
-    /// An option that only CREATE TABLE takes.
+    /// An option that only CREATE TABLE accepts.
     #[error("{0} can only be set when a table is created")]
     OnlyAtFirst(&'static str),
     /// `helenus_partitions` is out of range.

@@ -16,6 +16,58 @@ pub enum FunctionRefusal {
         /// Its type.
         ty: String,
     },
+    /// A change in the keyspace of the built-in functions.
+    #[error("System keyspace 'system' is not user-modifiable")]
+    OfSystem,
+    /// A name that the names of permissions' resources cannot hold.
+    #[error("{kind} name '{name}' is invalid")]
+    BadName {
+        /// Function or aggregate.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A function with the signature of an aggregate.
+    #[error("Function '{0}' cannot replace an aggregate")]
+    ReplacesAggregate(String),
+    /// An aggregate with the signature of a function.
+    #[error("Aggregate '{0}' cannot replace a function")]
+    ReplacesFunction(String),
+    /// An aggregate as a function of an aggregate.
+    #[error("{what} function {keyspace}.{function}({}) isn't a scalar function", .arguments.join(", "))]
+    NotScalar {
+        /// State or final function.
+        what: &'static str,
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        function: String,
+        /// The types of its arguments.
+        arguments: Vec<String>,
+    },
+    /// OR REPLACE of an aggregate with another return type.
+    #[error(
+        "Cannot replace aggregate '{name}', the new return type {new} isn't compatible with the return type {old} of existing function"
+    )]
+    AggregateType {
+        /// Its name.
+        name: String,
+        /// The new return type.
+        new: String,
+        /// The old return type.
+        old: String,
+    },
+    /// INITCOND is a bind marker. Cassandra fails with an exception.
+    #[error("INITCOND cannot be a bind marker")]
+    Marker,
+    /// INITCOND is a literal of another kind of type.
+    #[error("Unexpected receiver type '{ty}'; {what} expected")]
+    Receiver {
+        /// The state's type.
+        ty: String,
+        /// The kinds of type that the literal may be of.
+        what: &'static str,
+    },
     /// OR REPLACE beside IF NOT EXISTS.
     #[error("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives")]
     ReplaceIfNotExists,
@@ -160,6 +212,14 @@ impl FunctionRefusal {
     pub(in crate::planner::ddl) const fn code(&self) -> Code<'static> {
         match self {
             Self::Frozen { .. }
+            | Self::OfSystem
+            | Self::BadName { .. }
+            | Self::ReplacesAggregate(_)
+            | Self::ReplacesFunction(_)
+            | Self::NotScalar { .. }
+            | Self::AggregateType { .. }
+            | Self::Receiver { .. }
+            | Self::Marker
             | Self::ReplaceIfNotExists
             | Self::NotJava
             | Self::DuplicateArguments { .. }

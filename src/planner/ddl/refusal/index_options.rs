@@ -104,12 +104,12 @@ pub enum IndexOptionRefusal {
         /// Its type.
         ty: CqlType,
     },
-    /// `case_sensitive` beside a normal form.
+    /// `case_sensitive` beside `normalize_lowercase` or `normalize_uppercase`.
     #[error(
         "case_sensitive option cannot be specified together with either normalize_lowercase or normalize_uppercase"
     )]
     CaseTwice,
-    /// Two normal forms.
+    /// Both `normalize_lowercase` and `normalize_uppercase`.
     #[error("normalize_lowercase and normalize_uppercase cannot be specified together")]
     BothCases,
     /// A delimiter of more or less than one character.

@@ -62,7 +62,7 @@ pub enum OptionRefusal {
         "Invalid value '{0}' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer values are allowed"
     )]
     CachingRows(String),
-    /// `speculative_retry` or `additional_write_policy` is of another form.
+    /// `speculative_retry` or `additional_write_policy` is malformed.
     #[error("Invalid value {0} for option 'speculative_retry'")]
     Retry(String),
     /// Both arguments of MIN or MAX are of one kind.

@@ -5,18 +5,22 @@
 //!   one sync ─► acknowledged file ─► row cache ─► publish the snapshot ─► answer all
 //! ```
 //!
-//! A group waits for nothing: it is all that queued while the group before it was being written. fjall shows a batch to
-//! readers only after its sync, and readers take the published snapshot, so no reader sees a write that could still be
-//! lost.
+//! The committer never waits to fill a group: a group is everything that queued while the group before it was written.
+//! fjall shows a batch to readers only after its sync, and readers use the published snapshot. So no reader sees a
+//! write that could still be lost.
 //!
-//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes. So every
-//! batch of the group is answered with the error, and the engine gets no more writes. Reads go on. When the disk was
-//! full, the next commit first probes the disk. Once the disk takes writes, the engine is reopened, which rewrites the
-//! end of its log and replays it, and the commit goes on. After any other failure nothing is written until the server
-//! restarts: after a failed sync the disk cannot be trusted. An engine that failed in the background does not report
-//! why. This counts as a full disk only if a probe of the size of a table fails, or if the free space was too little
-//! while it worked (`free_space`). If the engine cannot be reopened, nothing can be read either, and the store reports
-//! it ([`Shared::lost`]): the server ends.
+//! **After a failed write** the engine may hold part of the group in its log, and it refuses further writes. So every
+//! batch of the group is answered with the error, and the committer writes nothing more to this engine. Reads continue.
+//!
+//! If the disk was full, the next commit first probes the disk. Once the probe succeeds, the engine is reopened: this
+//! rewrites the end of its log and replays it. Then the commit continues. After any other failure nothing is written
+//! until the server restarts: after a failed sync the disk cannot be trusted.
+//!
+//! The engine does not report why a background write failed. Such a failure counts as a full disk only if a probe of
+//! the size of a table fails, or if free space was too small during the work (`free_space`).
+//!
+//! If the engine cannot be reopened, nothing can be read either. The store reports this by [`Shared::lost`], and the
+//! server ends.
 
 mod free_space;
 mod health;
@@ -53,8 +57,8 @@ use crate::storage::{CommitSeq, Committed, Error, Result};
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits proceed.
 const RANGE_STEP_KEYS: usize = 4096;
 
-/// Memtables waiting to be flushed at which the committer waits: at four fjall itself waits, and does not notice a
-/// failure.
+/// The committer waits when this many memtables wait for their flush. At four, fjall itself waits, and does not notice
+/// a failure meanwhile.
 const SEALED_MEMTABLES_MAX: usize = 3;
 
 const POLL: Duration = Duration::from_millis(1);
@@ -65,17 +69,17 @@ const STALL_POLLS_MAX: u32 = 120_000;
 /// Ranges to delete, by the number of their record.
 type Ranges = VecDeque<(u64, Space, KeyRange)>;
 
-/// Ranges whose keys are being removed, step by step.
+/// A range deletion whose keys are being removed, step by step.
 struct RangeJob {
     ranges: Ranges,
-    /// `None` means the deletion was resumed when the store was opened.
+    /// `None` means the deletion was interrupted and continues after an opening.
     request: Option<Request>,
 }
 
-/// The original files of an opening, to be accepted or restored.
+/// The original files of an opening that is not accepted yet.
 struct Found {
     provisional: Provisional,
-    /// Ranges whose deletion was not finished, by their record's number.
+    /// Range deletions that an earlier process did not finish, by their record's number.
     unfinished: Ranges,
 }
 
@@ -98,20 +102,21 @@ pub(super) struct Committer {
     acknowledged: Option<Acknowledged>,
     /// `None` only while it is reopened.
     engine: Option<Arc<Engine>>,
-    /// The original files, until the engine is accepted: nothing is written before. `None` means it is accepted.
+    /// The original files and the unfinished deletions of an opening that is not accepted. Nothing is written before it
+    /// is accepted. `None` means it is accepted.
     provisional: Option<Found>,
     end: ChainEnd,
     /// The time mark of the last group. `None` means it had none.
     time: Option<TimeMark>,
     sizes: Sizes,
-    /// Rows known to be absent, which are not searched for before they are written.
+    /// Rows known to be absent: the committer does not look them up before it writes them.
     absence: Absence,
     deletion_tables: DeletionTables,
     jobs: VecDeque<RangeJob>,
     next_range: u64,
     health: Health,
     free_space: free_space::FreeSpace,
-    /// When the oldest group was written that is not yet synced.
+    /// The time of the oldest write that is not synced yet. `None` means that all writes are synced.
     unsynced_since: Option<Duration>,
 }
 
@@ -218,7 +223,7 @@ impl Committer {
         }
         let began = self.clock.monotonic();
         if let Some(watch) = self.shared.sweeps.watch() {
-            watch.note(requests.iter().flat_map(|request| &request.changes));
+            watch.record(requests.iter().flat_map(|request| &request.changes));
         }
         let (group, refusals) = self.stage(&requests);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
@@ -253,11 +258,11 @@ impl Committer {
         }
     }
 
-    /// Merges the batches' changes, key by key. A batch that cannot be merged is refused alone.
+    /// Merges the batches' changes, key by key. A batch that cannot be merged is refused; the other batches are not.
     fn stage<'a>(&mut self, requests: &'a [Request]) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
-        // A refused batch may have left part of itself in the group. That is rare, so the group is built again without
-        // it.
+        // A refused batch may have left some of its changes in the group. Refusals are rare, so the group is rebuilt
+        // without it.
         let derivations = self.shared.derivations.load_full();
         loop {
             match self.stage_changes(requests.len(), &placed(requests, &refusals), &derivations) {
@@ -298,7 +303,7 @@ impl Committer {
         with_full_key(space, key, |full| engine.get_newest(full))
     }
 
-    /// The stored row that is about to be rewritten. Most new rows are known to be absent and not searched for.
+    /// The stored row that is about to be rewritten. Most new rows are known to be absent and need no lookup.
     fn old_row(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
         if self.absence.insert(key) {
             debug_assert!(
@@ -335,7 +340,7 @@ impl Committer {
                 let keys = keys.iter().map(|key| key.get(1..).unwrap_or_default());
                 self.absence.fill_step(keys, rest);
             }
-            // A reader of that range gets the error; the filter leaves the table uncovered.
+            // Readers of that range get the error themselves. The filter does not cover the table.
             Err(error) => {
                 tracing::warn!(%error, "could not add a table's rows to the absence filter");
                 self.absence.drop_fill();
@@ -343,7 +348,7 @@ impl Committer {
         }
     }
 
-    /// Some full keys from the start of a range of rows.
+    /// The first full keys of a range of rows, at most [`Options::fill_step_keys`].
     fn fill_keys(&self, range: &KeyRange) -> Result<Vec<fjall::Slice>> {
         if range.is_empty() {
             return Ok(Vec::new());
@@ -440,8 +445,8 @@ impl Committer {
         if rest.is_none() {
             group.own.push((range_record(number, space, range).0, None));
             if space == Space::Deletions {
-                // Only tables that the whole range covered: a resumed range knows only its rest, and keeping a table in
-                // the set is always safe.
+                // Removes only tables that this range covers as a whole. After a resumption the range is only its rest.
+                // It is always safe to keep a table in the set.
                 remove_tables(&mut self.deletion_tables, range);
             }
         }
@@ -513,16 +518,16 @@ impl Committer {
             }
         }
         let end = self.end.then(digest);
-        // Taken after the group's batches were handed over, so no timestamp in them is above it.
+        // Read after all timestamps of the group were issued, so no timestamp in the group is above the mark.
         let time = self.options.time_mark(self.time);
         let (key, value) = chain_record(end, time);
         batch.insert(&engine.data, key, value);
-        // Removing the previous record in the same batch is what makes a lost group visible; see fjall.rs.
+        // The same batch removes the previous record: a second record then proves that a group was lost; see fjall.rs.
         if self.end.seq > 0 {
             batch.remove(&engine.data, chain_key(self.end));
         }
         let written = self
-            .wait_for_room(&engine)
+            .wait_for_flushes(&engine)
             .and_then(|()| self.commit_to_engine(&engine, batch));
         written.map_err(|error| {
             let cause = self.cause_of(error);
@@ -580,8 +585,8 @@ impl Committer {
         guard(&engine.directory, || batch.commit())?.map_err(|error| engine.error("writing", error))
     }
 
-    /// Waits while the engine has too many memtables to flush, as long as it takes writes at all.
-    fn wait_for_room(&self, engine: &Engine) -> Result<()> {
+    /// Waits while too many memtables wait for their flush. Fails if the engine takes no more writes.
+    fn wait_for_flushes(&self, engine: &Engine) -> Result<()> {
         for _ in 0..STALL_POLLS_MAX {
             if engine.data.sealed_memtable_count() < SEALED_MEMTABLES_MAX {
                 return Ok(());
@@ -598,7 +603,7 @@ impl Committer {
     }
 
     fn acknowledge(&mut self) {
-        // The groups in the log are safe without it; only a loss of the log's end would go unnoticed.
+        // A failure loses no group of the log. Only a later loss of the log's end would go unnoticed.
         if let Some(acknowledged) = &mut self.acknowledged
             && let Err(error) = acknowledged.write(self.end)
         {
@@ -617,7 +622,7 @@ impl Committer {
         match &synced {
             Ok(()) => {
                 self.acknowledge();
-                // Lets a test record what a loss of power would leave.
+                // A test records here the state that a loss of power would leave.
                 if let Some(faults) = &self.options.faults {
                     drop(faults(FaultPoint::Synced));
                 }
@@ -648,6 +653,6 @@ enum Next {
     Group(Vec<Request>, Then),
     /// The period of unsynced writes is over.
     Sync,
-    /// No command: ranges are being deleted, the filter filled, or the engine watched.
+    /// No command arrived: delete ranges, fill the absence filter, or watch the engine.
     Idle,
 }

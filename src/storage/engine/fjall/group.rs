@@ -1,5 +1,6 @@
-//! The effect of a group of commits on each key. The batches' changes are sorted by key, so that changes of one key
-//! meet and the engine inserts them faster. Changes are borrowed from the requests; merged values are owned.
+//! The effect of a group of commits on each key. The batches' changes are sorted by key: changes of one key become
+//! adjacent, and the engine inserts sorted keys faster. Changes are borrowed from the requests; merged values are
+//! owned.
 
 use std::borrow::Cow;
 
@@ -7,10 +8,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::request::Request;
 use crate::invariant::{Broken, Invariant};
-use crate::storage::batch::{Change, Space, judge_row, merge_values};
+use crate::storage::batch::{Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
-use crate::storage::purge::{self, Judged};
+use crate::storage::purge::{self, Effect};
 use crate::storage::written::is_there;
 use crate::storage::{Committed, Error, Result, Written};
 
@@ -121,8 +122,8 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Adds the effect of the changes of one key, `run`; `old` is the stored value. On failure returns the request
-    /// whose change cannot be carried out, and why.
+    /// Adds the changes of one key, `run`; `old` is the stored value. On failure returns the index of the request whose
+    /// change cannot be made, and the error.
     pub(super) fn add(
         &mut self,
         run: &[Placed<'a>],
@@ -150,16 +151,16 @@ impl<'a> Group<'a> {
                     }
                     None => {
                         placed
-                            .judge(None, value, value)
+                            .check_row_bytes(None, value, value)
                             .map_err(|error| (placed.request, error))?;
                         Cow::Borrowed(value)
                     }
                 }),
                 Change::Purge { .. } | Change::Forget { .. } => {
-                    match purge::judge(placed.change, current).map_err(|error| (placed.request, error))? {
-                        Judged::Stays => continue,
-                        Judged::Goes => None,
-                        Judged::Shrinks(value) => Some(Cow::Owned(value)),
+                    match purge::effect_on(placed.change, current).map_err(|error| (placed.request, error))? {
+                        Effect::Unchanged => continue,
+                        Effect::Removed => None,
+                        Effect::Shrunk(value) => Some(Cow::Owned(value)),
                     }
                 }
                 Change::Reindex { index, .. } => {
@@ -234,8 +235,8 @@ impl<'a> Group<'a> {
         });
     }
 
-    /// Adds the index entries: after this no key is in the group twice. Derived entries win over explicit changes of
-    /// the same key.
+    /// Adds the index entries. Afterwards each key occurs once in the group. Derived entries win over explicit changes
+    /// of the same key.
     pub(super) fn finish(&mut self) {
         if self.derived.is_empty() {
             return;
@@ -249,8 +250,8 @@ impl<'a> Group<'a> {
         self.pending = all;
     }
 
-    /// Checks that its keys are in order, each once: with a duplicate key one change would be lost, and sizes would be
-    /// wrong.
+    /// Checks that the keys are in order and that each occurs once. With a duplicate key one change would be lost, and
+    /// sizes would be wrong.
     pub(super) fn check(&self) -> Result<(), Broken> {
         let neighbours = self.pending.iter().zip(self.pending.iter().skip(1));
         let mut neighbours = neighbours.map(|(one, next)| ((one.space, &one.key), (next.space, &next.key)));
@@ -263,8 +264,8 @@ impl<'a> Group<'a> {
         self.pending.is_empty() && self.own.is_empty()
     }
 
-    /// All full keys and values in one buffer: neighbours are adjacent for scans, and there is no allocation or
-    /// reference count per key. The memtable that holds it releases all its keys at once.
+    /// All full keys and values in one buffer. A scan then reads neighbours from adjacent memory, and no key needs its
+    /// own allocation or reference count. The memtable that holds the buffer releases all its keys at once.
     pub(super) fn together(&self) -> Bytes {
         let bytes = self
             .pending
@@ -300,18 +301,18 @@ pub(super) fn runs<'p, 'a>(placed: &'p [Placed<'a>]) -> impl Iterator<Item = &'p
 }
 
 impl Placed<'_> {
-    /// A value merged with the stored one, unless the row would become too long.
+    /// Merges a value with the stored one. Refuses it if the row would become too long.
     fn merged(&self, current: &Bytes, value: &Bytes) -> Result<Bytes> {
         let merged = merge_values(self.space, current, value)?;
-        self.judge(Some(current.len()), value, &merged)?;
+        self.check_row_bytes(Some(current.len()), value, &merged)?;
         Ok(merged)
     }
 
-    fn judge(&self, before: Option<usize>, fragment: &[u8], after: &[u8]) -> Result<()> {
+    fn check_row_bytes(&self, before: Option<usize>, fragment: &[u8], after: &[u8]) -> Result<()> {
         if after.len() <= self.row_bytes_max || self.space != Space::Rows {
             return Ok(());
         }
-        judge_row(before, fragment, after.len(), self.row_bytes_max)
+        check_row_bytes(before, fragment, after.len(), self.row_bytes_max)
     }
 
     /// The index of its request.

@@ -1,4 +1,4 @@
-//! Reads the engine's log without changing it: how far it is intact, and with which group it ends.
+//! Reads the engine's log without changing it: how far it is intact, and which group is the last.
 //!
 //! ```text
 //! N.jnl    batches, then zeros up to the length that the engine preallocated; the highest N is the active one, the others are sealed
@@ -8,14 +8,14 @@
 //! end      03 · XXH3-64 of the items u64 · "FJL" 03
 //! clear    04 · keyspace u64; counts as an item                                              all little-endian
 //! ```
-//! Each group is one batch and carries one chain record (layout.rs), so numbers of groups follow each other without a
-//! gap through all files, and sequence numbers grow. A file may end in a batch that was being written when the process
-//! or the machine stopped, or the disk was full; that batch was never acknowledged. So a file that cannot be read to
-//! its end is sound if two things hold: the next group found follows the last one before the damage, and the last group
-//! of all is not older than the last acknowledged one, which the caller checks.
+//! Each group is one batch and carries one chain record (layout.rs). So the numbers of groups are consecutive through
+//! all files, and sequence numbers grow. A file may end in a batch that was incomplete when the process or the machine
+//! stopped, or the disk was full. That batch was never acknowledged. So a file that cannot be read to its end is sound
+//! if two things hold. The next group found follows the last one before the damage. The last group of all is not older
+//! than the last acknowledged one; the caller checks this.
 //!
 //! Source: fjall 3.1.13 (`journal/entry.rs`, `journal/batch_reader.rs`, `journal/writer.rs`). The engine truncates a
-//! damaged file in place; this module only reports where it would.
+//! damaged file in place. This module only reports the position at which it would.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -40,7 +40,8 @@ pub(super) struct Log {
     pub(super) files: Vec<LogFile>,
     /// The last group in the files. `None` means they have none, because the tables hold all groups.
     pub(super) end: Option<ChainEnd>,
-    /// Set if a file cannot be read to its end: the loss there, if there was one.
+    /// Set if a file cannot be read to its end: the error for the loss of acknowledged groups there, if the caller
+    /// finds one.
     pub(super) torn: Option<Error>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct Log {
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
     number: u64,
-    /// Where the last whole batch ends.
+    /// Offset of the end of the last whole batch.
     pub(super) whole_bytes: u64,
     /// Whether anything but zeros follows it.
     pub(super) is_torn: bool,
@@ -79,7 +80,7 @@ impl Log {
     /// Reads the log of the engine in a directory.
     ///
     /// # Errors
-    /// Damage that no kill or loss of power can cause, by file name; the medium.
+    /// The name of a file with damage that no kill or loss of power can cause; a failure of the medium.
     pub(super) fn read(engine: &Path) -> Result<Self> {
         let mut numbered = Vec::new();
         let listing = || io_error("listing", engine);
@@ -108,7 +109,7 @@ impl Log {
         })
     }
 
-    /// Whether it holds any bytes but zeros, or ever did.
+    /// Whether any byte but zeros was ever written to it.
     pub(super) fn is_used(&self) -> bool {
         self.files
             .iter()
@@ -278,7 +279,7 @@ impl Reader {
             if read == 0 {
                 return Ok(true);
             }
-            // Compared as a whole: byte by byte a debug build takes a second for the preallocated zeros.
+            // Whole pieces are compared: a debug build would take a second for the preallocated zeros byte by byte.
             if piece.get(..read) != ZEROS.get(..read) {
                 return Ok(false);
             }

@@ -1,15 +1,14 @@
-//! Opens the engine of a directory, or refuses and leaves every byte in place.
+//! Opens the engine of a directory. A refused opening leaves every byte in place.
 //!
 //! ```text
 //! undo an interrupted opening ─► read `acknowledged` ─► check the files by reading only ─► compare the log with it
 //!   ─► rewrite, stage links ─► the engine opens those ─► check the chain of groups ─► the caller accepts
 //!                                           └────────── any failure, or no acceptance ─────► restore, refuse
-//! ```
-//! The stores of one server are opened first and accepted after that, so that a refusal of one leaves all as they were
-//! ([`Provisional`]). Nothing is written until then.
+//! A server first opens all its stores and then accepts them, so that a refusal of one leaves all of them unchanged
+//! ([`Provisional`]). Nothing is written before that.
 //!
-//! A directory in which nothing was ever written is started afresh: the remains of an interrupted creation are renamed
-//! first. A used store whose data is missing is refused, unless [`Options::create`] is set.
+//! A directory in which nothing was ever written is started afresh, after the remains of an interrupted creation were
+//! renamed. A used store whose data is missing is refused, unless [`Options::create`] is set.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -23,8 +22,8 @@ use super::super::aside::{self, Cut, Kept};
 use super::super::directory::{self, Directory, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
-use super::judge::{Found, judge};
 use super::log::Log;
+use super::verify::{Found, verify};
 use super::{Engine, FORMAT, TABLE_BYTES, WORKER_THREADS, describe, guard};
 use crate::clock::TimeMark;
 use crate::storage::batch::Space;
@@ -60,7 +59,7 @@ impl Provisional {
         self.kept.is_none()
     }
 
-    /// Releases the original files: the engine, which ends with this group, may be written to from now on.
+    /// Deletes the links to the original files: from now on the engine, which ends with this group, may be written to.
     pub(super) fn accept(self, directory: &Directory, end: ChainEnd) -> Result<Acknowledged> {
         if let Some(kept) = self.kept {
             kept.accept()?;
@@ -99,7 +98,7 @@ impl Engine {
         let path = directory.engine_path();
         aside::undo_interrupted(&path)?;
         let mut recorded = read_acknowledged(directory, options)?;
-        let kept = match judge(&path)? {
+        let kept = match verify(&path)? {
             Found::Engine {
                 is_empty,
                 log,
@@ -107,7 +106,7 @@ impl Engine {
             } if !is_empty || directory.is_used() => {
                 check_log(directory.path(), &log, recorded)?;
                 may_open_without_record(directory, options, recorded, &log)?;
-                // A clean close synced everything; only without one may the page cache differ from the disk.
+                // A clean close synced everything. Without one, the page cache may differ from the disk.
                 if !is_closed(&log, recorded) {
                     directory.make_durable()?;
                     write_anew(&path, &log, &manifests)?;
@@ -215,7 +214,7 @@ impl Engine {
     }
 }
 
-/// Reads the `acknowledged` file. A file that cannot be read is remade if the settings allow it.
+/// Reads the `acknowledged` file. An unreadable file is remade if [`Options::create`] is set.
 fn read_acknowledged(directory: &Directory, options: &Options) -> Result<Recorded> {
     match Recorded::read(directory.path()) {
         Err(Error::Corrupt { path, what }) if options.create => {
@@ -227,8 +226,8 @@ fn read_acknowledged(directory: &Directory, options: &Options) -> Result<Recorde
     }
 }
 
-/// Whether a directory without an engine may get one. An `acknowledged` file then belongs to an earlier engine and is
-/// ignored.
+/// Whether an engine may be created in a directory without one. An `acknowledged` file there belongs to an earlier
+/// engine and is ignored.
 fn may_begin(directory: &Directory, options: &Options, recorded: Recorded) -> Result<Recorded> {
     let is_used = options.must_exist || directory.is_used() || recorded.end().is_some_and(|end| end.seq > 0);
     if !is_used {
@@ -267,8 +266,8 @@ fn may_open_without_record(directory: &Directory, options: &Options, recorded: R
     Ok(())
 }
 
-/// Compares the log with the `acknowledged` file, before anything is changed. A log without groups is checked after its
-/// tables are open.
+/// Compares the log with the `acknowledged` file before anything is changed. A log without groups is checked later,
+/// when its tables are open.
 fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
     let (Some(end), Some(acknowledged)) = (log.end, recorded.end()) else {
         return Ok(());
@@ -288,7 +287,7 @@ fn is_closed(log: &Log, recorded: Recorded) -> bool {
     matches!(recorded, Recorded::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
 }
 
-/// Rewrites the files that may be in the page cache only.
+/// Rewrites the files whose bytes may be only in the page cache.
 fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
     if let Some(active) = log.files.last() {
         directory::write_anew(&active.path, active.whole_bytes)?;
@@ -300,7 +299,7 @@ fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the original files; the engine opens links to them.
+/// Keeps the original files and makes links to them, which the engine opens.
 fn keep(engine: &Path, log: &Log) -> Result<Kept> {
     if let Some(torn) = &log.torn {
         tracing::warn!(%torn, "the store stopped during a write to the log; the incomplete group was not acknowledged and is dropped");
@@ -351,7 +350,7 @@ fn lost(store: &Path, what: String) -> Error {
     }
 }
 
-/// Whether all acknowledged groups are present and none between them is missing; see fjall.rs.
+/// Checks that all acknowledged groups are present and none between them is missing; see fjall.rs.
 fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
     let acknowledged = acknowledged.unwrap_or_default();
     let end = match ends {

@@ -8,25 +8,25 @@ use crate::storage::{Committed, Error, Opening, Result};
 /// A command to the committer.
 pub(super) enum Command {
     Commit(Request),
-    /// Write what is queued, make all that is acknowledged durable, answer.
+    /// Write the queued batches, make everything acknowledged durable, then answer.
     Sync(oneshot::Sender<Result<()>>),
-    /// Release the original files, then answer.
+    /// Delete the links to the original files, then answer.
     Accept(oneshot::Sender<Result<()>>),
-    /// Write all that queued, make it durable, release the directory, then answer.
+    /// Write the queued batches, make them durable, release the directory, then answer.
     Close(oneshot::Sender<Result<()>>),
 }
 
 /// A batch in the queue.
 pub(super) struct Request {
-    /// Refused in any other opening.
+    /// The opening that its conditions were checked in: in any other opening it is refused. `None` means any opening.
     pub(super) only_in: Option<Opening>,
-    /// Refused if it makes a longer row.
+    /// Most bytes of a row: the batch is refused if it makes a longer one.
     pub(super) row_bytes_max: usize,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<Committed>>,
-    /// Its share of the queue's bounds, returned when it is answered.
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    /// Its share of the queue's space, returned when it is answered. `None` means it was returned.
+    pub(super) queue_space: Option<OwnedSemaphorePermit>,
 }
 
 /// The action after a group.
@@ -39,18 +39,18 @@ pub(super) enum Then {
 
 impl Request {
     pub(super) fn answer(self, answer: Result<Committed>) {
-        drop(self.room);
+        drop(self.queue_space);
         // The caller may have dropped its future; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
 }
 
-/// Returns the queue space of all requests at once: each release costs a lock.
+/// Returns the queue space of all requests at once: each return takes a lock.
 pub(super) fn release_queue_space(requests: &mut [Request]) {
-    let mut permits = requests.iter_mut().filter_map(|request| request.room.take());
+    let mut permits = requests.iter_mut().filter_map(|request| request.queue_space.take());
     if let Some(mut first) = permits.next() {
-        for room in permits {
-            first.merge(room);
+        for permit in permits {
+            first.merge(permit);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The files of a directory of `file:`, read one by one, whatever is damaged around them; see `../salvage/mod.rs`.
+//! Reads the files of a `file:` directory one by one, even if files around them are damaged; see `../salvage/mod.rs`.
 //!
 //! **Tables** are those that the manifest names, or, if it cannot be read, all that are present. A damaged block ends a
 //! scan; the search for the next readable key tries keys at growing and then shrinking distances ([`next_readable`]).
 //! Readable keys between two damaged blocks that are close together may be skipped; they count as part of the gap.
 //!
-//! **The log** is read batch by batch (log.rs draws them). After a damaged batch the reader searches for the next
-//! intact one, by the mark at each batch's end.
+//! **The log** is read batch by batch (log.rs draws the layout). After a damaged batch the reader searches for the next
+//! intact one, by the mark at the end of each batch.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::acknowledged::Recorded;
 use super::super::directory::io_error;
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
-use super::judge::{keyspaces, list, number, read_manifest};
+use super::verify::{keyspaces, list, number, read_manifest};
 use super::{describe, guard};
 use crate::storage::{Error, Result};
 
@@ -48,7 +48,7 @@ const END_MARK: &[u8] = b"FJL\x03";
 pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableFile>> {
     let mut opened = Vec::new();
     let mut damage = Vec::new();
-    // An interrupted opening leaves the original engine directory under this name (aside.rs).
+    // An interrupted opening leaves the original directory under this name (aside.rs).
     let kept = directory.join("engine.kept");
     let engine = if kept.is_dir() { kept } else { directory.join("engine") };
     let acknowledged = match Recorded::read(directory) {
@@ -240,8 +240,8 @@ impl TableFile {
         !matches!(tried, Ok(Some(Err(_))) | Err(_))
     }
 
-    /// The least key found at which the table is readable again, after this unreadable one. `None` means the rest is
-    /// unreadable.
+    /// The least key above `from`, as far as the search finds it, at which the table is readable again. `None` means
+    /// the rest is unreadable.
     fn next_readable(&self, from: &[u8], end: &Bound<Vec<u8>>) -> Option<Vec<u8>> {
         let base = place_of(from);
         let (mut unreadable, mut readable) = (base.clone(), BigUint::ZERO);

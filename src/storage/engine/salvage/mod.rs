@@ -5,10 +5,10 @@
 //! tables ─────► blocks, around those that cannot be read ──────┴─► by key ─► the newest value, merged ─► rows, deletions, catalog
 //! ```
 //! An engine recovers before it serves, and refuses a directory of which one file is damaged. Here each file is read by
-//! itself. A table that is missing or cannot be opened is left out, a block that cannot be read is a [`Gap`], and the
-//! log is read on after a damaged batch. Every value has passed its checksum, so nothing is invented. But a value may
-//! be older than the last one written: where a newer file is damaged, its changes and tombstones are lost.
-//! [`Salvage::damage`] and the gaps of a scan report this.
+//! itself. A table that is missing or cannot be opened is left out. A block that cannot be read is a [`Gap`]. Reading
+//! of the log continues after a damaged batch. Every value returned has passed its checksum. But a value may be older
+//! than the last one written: if a newer file is damaged, its changes and tombstones are lost. [`Salvage::damage`] and
+//! the gaps of a scan report this.
 //!
 //! The parts: piece.rs has the contents of the engines' files; `fjall/salvage.rs` and `slate/salvage.rs` read them;
 //! this module merges the pieces of one store by key.
@@ -205,7 +205,7 @@ impl Salvage {
     }
 
     /// Reads a range in key order, as far as it is readable, until `visit` breaks; returns the gaps found. A scan that
-    /// stops early returns only the gaps before its end, and a resumed scan may return one of them again.
+    /// stops early returns only the gaps before its end; a resumed scan may return one of them again.
     pub async fn scan(
         &self,
         space: Space,
@@ -335,8 +335,8 @@ fn newest(key: &[u8], mut versions: Vec<Entry>) -> Option<Bytes> {
     value
 }
 
-/// Keeps a store from being opened while its files are read. Creates and writes no file: the lock is one of the
-/// operating system.
+/// Locks a store while its files are read, so that no process opens it. Creates and writes no file: the lock is one of
+/// the operating system.
 fn lock_to_read(directory: &Path) -> Result<Option<File>> {
     let Ok(lock) = File::open(directory.join("helenus.lock")) else {
         return Ok(None);

@@ -1,5 +1,5 @@
 //! Servers that share a bucket, and a bucket that fails: which server may answer, which is refused, and which failures
-//! pass.
+//! are transient.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::home::Home;
 use super::*;
 use crate::storage::bucket::{Reach, Reached};
 
-/// As short as a loaded machine allows.
+/// As short as a busy machine allows.
 const LEASE: Duration = Duration::from_millis(600);
 
 /// How one server reaches the bucket.
@@ -33,7 +33,7 @@ enum Link {
     Hung,
     /// The store performs requests, and its answers to puts are lost.
     Deaf,
-    /// Puts of the log wait until it is otherwise.
+    /// Puts of the log wait until the link changes.
     Held,
 }
 
@@ -193,7 +193,7 @@ async fn a_second_server_is_refused_by_the_name_of_the_first() {
     put(&first, "b").await.unwrap();
     assert_eq!(has(&first, "b").await, Some(true));
     first.close().await.unwrap();
-    // Released: a second server need not wait, so nothing is renewed between two checks either.
+    // Released: a second server need not wait. Nothing is renewed between two checks either.
     let second = open(&Network::to(&bucket), "second").await.unwrap();
     assert_eq!(has(&second, "b").await, Some(true));
 }
@@ -267,7 +267,7 @@ async fn sent(store: &Store, keys: &[&'static str]) -> Vec<tokio::task::JoinHand
     for key in keys.iter().copied() {
         let store = store.clone();
         sent.push(tokio::spawn(async move { put(&store, key).await }));
-        // A group of its own.
+        // So that it is in a group of its own.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     sent
@@ -328,7 +328,7 @@ async fn a_write_after_a_failed_put_is_durable_before_it_is_answered() {
     let store = open(&network, "first").await.unwrap();
     put(&store, "a").await.unwrap();
     network.set(Link::Held);
-    // Their numbers lie above those that the database gives after it was opened again.
+    // Their numbers lie above those that the database assigns after it was reopened.
     let lost = sent(&store, &["b", "c", "d", "e", "f", "g", "h", "i"]).await;
     network.set(Link::Down);
     for one in lost {
@@ -395,7 +395,7 @@ async fn a_group_is_judged_by_those_in_flight_before_it() {
         batch.limit_rows(100_000);
         store.commit(batch).await
     };
-    // In the cache, as of before.
+    // The cache has the row as it was before.
     let published = store.snapshot().unwrap();
     assert_eq!(published.get_row(b"row", store.cache()).await.unwrap(), None);
     network.set(Link::Held);

@@ -4,7 +4,7 @@
 //! open ─► raise_to(last)   the highest time that the database's newest manifest, compactions and log have
 //! now  ─► offset + monotonic time, where offset only rises: at first what makes it the wall clock
 //! ```
-//! So it never goes back: not while the server runs, and not over a restart after which the wall clock is earlier.
+//! So it never goes back: neither while the server runs, nor after a restart with an earlier wall clock.
 //!
 //! Source: SlateDB 0.18.0 (`clock.rs`, `manifest/invariants.rs`, `compactions_store/invariants.rs`).
 
@@ -41,7 +41,7 @@ impl Ticks {
         self.clock.monotonic()
     }
 
-    /// From now on no time before this one is given.
+    /// From now on no earlier time than this is returned.
     pub(super) fn raise_to(&self, millis: i64) {
         let micros = millis.saturating_mul(1000);
         let offset = micros.saturating_sub(monotonic_micros(&self.clock));
@@ -50,7 +50,7 @@ impl Ticks {
 
     fn now_micros(&self) -> i64 {
         let offset = self.offset_micros.load(Ordering::SeqCst);
-        // A table's name has no room for times before 1970.
+        // A table's name cannot express times before 1970.
         offset.saturating_add(monotonic_micros(&self.clock)).max(0)
     }
 }

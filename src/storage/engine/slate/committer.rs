@@ -1,5 +1,5 @@
-//! The task that writes: takes the queue as one write batch, has it put, publishes, answers; and reopens the database
-//! after a failure.
+//! The task that writes: it takes the queue as one write batch, puts it, publishes and answers. After a failure it
+//! reopens the database.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 /// Time between attempts to reopen a database whose bucket was out of reach.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts
-/// each period by itself.
+/// With `durability = periodic`, a commit must be in the log after this many periods before another one is taken.
+/// SlateDB puts the log each period by itself.
 const LATE_PERIODS: u32 = 2;
 
 /// Keys that one step of a range deletion removes.
@@ -42,7 +42,8 @@ const RANGE_STEP_KEYS: usize = 4096;
 pub(super) enum Command {
     Commit(Request),
     Flush(oneshot::Sender<Result<()>>),
-    /// Makes a database that shows a range of this one's keys as of the committer's turn.
+    /// Makes a database that shows a range of this one's keys, as of the committer's state when it executes the
+    /// command.
     Clone {
         path: String,
         range: (Bound<Bytes>, Bound<Bytes>),
@@ -51,23 +52,22 @@ pub(super) enum Command {
     Close(oneshot::Sender<Result<()>>),
 }
 
-/// From this length on a partial row makes the committer read its row, so that the row stays within its limit.
-const LOOKED_AT_BYTES_MIN: usize = 64 * 1024;
+/// From this length on a partial row makes the committer read the stored row, so that the row stays within its limit.
+const READ_FIRST_BYTES_MIN: usize = 64 * 1024;
 
 pub(super) struct Committer {
     pub(super) home: Arc<Home>,
     pub(super) options: Options,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) shared: Arc<Shared>,
-    /// `None` while it is opened again.
+    /// `None` while the database is reopened.
     pub(super) database: Option<Db>,
     /// A write failed: the store serves reads and takes no more writes.
     pub(super) failed: bool,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     pub(super) seq: CommitSeq,
-    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it
-    /// was made.
+    /// With `durability = periodic`: the oldest commit that may not be in the log yet, and when it was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
     /// The time that the last group recorded. `None` means that it recorded none.
     pub(super) time: Option<TimeMark>,
@@ -83,7 +83,7 @@ pub(super) struct Committer {
 
 /// The committer's next task.
 enum Next {
-    /// Have the log put.
+    /// Put the log.
     Put,
     /// A put of the log has ended.
     PutEnded(Result<()>),
@@ -143,9 +143,9 @@ impl Committer {
                 Next::Over => break,
             }
         }
-        // A failure was answered.
+        // A failure was already answered.
         drop(self.land().await);
-        // The log has everything, or gets it now; tables are written from it when the store is reopened.
+        // The log has everything, or gets it now. Tables are written from it when the store is reopened.
         let closed = if self.failed || self.home.medium.lost().is_some() {
             Ok(())
         } else {
@@ -153,9 +153,9 @@ impl Committer {
         };
         drop(self.shared.published.swap(None));
         self.close_database().await;
-        self.home.medium.end_note(&self.home.database);
+        self.home.medium.end_put_record(&self.home.database);
         self.shared.cache.clear(CommitSeq(u64::MAX));
-        // The directory's lock goes with it: the caller that waits for the answer may open the store at once.
+        // This releases the directory's lock: the caller that waits for the answer may open the store at once.
         self.shared.home.store(None);
         self.home.end().await;
         drop(self);
@@ -190,7 +190,7 @@ impl Committer {
         }
         self.commit_group(requests).await;
         if let Some(answer) = flush {
-            // Groups that failed to land were answered as failed.
+            // Groups that did not become durable were answered as failed.
             drop(self.land().await);
             drop(answer.send(self.put(FlushType::MemTable).await));
         }
@@ -200,14 +200,14 @@ impl Committer {
         closing
     }
 
-    /// The next task. Meanwhile it reopens a database whose bucket was out of reach, without a request.
+    /// The next task. While it waits, it reopens a database whose bucket was unreachable, without a request.
     async fn next(&mut self) -> Next {
         while self.failed && self.ended.is_none() && self.home.is_remote() {
             if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
                 return command.map_or(Next::Over, Next::Command);
             }
             if let Err(error) = self.recover().await {
-                tracing::debug!(%error, location = %self.home.location, "the bucket is out of reach");
+                tracing::debug!(%error, location = %self.home.location, "the bucket is unreachable");
             }
         }
         let wait = self.flight.wait(self.home.ticks.monotonic());
@@ -238,7 +238,7 @@ impl Committer {
             Err(error) => return answer_all(requests, &Err(error)),
         };
         if let Some(watch) = self.shared.sweeps.watch() {
-            watch.note(requests.iter().flat_map(|request| &request.changes));
+            watch.record(requests.iter().flat_map(|request| &request.changes));
         }
         let (mut group, refusals) = stage(&requests, &current);
         derive(&mut group, &requests, &refusals, &current, &derivations);
@@ -254,7 +254,7 @@ impl Committer {
             }
         }
         let batches = requests.into_iter().zip(refusals).collect();
-        // A range is deleted in steps, and its record lets the next opening finish them; so the record is durable
+        // A range is deleted in steps, and its record lets the next opening finish them. So the record must be durable
         // first.
         if ranges.is_empty() {
             return self.send_off(group, batches).await;
@@ -268,9 +268,9 @@ impl Committer {
         answer_batches(batches, &done);
     }
 
-    /// Reads the values that changes of the group depend on: of purges, of rows from which index entries or views
-    /// derive, and of rows that have a limit and get a large partial row, which costs more than the read. Other writes
-    /// read nothing.
+    /// Reads the values on which changes of the group depend. These are values of purges, rows from which index entries
+    /// or views derive, and rows that have a limit and get a large partial row (which costs more than the read). Other
+    /// writes read nothing.
     async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
@@ -287,7 +287,7 @@ impl Committer {
                     space: Space::Rows,
                     key,
                     value,
-                } if value.len() >= LOOKED_AT_BYTES_MIN => (Space::Rows, key),
+                } if value.len() >= READ_FIRST_BYTES_MIN => (Space::Rows, key),
                 _ => continue,
             };
             let full = full_key(space, key);
@@ -309,7 +309,7 @@ impl Committer {
         Ok(current)
     }
 
-    /// Removes the keys of a range, some at a time, and then its record.
+    /// Removes the keys of a range in steps, and then its record.
     async fn delete_range(&mut self, number: u64, space: Space, range: KeyRange) -> Result<()> {
         let mut rest = Some(range.clone());
         while let Some(left) = rest.take() {
@@ -322,8 +322,8 @@ impl Committer {
                 group.folds.insert(full_key(space, key), (space, Fold::Delete));
                 if let Some(derivation) = derivation::of_row(&derivations, key).filter(|_| space == Space::Rows) {
                     for (entry, _) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
-                        let gone = (Space::Indexes, Fold::Delete);
-                        group.folds.insert(full_key(Space::Indexes, &entry), gone);
+                        let deleted = (Space::Indexes, Fold::Delete);
+                        group.folds.insert(full_key(Space::Indexes, &entry), deleted);
                     }
                 }
                 removed += 1;
@@ -346,7 +346,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The newest written state, whether it is durable or not.
+    /// The newest written state, durable or not.
     fn newest(&self) -> Result<Arc<Published>> {
         let newest = self.flight.newest().cloned();
         newest
@@ -394,7 +394,7 @@ impl Committer {
         match written {
             Ok(view) => Ok(Written::new(group, Arc::new(view))),
             Err(error) => {
-                // Those before it may land nevertheless.
+                // The groups before it may still become durable.
                 drop(self.land().await);
                 self.fail(&error).await;
                 Err(error)
@@ -421,8 +421,8 @@ impl Committer {
         Ok(())
     }
 
-    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays
-    /// within a few periods, however slow the medium is.
+    /// With `durability = periodic`: waits for the log if it is late. So a kill or a power cut loses at most the writes
+    /// of a few periods, however slow the medium is.
     async fn keep_up(&mut self) -> Result<()> {
         let (Durability::Periodic(every), Some((seq, since))) = (self.options.durability, self.not_put) else {
             return Ok(());
@@ -442,9 +442,9 @@ impl Committer {
     }
 
     /// Clones a range of keys. The clone does not share this database's log, so memory is flushed first, and the
-    /// manifest must say that the log has nothing more. It names the log's last object as of when the tables were cut
-    /// off, and tables are cut off only if memory holds something. So a change without effect is written first, then
-    /// the log, then the tables.
+    /// manifest must say that the log has nothing more. The manifest names the log's last object at the time when the
+    /// tables were separated, and tables are separated only if memory holds something. So a change without effect is
+    /// written first, then the log, then the tables.
     async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
         self.recover().await?;
         self.land().await?;
@@ -481,7 +481,7 @@ impl Committer {
 
 impl Request {
     fn answer(self, answer: Result<CommitSeq>) {
-        drop(self.room);
+        drop(self.queue_space);
         // The caller may have been dropped; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
@@ -494,7 +494,7 @@ fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Req
     requests
 }
 
-/// Has SlateDB put its memory.
+/// Makes SlateDB put its memory.
 pub(super) async fn put(home: &Home, database: &Db, flush_type: FlushType) -> Result<()> {
     let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
     flushed.map_err(|error| home.failure(&error))

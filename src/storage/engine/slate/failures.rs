@@ -58,7 +58,7 @@ impl Meaning {
 #[error("{0}")]
 struct AtObject(Error);
 
-/// An error of ours in the form that SlateDB passes on. `may_pass`: SlateDB retries.
+/// An error of ours in the form that SlateDB passes on. With `may_pass` SlateDB retries.
 pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     let error = Box::new(AtObject(error));
     let source: Box<dyn StdError + Send + Sync> = if may_pass { error } else { Box::new(NonRetryable(error)) };
@@ -68,7 +68,8 @@ pub(super) fn carried(error: Error, may_pass: bool) -> object_store::Error {
     }
 }
 
-/// The system's error under an error of an object store; a new one of the same number, as it cannot be copied.
+/// The system's error inside an error of an object store. It is a new error with the same number, as it cannot be
+/// copied.
 pub(super) fn system_error(error: &object_store::Error) -> Option<io::Error> {
     let found: &io::Error = causes(error).find_map(|cause| cause.downcast_ref())?;
     Some(match found.raw_os_error() {
@@ -77,7 +78,7 @@ pub(super) fn system_error(error: &object_store::Error) -> Option<io::Error> {
     })
 }
 
-/// An error and what caused it, the outermost first.
+/// An error and its causes, the outermost first.
 fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error| {
         let error: &'e (dyn StdError + 'static) = *error;
@@ -109,7 +110,7 @@ pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     }
 }
 
-/// An error with its causes: SlateDB's own text names no object.
+/// The text of an error with its causes: SlateDB's own text names no object.
 fn with_causes(error: &slatedb::Error) -> String {
     let mut text = error.to_string();
     for cause in causes(error) {
@@ -146,7 +147,7 @@ mod tests {
         let source = system_error(&system(5)).unwrap();
         let error = carried(at_object("writing", "/x/wal/1.sst".into(), source), false);
         assert!(NonRetryable::find(&error).is_some());
-        // As a writer of many parts has it.
+        // The form in which a writer of many parts returns it.
         let wrapped = slatedb::Error::unavailable("io error".to_owned()).with_source(Box::new(io::Error::other(error)));
         let told = failure("slate+file:/x", &wrapped);
         assert_eq!(

@@ -4,13 +4,13 @@
 //! write ─► add ─► [is_due] begin ─► the log is put ─► landed ─► cache, publish, answer
 //!                     └─ a put takes all groups that were written before it; one put is under way at a time
 //! ```
-//! **Visibility.** Readers see what is published, so only durable groups. The committer reads the newest view
-//! ([`Flight::newest`]), and takes nothing from the row cache that a group in flight has changed ([`Flight::changes`]).
+//! **Visibility.** Readers see only published groups, so only durable ones. The committer reads the newest view
+//! ([`Flight::newest`]), and uses no entry of the row cache that a group in flight has changed ([`Flight::changes`]).
 //!
-//! **When a put begins.** A bucket takes as long for one batch as for a thousand. Clients that were answered send again
-//! within milliseconds, and would miss a put that began at once. So a put waits until it has as many batches as its
-//! predecessor had answered and left waiting, or [`GATHERING_MAX`] has passed. A single client never waits: its batch
-//! is as many as there were. A directory does not wait.
+//! **When a put begins.** A put to a bucket takes as long for one batch as for a thousand. Clients that were answered
+//! send again within milliseconds, and would miss a put that began at once. So a put waits until it has as many batches
+//! as its predecessor had answered and left waiting, or until [`GATHERING_MAX`] has passed. A single client never
+//! waits: its batch is as many as there were. In a directory a put does not wait.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -34,19 +34,19 @@ const GROUPS_MAX: usize = 256;
 
 /// A group that is written.
 pub(super) struct Written {
-    /// It, for the row cache.
+    /// The group's changes, for the row cache.
     group: Group,
-    /// The database after it.
+    /// The database after the group.
     pub(super) view: Arc<Published>,
-    /// Its batches, each with its refusal if it was refused.
+    /// The group's batches, each with its refusal if it was refused.
     pub(super) batches: Vec<(Request, Option<Error>)>,
 }
 
 /// The put of the log that is under way.
 struct Put {
-    /// How many of the oldest groups it has.
+    /// How many of the oldest groups it contains.
     groups: usize,
-    /// A task of its own: a future that is kept here would not progress while the committer is busy.
+    /// A separate task: a future that is kept here would not progress while the committer is busy.
     task: JoinHandle<Result<()>>,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct Flight {
 /// When the next put begins.
 #[derive(Debug, Default)]
 struct Gathering {
-    /// Batches that no put has yet.
+    /// Batches that no put contains yet.
     batches: usize,
-    /// Batches that are waited for.
+    /// Batches for which the put waits.
     expected: usize,
     /// When the first of them was queued, or the put before ended, in the clock's monotonic time. `None` means that
     /// none is queued.
@@ -94,7 +94,7 @@ impl Gathering {
         };
     }
 
-    /// A put has answered so many batches.
+    /// Records that a put has answered this many batches.
     fn ended(&mut self, answered: usize, now: Duration) {
         self.expected = answered.saturating_add(self.batches);
         self.since = self.since.map(|_| now);
@@ -110,7 +110,7 @@ impl Written {
         }
     }
 
-    /// Takes it in before it is published.
+    /// Applies the group to the cache, before it is published.
     pub(super) fn apply_to(&self, cache: &RowCache) {
         let seq = self.view.seq;
         for (key, (space, fold)) in &self.group.folds {
@@ -151,7 +151,7 @@ impl Flight {
         self.groups.iter().any(|written| written.group.folds.contains_key(full))
     }
 
-    /// A group was written.
+    /// Adds a group that was written.
     pub(super) fn add(&mut self, written: Written, now: Duration) {
         self.gathering.add(written.batches.len(), now);
         self.groups.push_back(written);
@@ -167,7 +167,7 @@ impl Flight {
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())
     }
 
-    /// A put of all that is written begins.
+    /// Records that a put of everything written begins.
     pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>) {
         self.gathering.begun();
         self.put = Some(Put {
@@ -179,7 +179,7 @@ impl Flight {
     /// Waits for the end of the current put; never returns if there is none. May be dropped and called again.
     pub(super) async fn end_of_put(&mut self) -> Result<()> {
         poll_fn(|context| match &mut self.put {
-            // A task that panicked has put nothing for certain.
+            // A task that panicked has certainly put nothing.
             Some(put) => put
                 .task
                 .poll_unpin(context)
@@ -189,7 +189,7 @@ impl Flight {
         .await
     }
 
-    /// The groups of the put that has ended well.
+    /// Removes and returns the groups of the put that has succeeded.
     pub(super) fn landed(&mut self, now: Duration) -> Vec<Written> {
         let groups = self.put.take().map_or(0, |put| put.groups).min(self.groups.len());
         let landed: Vec<_> = self.groups.drain(..groups).collect();
@@ -198,7 +198,7 @@ impl Flight {
         landed
     }
 
-    /// All groups, of which none lands any more.
+    /// Removes and returns all groups; none of them will become durable.
     pub(super) fn lose(&mut self) -> Vec<Written> {
         if let Some(put) = self.put.take() {
             put.task.abort();

@@ -7,22 +7,22 @@ use foldhash::quality::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::merge_or_keep_damage;
-use crate::storage::batch::{Change, Space, judge_row, merge_values};
+use crate::storage::batch::{Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::full_key;
-use crate::storage::purge::{self, Judged};
+use crate::storage::purge::{self, Effect};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// A batch in the queue.
 pub(super) struct Request {
-    /// It is refused in any other opening.
+    /// The opening that its conditions were checked in: in any other opening it is refused. `None` means any opening.
     pub(super) only_in: Option<Opening>,
     /// The row's length limit, checked as far as the row is known here.
     pub(super) row_bytes_max: Option<usize>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
-    pub(super) room: OwnedSemaphorePermit,
+    pub(super) queue_space: OwnedSemaphorePermit,
 }
 
 /// The changes of a group to one key, folded into one.
@@ -66,14 +66,14 @@ fn stage_batch(group: &mut Group, request: &Request, current: &Current) -> Resul
             Change::Delete { space, key } => (*space, key, Fold::Delete),
             Change::Merge { space, key, value } => (*space, key, Fold::Merge(value.clone())),
             Change::Purge { .. } | Change::Forget { .. } => {
-                stage_judged(group, change, current)?;
+                stage_purge(group, change, current)?;
                 continue;
             }
             Change::DeleteRange { .. } | Change::Reindex { .. } => continue,
         };
         let full = full_key(space, key);
         if let (Some(bytes_max), Space::Rows, Fold::Merge(fragment)) = (request.row_bytes_max, space, &fold) {
-            judge(group.folds.get(&full), current.get(&full), fragment, bytes_max)?;
+            check_row(group.folds.get(&full), current.get(&full), fragment, bytes_max)?;
         }
         let fold = match (group.folds.get(&full), fold) {
             (Some((_, Fold::Put(old))), Fold::Merge(new)) => Fold::Put(merge_values(space, old, &new)?),
@@ -87,7 +87,7 @@ fn stage_batch(group: &mut Group, request: &Request, current: &Current) -> Resul
 }
 
 /// Stages a change of a purge, whose value is known ([`super::committer::Committer`] reads it for such changes).
-fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result<()> {
+fn stage_purge(group: &mut Group, change: &Change, current: &Current) -> Result<()> {
     let Some((space, key)) = change.place() else {
         return Ok(());
     };
@@ -101,18 +101,18 @@ fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result
             None => fragment.clone(),
         }),
     };
-    let fold = match purge::judge(change, value.as_ref())? {
-        Judged::Stays => return Ok(()),
-        Judged::Goes => Fold::Delete,
-        Judged::Shrinks(value) => Fold::Put(value),
+    let fold = match purge::effect_on(change, value.as_ref())? {
+        Effect::Unchanged => return Ok(()),
+        Effect::Removed => Fold::Delete,
+        Effect::Shrunk(value) => Fold::Put(value),
     };
     group.folds.insert(full, (space, fold));
     Ok(())
 }
 
-/// Refuses a partial row that makes its row longer than the limit, as far as the row is known here: what was read of
-/// it, and what the group does to it.
-fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes, bytes_max: usize) -> Result<()> {
+/// Refuses a partial row that makes its row longer than the limit. Only the known part of the row counts: the part that
+/// was read, and the changes of the group.
+fn check_row(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes, bytes_max: usize) -> Result<()> {
     let folded = folded.map(|(_, fold)| fold);
     let in_group = match folded {
         Some(Fold::Put(value) | Fold::Merge(value)) => value.len(),
@@ -129,7 +129,7 @@ fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes,
         Some(before) => merge_values(Space::Rows, before, fragment)?.len(),
         None => fragment.len(),
     };
-    judge_row(before.as_ref().map(Bytes::len), fragment, after, bytes_max)
+    check_row_bytes(before.as_ref().map(Bytes::len), fragment, after, bytes_max)
 }
 
 /// Whether index entries or view rows derive from the value at this key.

@@ -1,5 +1,5 @@
-//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases
-//! that are not open.
+//! The location of a database, so that it can be opened again: directory, medium, clock. Also SlateDB's operations on
+//! databases that are not open.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use slatedb::object_store::local::LocalFileSystem;
 use super::clock::Ticks;
 use super::failures::failure;
 use super::medium::Medium;
-use super::note;
 use super::places::DATABASE;
+use super::put_record;
 use super::tuning::{Patience, block_cache};
 use crate::clock::Clock;
 use crate::storage::bucket::{Address, Owner, Reached, Refusal, claim, is_reached, is_used, mark_used};
@@ -28,9 +28,9 @@ use crate::storage::{Error, Options, Result};
 /// The content of such a store's format file.
 pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
-/// Where the database is, so that it can be opened again.
+/// The location of a database.
 pub(super) struct Home {
-    /// `None` in memory.
+    /// `None` means that it is in memory.
     pub(super) directory: Option<Arc<Directory>>,
     /// One for all databases of the bucket.
     pub(super) medium: Arc<Medium>,
@@ -39,9 +39,9 @@ pub(super) struct Home {
     pub(super) database: Arc<str>,
     /// One for all databases of the bucket.
     pub(super) ticks: Arc<Ticks>,
-    /// The last object of the log that is on the medium.
+    /// The last object of the log that is durable.
     pub(super) durable: Arc<Durable>,
-    /// The bucket, where it is one of a cloud.
+    /// The bucket, if it is in a cloud.
     pub(super) bucket: Option<Arc<Bucket>>,
 }
 
@@ -51,10 +51,10 @@ pub(super) struct Bucket {
     owner: Owner,
     /// Databases that are open, or being opened.
     databases: AtomicUsize,
-    /// Whether there was a database when it was reached.
+    /// Whether there was a database when the bucket was first reached.
     is_used: AtomicBool,
     blocks: Option<Arc<dyn DbCache>>,
-    /// Distinguishes the openings of its databases in the cache.
+    /// Distinguishes the openings of its databases in the block cache.
     openings: AtomicU64,
 }
 
@@ -84,7 +84,7 @@ impl Home {
         })
     }
 
-    /// Reaches a bucket and makes the prefix ours.
+    /// Reaches a bucket and claims its prefix.
     pub(super) async fn in_bucket(
         address: &Address,
         location: Arc<str>,
@@ -117,10 +117,12 @@ impl Home {
         };
         let taken_medium = Arc::clone(&medium);
         let lost = move || taken_medium.end(taken.clone());
-        // The machine's time, not the clock that dates the rows: a clock that stands still would keep a lease for ever.
+        // The machine's time, not the clock that dates the rows: with a clock that stands still, a lease would never
+        // end.
         let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
         let owner = owner.await.map_err(refused)?;
-        // Read by the owner only: another server may have begun the database while this one waited.
+        // Read only after this process owns the bucket: another server may have created the database while this one
+        // waited.
         let is_used = match is_used(&reached).await {
             Ok(is_used) => is_used,
             Err(refusal) => {
@@ -146,20 +148,20 @@ impl Home {
         })
     }
 
-    /// Whether reads here return the newest data: in a bucket, while this process owns it. To be checked after a
-    /// snapshot was taken.
+    /// Whether reads return the newest data; in a bucket this holds while this process owns it. Check it after taking a
+    /// snapshot.
     pub(super) fn is_owner(&self) -> bool {
         self.bucket.as_ref().is_none_or(|bucket| bucket.owner.is_owner())
     }
 
-    /// A database is being opened.
+    /// Counts a database that is being opened.
     pub(super) fn begin(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.databases.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// A database is closed. The last one releases the bucket.
+    /// Counts a database that was closed. The last one releases the bucket.
     pub(super) async fn end(&self) {
         if let Some(bucket) = &self.bucket
             && bucket.databases.fetch_sub(1, Ordering::AcqRel) == 1
@@ -183,7 +185,7 @@ impl Home {
         Some((blocks, bucket.openings.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Refuses a main database that is missing: one that was used has a manifest.
+    /// Refuses to create the main database if it was used before: then a manifest must exist.
     pub(super) fn may_begin(&self, options: &Options) -> Result<()> {
         match &self.bucket {
             Some(bucket)
@@ -202,7 +204,7 @@ impl Home {
     pub(super) async fn mark_used(&self) -> Result<()> {
         if let Some(directory) = &self.directory {
             directory.mark_used()?;
-            directory.note_holder();
+            directory.write_holder();
         }
         if let Some(bucket) = &self.bucket
             && !bucket.is_used.load(Ordering::Acquire)
@@ -237,7 +239,7 @@ impl Home {
         }
     }
 
-    /// The result of a call within this time.
+    /// Waits for the result of a call, at most this long.
     pub(super) async fn within<T>(&self, longest: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout(longest, call).await {
             Ok(answer) => answer,
@@ -245,7 +247,7 @@ impl Home {
         }
     }
 
-    /// That the medium did not answer.
+    /// The error for a medium that did not answer.
     pub(super) fn silent(&self, longest: Duration) -> Error {
         let what = format!("the object store did not answer in {} s", longest.as_secs());
         if self.is_remote() {
@@ -257,7 +259,7 @@ impl Home {
         }
     }
 
-    /// Where another database of the same bucket is.
+    /// The location of another database of the same bucket.
     pub(super) fn beside(&self, database: String) -> Self {
         Self {
             directory: self.directory.clone(),
@@ -270,7 +272,7 @@ impl Home {
         }
     }
 
-    /// What is known of its moment; `None`: it is in memory. A group is an object of the log here.
+    /// Its entry for the records of progress. `None` means that it is in memory. A group is an object of the log here.
     pub(super) fn moment(&self) -> Option<Moment> {
         let directory = self.directory.as_ref()?.path().join(self.database.as_ref());
         Some(Moment {
@@ -284,7 +286,7 @@ impl Home {
         Arc::clone(&self.medium) as _
     }
 
-    /// Where the database lies.
+    /// The database's path.
     pub(super) fn path(&self) -> PathBuf {
         self.medium.file(&self.database.as_ref().into())
     }
@@ -310,9 +312,9 @@ impl Home {
 
     pub(super) async fn remove_database(&self, path: &str) -> Result<()> {
         if let Some(directory) = &self.directory {
-            // First: a database that is half removed must not be taken for one that has lost something.
-            self.medium.end_note(path);
-            note::remove(directory.path(), path)?;
+            // Ended first: otherwise a database that is half removed would look like one that has lost something.
+            self.medium.end_put_record(path);
+            put_record::remove(directory.path(), path)?;
         }
         let removed = self.admin(path).delete_db(true).await;
         removed.map(drop).map_err(|error| self.failure(&error))

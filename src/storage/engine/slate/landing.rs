@@ -1,4 +1,4 @@
-//! The path of a group after it is written: it is put with the log, published, answered.
+//! How a written group becomes durable: it is put with the log, published, and answered.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::group::{Group, Request};
 use crate::storage::options::Durability;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// Objects of a bucket's log after which tables are written, so that an opening reads some 200 at most: objects put
+/// Objects of a bucket's log after which tables are written. An opening then reads some 200 at most: the objects put
 /// meanwhile are read, too.
 pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 
 impl Committer {
-    /// Writes a group and has its batches answered once it is as durable as the settings say.
+    /// Writes a group; its batches are answered once it is as durable as the settings say.
     pub(super) async fn send_off(&mut self, group: Group, batches: Vec<(Request, Option<Error>)>) {
-        // Its own changes say so, not its number: after a reopening numbers may lie below those of groups that were lost.
+        // Decided by its changes, not by its number: after a reopening, numbers may lie below those of lost groups.
         let has_changes = !group.folds.is_empty() || !group.own.is_empty();
         let mut written = match self.write(group).await {
             Ok(written) => written,
@@ -34,7 +34,7 @@ impl Committer {
         }
     }
 
-    /// Writes a group, and returns when it is published.
+    /// Writes a group and waits until it is published.
     pub(super) async fn write_through(&mut self, group: Group) -> Result<CommitSeq> {
         let written = self.write(group).await?;
         if self.options.durability == Durability::Group {
@@ -46,7 +46,7 @@ impl Committer {
         Ok(self.seq)
     }
 
-    /// Has the log put, with all that is written.
+    /// Begins to put the log with everything written.
     pub(super) fn begin_put(&mut self) {
         let Some(database) = self.database.clone() else { return };
         let (home, longest) = (Arc::clone(&self.home), self.home.patience().put_max);
@@ -68,7 +68,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The end of a put: publishes and answers its groups, or answers all groups as failed.
+    /// Ends a put: publishes and answers its groups, or answers all groups in flight as failed.
     pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = result {
             let lost = self.flight.lose();
@@ -98,8 +98,8 @@ impl Committer {
         }
     }
 
-    /// Has tables written when the log of a bucket has become long: an opening reads it object by object. Commits go on
-    /// meanwhile.
+    /// Starts to write tables when the log of a bucket has become long: an opening reads it object by object. Commits
+    /// continue meanwhile.
     fn bound_log(&mut self) {
         self.log_objects += 1;
         let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());
@@ -111,7 +111,7 @@ impl Committer {
         let home = Arc::clone(&self.home);
         self.tables = Some(tokio::spawn(async move {
             if let Err(error) = put(&home, &database, FlushType::MemTable).await {
-                tracing::debug!(%error, location = %home.location, "tables were not written; the next ones will have more");
+                tracing::debug!(%error, location = %home.location, "tables were not written; a later attempt writes them");
             }
         }));
     }

@@ -1,20 +1,20 @@
-//! Wraps the object store that SlateDB uses, and records the failures and puts that this engine must know of.
+//! Wraps the object store that SlateDB uses, and records the failures and puts that this engine needs.
 //!
 //! ```text
-//! SlateDB ─ put ─► refused once the medium is lost ─► sealed (sealed.rs) ─► put ─► noted (note.rs) ─► answered
+//! SlateDB ─ put ─► refused once the medium is lost ─► sealed (sealed.rs) ─► put ─► noted (put_record.rs) ─► answered
 //!         ─ get ─► read here, so that a failing disk is met here ─► seal checked and removed ─► answered
 //!                                     └─ failure ─► its meaning (failures.rs), kept with the object's name
 //! ```
 //! Bodies are passed on, never copied, and only the small objects that have no checksum are hashed.
 //!
 //! **Lost** is permanent: the first such failure is kept, nothing is written after it, and all stores of the bucket are
-//! lost with it ([`super::Store::lost`]). **Full** ends at the next put that succeeds.
+//! lost with it ([`super::Store::lost`]). **Full** ends with the next put that succeeds.
 //!
-//! **A bucket** of a cloud is lost only when another server has taken it: its failures are transient, or are refusals
-//! of one sentence ([`Refusal`]), and name no object.
+//! **A bucket** of a cloud is lost only when another server has taken it over. Its failures are transient, or are
+//! refusals of one sentence ([`Refusal`]), and name no object.
 //!
-//! Sizes in listings are those of the real objects, seals included: SlateDB only tells empty log objects from others by
-//! them.
+//! Sizes in listings are those of the real objects, seals included: SlateDB uses them only to distinguish empty log
+//! objects from others.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,8 +34,8 @@ use slatedb::object_store::{
 };
 
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::note::Note;
 use super::places::{is_sealed, numbered};
+use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
 use crate::storage::bucket::Refusal;
@@ -49,15 +49,15 @@ pub(super) struct Medium {
     inner: Arc<dyn ObjectStore>,
     /// Its state, including the failure that ended it; shared with all of its readers and writers.
     state: Arc<State>,
-    /// Of open databases, by their path.
-    notes: ArcSwap<HashMap<String, Arc<Note>>>,
+    /// Records of puts of open databases, by the database's path.
+    notes: ArcSwap<HashMap<String, Arc<PutRecord>>>,
 }
 
 /// The state of the medium.
 struct State {
     /// Its directory. `None` means memory or a bucket.
     root: Option<PathBuf>,
-    /// The bucket that it is.
+    /// The URL, if it is a bucket of a cloud.
     url: Option<Arc<str>>,
     lost: ArcSwapOption<Error>,
     full: ArcSwapOption<Error>,
@@ -87,19 +87,19 @@ impl Medium {
         }
     }
 
-    /// The failure that ended it. `None` means that it works.
+    /// The failure that ended it. `None` means that there was none.
     pub(super) fn lost(&self) -> Option<Arc<Error>> {
         self.state.lost.load_full()
     }
 
-    /// Ends the medium: nothing is written any more, and all its stores are lost.
+    /// Ends the medium: nothing more is written, and all its stores are lost.
     pub(super) fn end(&self, error: Error) {
         self.state
             .lost
             .compare_and_swap(&None::<Arc<Error>>, Some(Arc::new(error)));
     }
 
-    /// Whether the last write found no room.
+    /// Whether the last write found the disk full.
     pub(super) fn is_full(&self) -> bool {
         self.state.full.load().is_some()
     }
@@ -109,8 +109,8 @@ impl Medium {
         self.state.file(location)
     }
 
-    /// From now on records puts of a database, in place of its earlier record.
-    pub(super) fn begin_note(&self, database: &str, note: Note) {
+    /// From now on records puts of a database, and replaces its earlier record.
+    pub(super) fn begin_put_record(&self, database: &str, note: PutRecord) {
         let note = Arc::new(note);
         self.notes.rcu(|notes| {
             let mut notes = HashMap::clone(notes);
@@ -120,7 +120,7 @@ impl Medium {
     }
 
     /// Stops recording puts of a database.
-    pub(super) fn end_note(&self, database: &str) {
+    pub(super) fn end_put_record(&self, database: &str) {
         self.notes.rcu(|notes| {
             let mut notes = HashMap::clone(notes);
             notes.remove(database);
@@ -139,8 +139,7 @@ impl Medium {
             .map_err(|(path, error)| self.state.failed_at("writing", path, error))
     }
 
-    /// A request of small size: one to a bucket that hangs counts as failed soon, and is tried again on another
-    /// connection.
+    /// A small request. If a bucket does not answer, the request fails soon and is tried again on another connection.
     async fn soon<T>(
         &self,
         operation: &'static str,
@@ -203,7 +202,7 @@ fn within(range: &GetRange, size: u64) -> Range<u64> {
     start.min(size)..end.clamp(start.min(size), size)
 }
 
-/// Whether an error is an answer that SlateDB counts on.
+/// Whether an error is an expected answer, such as a missing object.
 fn is_answer(error: &StoreError) -> bool {
     matches!(
         error,
@@ -216,7 +215,7 @@ fn is_answer(error: &StoreError) -> bool {
     )
 }
 
-/// A failure of a bucket, which is never lost for good: its service keeps the objects.
+/// Classifies a failure of a bucket. It is never permanent: the service keeps the objects.
 fn of_bucket(url: &str, error: &StoreError) -> StoreError {
     let refusal = crate::storage::bucket::refusal(error);
     let may_pass = refusal.may_pass();
@@ -258,7 +257,7 @@ impl State {
         }
     }
 
-    /// Records the meaning of a failure and names its object. An error that is no failure of the medium is passed on.
+    /// Records the class of a failure and names its object. An error that is no failure of the medium is passed on.
     fn failed(&self, operation: &'static str, location: &Path, error: StoreError) -> StoreError {
         match error {
             error

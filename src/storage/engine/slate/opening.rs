@@ -1,5 +1,5 @@
-//! Preparations before SlateDB opens a database for writing: it is verified (judge.rs), objects that may not be on the
-//! disk are written again, and the record of puts is begun.
+//! Preparations before SlateDB opens a database for writing: it is verified (verify.rs), objects that may not be
+//! durable are rewritten, and the record of puts is begun.
 
 use std::fs;
 use std::io;
@@ -11,9 +11,9 @@ use futures::FutureExt;
 
 use super::failures::failure;
 use super::home::Home;
-use super::judge::{Found, judge};
-use super::note::{self, Note};
 use super::places::{DATABASE, Folder};
+use super::put_record::{self, PutRecord};
+use super::verify::{Found, verify};
 use crate::storage::engine::aside::rename_aside;
 use crate::storage::engine::directory::{Directory, io_error, sync_directory, write_anew};
 use crate::storage::engine::fjall::panic_text;
@@ -23,7 +23,7 @@ use crate::storage::{Error, Options, Result};
 /// Folders of a database whose newest objects may have been put without being synced.
 const LATEST: [Folder; 2] = [Folder::Log, Folder::Manifests];
 
-/// How many of them: SlateDB puts one after the other, and its compactor concurrently a manifest.
+/// How many of them: SlateDB puts one after the other, and its compactor may put a manifest at the same time.
 const LATEST_OBJECTS: usize = 2;
 
 /// Files in a folder that have an object's name, the least name first. A put that was cut short leaves a file of
@@ -61,23 +61,23 @@ fn may_open(directory: &Directory, options: &Options) -> Result<()> {
             creates: "begins it anew, empty, and renames what is left",
         });
     }
-    tracing::warn!(directory = %directory.path().display(), "the store's manifests are gone; it is begun anew, as --create says");
+    tracing::warn!(directory = %directory.path().display(), "the store's manifests are missing; the store starts afresh because of --create");
     if database.is_dir() {
         rename_aside(&database, "before")?;
     }
-    let record = note::path_of(directory.path(), DATABASE);
+    let record = put_record::path_of(directory.path(), DATABASE);
     if record.exists() {
         rename_aside(&record, "before")?;
     }
     Ok(())
 }
 
-/// Verifies a database, writes objects again that may not be on the disk, begins the record of puts, and raises the
-/// clock to the highest time in it. `is_start`: the databases beside the main one that were once opened completely are
-/// verified with it, so that damage in one of them leaves the main one unchanged, too.
+/// Verifies a database, rewrites objects that may not be durable, begins the record of puts, and raises the clock to
+/// the highest time in the database. With `is_start`, all complete side databases are verified with the main one, so
+/// that damage in one of them leaves the main one unchanged, too.
 pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
     let Some(directory) = &home.directory else {
-        match judge(home, &home.database, None).await? {
+        match verify(home, &home.database, None).await? {
             Some(found) => home.ticks.raise_to(found.millis),
             None => home.may_begin(options)?,
         }
@@ -88,9 +88,9 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     }
     let noted = noted(directory, &home.database, options)?;
     let is_new = noted.is_none();
-    let found = judge(home, &home.database, noted).await?;
+    let found = verify(home, &home.database, noted).await?;
     if is_start && *home.database == *DATABASE {
-        judge_together(home, directory, found.as_ref(), options).await?;
+        verify_together(home, directory, found.as_ref(), options).await?;
     }
     directory.make_durable()?;
     let database = directory.path().join(home.database.as_ref());
@@ -109,22 +109,22 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
         tracing::warn!(
             directory = %directory.path().display(),
             database = %home.database,
-            "nothing says what was acknowledged; whether the log has lost its end cannot be told"
+            "there is no record of the last puts: a loss of the log's end cannot be detected"
         );
     }
     let (millis, ends) = found.map(|found| (found.millis, found.ends)).unwrap_or_default();
     home.ticks.raise_to(millis);
-    // The one before writes to the same file.
-    home.medium.end_note(&home.database);
-    home.medium.begin_note(
+    // The earlier record writes to the same file, so it ends first.
+    home.medium.end_put_record(&home.database);
+    home.medium.begin_put_record(
         &home.database,
-        Note::open(directory.path(), &home.database, ends, Arc::clone(&home.durable))?,
+        PutRecord::open(directory.path(), &home.database, ends, Arc::clone(&home.durable))?,
     );
     Ok(())
 }
 
 /// Verifies the databases beside the main one, and checks all of them against their records of each other.
-async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
+async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
     let moment = |home: &Home, found: &Found| {
         let moment = home.moment()?;
         moment.durable.raise(found.ends.log);
@@ -135,9 +135,9 @@ async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>
         .map(|moment| (0, moment))
         .into_iter()
         .collect();
-    for beside in note::beside(directory.path())? {
+    for beside in put_record::beside(directory.path())? {
         let noted = noted(directory, &beside, options)?;
-        let found = judge(home, &beside, noted).await?;
+        let found = verify(home, &beside, noted).await?;
         let number = beside.rsplit('/').next().and_then(|number| number.parse().ok());
         if let (Some(found), Some(number)) = (found, number)
             && let Some(moment) = moment(&home.beside(beside), &found)
@@ -148,20 +148,20 @@ async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>
     moments::check(&moments, options.create)
 }
 
-/// The record of a database's puts. A record that exists and cannot be read is made anew where the settings say so.
-fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<note::Ends>> {
-    let path = note::path_of(directory.path(), database);
-    match note::read(&path) {
+/// The record of a database's puts. An unreadable record is remade if [`Options::create`] is set.
+fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<put_record::Ends>> {
+    let path = put_record::path_of(directory.path(), database);
+    match put_record::read(&path) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = rename_aside(&path, "damaged")?;
-            tracing::warn!(renamed = %renamed.display(), what, "what was acknowledged is not known; it is begun anew");
+            tracing::warn!(renamed = %renamed.display(), what, "the record of the last puts is unreadable; it is made again");
             Ok(None)
         }
         noted => noted,
     }
 }
 
-/// Calls SlateDB and turns its panics into errors. The database was verified before, so the error names no object.
+/// Calls SlateDB and turns its panics into errors. The database was verified before, so these errors name no object.
 pub(super) async fn guard<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
         Ok(answer) => answer.map_err(|error| failure(&home.location, &error)),

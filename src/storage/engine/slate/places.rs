@@ -11,7 +11,7 @@
 
 use slatedb::object_store::path::Path;
 
-/// Where the main database lies in its object store.
+/// The path of the main database in its object store.
 pub(super) const DATABASE: &str = "engine";
 
 /// A folder whose objects are numbered consecutively.
@@ -44,17 +44,17 @@ impl Folder {
         }
     }
 
-    /// Where it is in a database.
+    /// Its path in a database.
     pub(super) fn path(self, database: &str) -> Path {
         Path::from(format!("{database}/{}", self.name()))
     }
 
-    /// Where an object of it is.
+    /// The path of one of its objects.
     pub(super) fn object(self, database: &str, id: u64) -> Path {
         Path::from(format!("{database}/{}/{id:0DIGITS$}{}", self.name(), self.suffix()))
     }
 
-    /// The number of one of its objects by its file name. `None` means that it is none of them.
+    /// The number of one of its objects, by its file name. `None` means that it is not one of them.
     pub(super) fn id(self, name: &str) -> Option<u64> {
         let digits = name.strip_suffix(self.suffix())?;
         let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -70,12 +70,12 @@ pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     Some((database, folder, folder.id(name)?))
 }
 
-/// Where the boundary of clean-up of a folder is.
+/// The path of a folder's clean-up boundary.
 pub(super) fn boundary(database: &str, folder: Folder) -> Path {
     Path::from(format!("{database}/gc/{}.boundary", folder.name()))
 }
 
-/// Whether an object is one that SlateDB reads without a checksum.
+/// Whether SlateDB reads the object without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {
         Some((_, folder, _)) => folder != Folder::Log,

@@ -18,13 +18,13 @@ use crate::storage::key::KeyRange;
 /// The store's own records.
 #[derive(Default)]
 pub(super) struct OwnRecords {
-    /// The time that the last group recorded.
+    /// The time mark of the last group. `None` means that there is none.
     pub(super) time: Option<TimeMark>,
     /// Ranges whose deletion was not finished, by their record's number.
     pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
 }
 
-/// Reads the store's own records. `None` means that one of them is of no kind that this version writes.
+/// Reads the store's own records. `None` means that one of them has a kind that this version does not write.
 pub(super) async fn own_records(view: &(impl DbReadOps + Sync)) -> Result<Option<OwnRecords>, slatedb::Error> {
     let mut own = OwnRecords::default();
     let mut entries = view.scan(vec![OWN]..).await?;
@@ -45,7 +45,7 @@ pub(super) fn unknown_record(home: &Home) -> Error {
     }
 }
 
-/// Which tables have deletion records: a step for each table, not for each record.
+/// Tables that have deletion records. Reads one record for each such table.
 pub(super) async fn deletion_tables(view: &(impl DbReadOps + Sync)) -> Result<DeletionTables, slatedb::Error> {
     let mut tables = BTreeSet::new();
     let mut rest: VecDeque<u32> = VecDeque::from([0]);

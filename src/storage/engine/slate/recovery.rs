@@ -11,8 +11,8 @@ use crate::storage::engine::directory::io_error;
 use crate::storage::options::FaultPoint;
 use crate::storage::{Error, Result};
 
-/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not
-/// put.
+/// Free space that must be missing for a failure of unknown cause to count as a full disk: the size of an object that
+/// may not have been put.
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
@@ -23,7 +23,7 @@ impl Committer {
         }
         if let Some(database) = self.database.take() {
             let without_flush = CloseOptions::default().with_flush_type(None);
-            // Its tasks may be busy with a failing object store.
+            // Its tasks may be waiting for a failing object store.
             match tokio::time::timeout(
                 self.home.patience().close_max,
                 database.close_with_options(without_flush),
@@ -31,7 +31,7 @@ impl Committer {
             .await
             {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
+                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database failed"),
                 Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
             }
         }
@@ -75,7 +75,7 @@ impl Committer {
         }
     }
 
-    /// Whether a failure is a bucket's that is out of reach. All other failures of a bucket are classified when it is
+    /// Whether a failure is that of an unreachable bucket. All other failures of a bucket are classified when it is
     /// opened again.
     fn is_passing(&self, error: &Error) -> bool {
         self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
@@ -93,7 +93,7 @@ impl Committer {
         error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
     }
 
-    /// Ensures that there is a database that takes writes.
+    /// Ensures that there is a database that accepts writes.
     pub(super) async fn recover(&mut self) -> Result<()> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone());

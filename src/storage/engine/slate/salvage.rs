@@ -1,12 +1,12 @@
-//! The objects of a database of `slate+file:`, read one by one, whatever is damaged around them; see
+//! Reads the objects of a `slate+file:` database one by one, even if objects around them are damaged; see
 //! `../salvage/mod.rs`.
 //!
 //! ```text
 //! the newest manifest that can be read ─► its tables, block by block ─┐
 //!                         └─► the log after it, object by object ─────┴─► versions of keys
 //! ```
-//! Where no manifest can be read, all tables of the folder and all of the log are. A clone's tables may lie in the
-//! folder of the database that it was cloned of; of those only rows are read, since the clone was of rows.
+//! If no manifest can be read, all tables of the folder and the whole log are read. A clone's tables may lie in the
+//! folder of the database that it was cloned from. Only rows are read from those, since only rows were cloned.
 
 use std::future::Future;
 use std::ops::Bound;
@@ -24,8 +24,8 @@ use super::clock::Ticks;
 use super::failures::failure;
 use super::home::Home;
 use super::medium::Medium;
-use super::note;
 use super::places::{DATABASE, Folder};
+use super::put_record;
 use crate::clock::Clock;
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
@@ -67,7 +67,7 @@ pub(in crate::storage::engine) async fn files(
     let manifest = reading.manifest(&database).await?;
     let tables = reading.tables(&database, manifest.as_ref()).await?;
     let after = manifest.as_ref().map_or(0, VersionedManifest::replay_after_wal_id);
-    let noted = note::read(&note::path_of(directory, &database));
+    let noted = put_record::read(&put_record::path_of(directory, &database));
     let log = reading.log(&database, after, noted).await?;
     Ok(Files::new(tables, log, reading.damage))
 }
@@ -168,7 +168,7 @@ impl Reading {
     }
 
     /// Reads the log after a number.
-    async fn log(&mut self, database: &str, after: u64, noted: Result<Option<note::Ends>>) -> Result<Vec<Entry>> {
+    async fn log(&mut self, database: &str, after: u64, noted: Result<Option<put_record::Ends>>) -> Result<Vec<Entry>> {
         let noted = match noted {
             Ok(noted) => noted,
             Err(error) => {
@@ -224,7 +224,7 @@ impl Reading {
     }
 }
 
-/// Calls SlateDB to read. Returns why it cannot; a panic is a reason, too.
+/// Calls SlateDB to read. Returns the reason if it cannot; a panic is a reason, too.
 async fn caught<T>(location: &str, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T, String> {
     match AssertUnwindSafe(read).catch_unwind().await {
         Ok(Ok(read)) => Ok(read),
@@ -253,7 +253,7 @@ pub(in crate::storage::engine) struct TableObject {
     path: PathBuf,
     table: SstFile,
     index: SstIndex,
-    /// Of another database, whose clone this one is.
+    /// Whether it belongs to another database, of which this one is a clone.
     has_rows_only: bool,
     location: Arc<str>,
 }

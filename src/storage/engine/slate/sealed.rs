@@ -4,9 +4,9 @@
 //! ```text
 //! body · CRC-32 of the body u32 big-endian · "helenus1"
 //! ```
-//! The seal is part of the object, so neither exists without the other. Objects without a seal were written by an older
-//! program and are accepted as they are; an older program reads sealed manifests, whose parser reads no byte past its
-//! tables.
+//! The seal is part of the object, so neither exists without the other. An object without a seal was written by an
+//! older program and is accepted. An older program can read a sealed manifest, since its parser reads no byte past the
+//! manifest's tables.
 
 use bytes::{Bytes, BytesMut};
 use slatedb::object_store::PutPayload;

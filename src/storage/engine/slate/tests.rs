@@ -31,7 +31,7 @@ enum Fault {
     /// A put whose object is stored, but whose name could not be synced.
     Sync(i32),
     Get(i32),
-    /// A put that takes so long.
+    /// A put that takes this long.
     Late(Duration),
 }
 
@@ -193,7 +193,7 @@ async fn an_io_error_of_a_put_ends_the_store_by_name() {
     }
 }
 
-/// A kill loses the acknowledged writes of the last few periods, and none that a slow medium has not put for seconds.
+/// A kill loses acknowledged writes of the last few periods only, even if a slow medium has put nothing for seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_late_holds_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ async fn a_full_disk_passes() {
     }
 }
 
-/// Too many open files are tried again.
+/// A request that failed for too many open files is tried again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_passes_is_tried_again() {
     let directory = tempfile::tempdir().unwrap();

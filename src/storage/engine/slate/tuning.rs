@@ -21,7 +21,7 @@ use crate::storage::options::{Durability, Options};
 /// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The same if such a put would only delay one that a commit waits for.
+/// The same if such a put would only delay a put for which a commit waits.
 const LOG_SELDOM: Duration = Duration::from_secs(10);
 
 /// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs).
@@ -48,7 +48,7 @@ const KIB: usize = 1 << 10;
 /// How long the medium may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// To have the log, or a table.
+    /// To put the log, or a table.
     pub(super) put_max: Duration,
     /// To open a database.
     pub(super) open_max: Duration,
@@ -81,7 +81,7 @@ impl Patience {
 pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
     let flush_interval = Some(match options.durability {
         Durability::Periodic(every) => every,
-        // The committer has it put.
+        // The committer puts the log itself.
         Durability::Group if is_remote => LOG_SELDOM,
         Durability::Group | Durability::Os => LOG_INTERVAL,
     });
@@ -137,7 +137,7 @@ pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     })))
 }
 
-/// The options for reading a range, of which so many entries were read.
+/// The options for reading a range, after this many entries were read.
 pub(super) fn scan_options(is_remote: bool, passed: usize) -> ScanOptions {
     let mut options = ScanOptions::default();
     if is_remote && passed >= LONG_SCAN_ENTRIES {

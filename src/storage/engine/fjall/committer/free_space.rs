@@ -1,16 +1,16 @@
 //! Whether the disk was full while the engine wrote in the background.
 //!
-//! The engine writes tables on threads of its own and reports only *that* one of them failed. When the committer learns
-//! of it, there may be free space again: others have freed some, or the engine has removed what it could not finish. So
-//! the committer checks the free space during such work, and remembers that there was too little.
+//! The engine writes tables on threads of its own and reports only *that* one of them failed. When the committer sees
+//! the failure, there may be free space again: other programs have freed some, or the engine has removed the files that
+//! it could not finish. So the committer checks the free space during such work, and records any shortage.
 //!
 //! ```text
 //! nothing to do ──the engine works──► watched: the free space every few milliseconds, and whether the engine still takes writes
 //!       ▲                                  │
 //!       └── it was idle for a while ───────┘ (what was seen is forgotten: it excuses no later failure)
 //! ```
-//! A disk that has no free space *and* fails a sync counts as full. The store is then reopened, which rewrites whatever
-//! a failed sync may have lost, as a start of the server does.
+//! A failure counts as a full disk if free space was short during the work, even if a sync failed too. The store is
+//! then reopened. Reopening rewrites whatever a failed sync may have lost, as a start of the server does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use super::Committer;
 use crate::storage::Error;
 use crate::storage::options::{FaultPoint, Faults};
 
-/// Time between two checks. A shortage shorter than this goes unnoticed; a longer time would miss more, a shorter one
-/// would burden every group.
+/// Time between two checks. A shortage shorter than this goes unnoticed. A longer time would miss more; a shorter one
+/// would cost time in every group.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// How long the engine must have been idle before it is no longer watched: a table that was written may be merged a
-/// moment later.
+/// How long the engine must have been idle before the checks stop: the engine may merge a table a moment after it wrote
+/// it.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// State seen since the engine began to work in the background.
+/// The shortage and the activity seen since the engine's background work began.
 #[derive(Debug, Default)]
 pub(super) struct FreeSpace {
     /// When the engine was last at work. `None` means it is idle.
@@ -46,14 +46,14 @@ impl FreeSpace {
         self.was_short
     }
 
-    /// How long the committer may wait for commands. `None` means no limit.
+    /// How long the committer may wait for commands before the next check. `None` means no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
         self.at_work.map(|_| CHECK_EVERY)
     }
 }
 
 impl Committer {
-    /// Watches the engine's background work: whether the disk has space for it, and whether it has failed.
+    /// Checks the engine's background work: whether the disk has space for it, and whether it has failed.
     pub(super) fn watch_free_space(&mut self) {
         let Some(engine) = self.engine.clone() else { return };
         let is_busy = engine.data.sealed_memtable_count() > 0 || engine.database.active_compactions() > 0;
@@ -73,7 +73,7 @@ impl Committer {
             .free_space
             .at_work
             .is_none_or(|last| now.saturating_sub(last) >= LINGER);
-        // Fails if the engine has failed. Then the shortage stays recorded, until the next write looks up the cause.
+        // If the engine has failed, the shortage stays recorded until the next write determines the cause.
         let is_well = matches!(
             guard(&engine.directory, || engine.database.persist(PersistMode::Buffer)),
             Ok(Ok(()))
@@ -95,14 +95,14 @@ impl Committer {
 
 /// Whether the engine's disk has too little room for a table.
 fn is_short(engine: &Engine, faults: Option<&Faults>) -> bool {
-    if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::Room)) {
+    if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::FreeSpace)) {
         return full_or(fault, &engine.directory, "writing", &engine.directory).is_disk_full();
     }
-    // An error of the check excuses no failure.
+    // An error of the check counts as enough space.
     fs4::available_space(&engine.directory).is_ok_and(|bytes| bytes < TABLE_BYTES)
 }
 
-/// A full disk as the cause of a failure in the background.
+/// The error for a background failure that a full disk caused.
 pub(super) fn was_full(directory: &Path) -> Error {
     Error::DiskFull {
         directory: directory.to_owned(),

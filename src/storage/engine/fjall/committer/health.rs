@@ -15,13 +15,14 @@ use crate::storage::{CommitSeq, Error, Result};
 /// Most polls for readers of the old engine to finish before the store closes.
 const LEAVING_POLLS_MAX: u32 = 10_000;
 
-/// The same before a reopening. Short, because a task that waits for a commit may hold a snapshot until it is answered,
-/// and would wait for itself. The commit is refused then, and the next commit tries again.
+/// The same before a reopening. It is short because a task that waits for a commit may itself hold a snapshot until it
+/// is answered: a long wait would be a deadlock until its end. The commit is refused then, and the next commit tries
+/// again.
 const REOPENING_POLLS_MAX: u32 = 250;
 
 impl Committer {
-    /// An engine that failed in the background does not report why. A full disk is recognised by a probe, or by the
-    /// free space seen while the engine worked.
+    /// Finds the cause of a failed write. The engine does not report why background work failed. A full disk is
+    /// recognised by a probe, or by the free space seen during the work.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
             Error::Engine { .. } if self.free_space.was_short() || self.is_short_now() => {
@@ -43,7 +44,7 @@ impl Committer {
             Health::Full
         } else {
             let cause = Arc::new(error.clone());
-            // A store that broke one of its own invariants must not be read either: the server ends.
+            // After a broken invariant, reads may be wrong too: the server ends.
             if self.engine.is_none() || matches!(error, Error::Broken(_)) {
                 self.shared.lost.store(Some(Arc::clone(&cause)));
             }
@@ -85,14 +86,13 @@ impl Committer {
     }
 
     fn reopen(&mut self) -> Result<()> {
-        // New readers get an error instead of a snapshot that would keep the old engine open.
+        // New readers get an error: a snapshot would keep the old engine open.
         let kept = self.shared.published.swap(None);
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop((engine, kept));
             if let Some(engine) = wait_until_unused(&leaving, REOPENING_POLLS_MAX) {
-                // A reader has not finished: it and others go on reading the old engine, and the next commit tries
-                // again.
+                // A reader still holds the old engine. Readers continue with it, and the next commit tries again.
                 self.engine = Some(engine);
                 self.publish();
                 return Err(Error::DiskFull {
@@ -142,7 +142,7 @@ impl Committer {
             found.provisional.restore();
             is_clean = false;
         }
-        // Written last, after all that the engine wrote while it closed.
+        // Written last, after everything that the engine wrote while it closed.
         if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
             && let Err(error) = acknowledged.close(self.end)
         {

@@ -35,7 +35,7 @@ impl Committer {
         let directory = Directory::open(path, FORMAT)?;
         let lost = Arc::default();
         let (recovered, provisional) = Engine::open(&directory, &options, &lost)?;
-        directory.note_holder();
+        directory.write_holder();
         let shared = Arc::new(Shared {
             directory: directory.path().to_owned(),
             published: ArcSwapOption::empty(),
@@ -80,13 +80,14 @@ impl Committer {
         Ok((committer, shared))
     }
 
-    /// Releases the original files, and completes unfinished range deletions: from now on the engine may be written to.
+    /// Deletes the links to the original files, and completes unfinished range deletions. From now on the engine may be
+    /// written to.
     pub(super) fn accept(&mut self) -> Result<()> {
         let Some(found) = self.provisional.take() else {
             return Ok(());
         };
         let accepted = found.provisional.accept(&self.directory, self.end);
-        // On failure refuse writes: the next opening may have to restore the original files.
+        // After a failure refuse writes: the next opening may have to restore the original files.
         self.acknowledged = Some(accepted.inspect_err(|error| self.fail(error))?);
         self.resume(found.unfinished);
         // Complete them before any read: no reader may see a half-deleted range.
@@ -117,7 +118,7 @@ impl Committer {
         self.time = recovered.time;
         self.options.found_time(self.time);
         self.sizes = recovered.sizes;
-        // A group that failed may have taken effect nevertheless, so the filter starts over.
+        // A failed group may have taken effect all the same, so the filter starts empty.
         self.absence.begin(self.sizes.tables_with_rows());
         self.deletion_tables = recovered.deletion_tables;
         let numbers = recovered.unfinished.iter().map(|(number, ..)| number + 1);

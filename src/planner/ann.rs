@@ -11,9 +11,9 @@ use bytes::Bytes;
 use grammar::ast::{Direction, OrderBy};
 
 use super::error::Error;
-use super::refusal::{NearestRefusal, RestrictionRefusal};
+use super::refusal::{AnnRefusal, RestrictionRefusal};
 use super::restriction::{Restriction, Restrictions, column, column_at};
-use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
+use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use crate::command::{ColumnChange, Nearest, Value};
 use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
@@ -24,20 +24,20 @@ const ELEMENT_MAX: f32 = 1e17;
 
 /// The vector to search for, before binding.
 #[derive(Clone, Debug)]
-pub(crate) struct NearestPlan {
-    /// The place of the column in `table.columns`.
+pub(crate) struct AnnPlan {
+    /// The column: its position in `table.columns`.
     pub(crate) column: usize,
     index: String,
     similarity: Similarity,
-    vector: Typed,
+    vector: TypedTerm,
 }
 
 /// ORDER BY … ANN OF as written.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnOrdering {
-    /// The place of the column in `table.columns`.
+    /// The column: its position in `table.columns`.
     pub(crate) column: usize,
-    vector: Typed,
+    vector: TypedTerm,
     is_descending: bool,
 }
 
@@ -67,16 +67,16 @@ pub(crate) fn ann_orderings(
 }
 
 /// The only ANN ordering, if any. Refuses several, one beside other orderings, and DESC.
-pub(crate) fn single(mut asked: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
-    if asked.len() > 1 {
-        return Err(NearestRefusal::Several.into());
+pub(crate) fn single(mut found: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
+    if found.len() > 1 {
+        return Err(AnnRefusal::Several.into());
     }
-    let Some(only) = asked.pop() else { return Ok(None) };
+    let Some(only) = found.pop() else { return Ok(None) };
     if orderings > 1 {
-        return Err(NearestRefusal::OtherOrdering.into());
+        return Err(AnnRefusal::OtherOrdering.into());
     }
     if only.is_descending {
-        return Err(NearestRefusal::Descending.into());
+        return Err(AnnRefusal::Descending.into());
     }
     Ok(Some(only))
 }
@@ -120,16 +120,16 @@ impl AnnOrdering {
     }
 
     /// Refuses restrictions that an ANN ordering does not permit beside it.
-    pub(crate) fn judge(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
+    pub(crate) fn check(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
         let column = column_at(table, self.column);
         if !is_float_vector(column) {
-            return Err(NearestRefusal::NotFloatVector.into());
+            return Err(AnnRefusal::NotFloatVector.into());
         }
         if !is_indexed(table, self.column) {
-            return Err(NearestRefusal::NotIndexed.into());
+            return Err(AnnRefusal::NotIndexed.into());
         }
         if found.partition_filters {
-            return Err(NearestRefusal::Filtered.into());
+            return Err(AnnRefusal::Filtered.into());
         }
         let mut others = found.others.iter().map(Restriction::first);
         let mut clustering = found.clustering.iter().flat_map(|restriction| &restriction.columns);
@@ -137,19 +137,19 @@ impl AnnOrdering {
         if others.any(|place| !is_indexed(table, place))
             || (is_key_open && clustering.any(|place| !is_indexed(table, *place)))
         {
-            return Err(NearestRefusal::Filtered.into());
+            return Err(AnnRefusal::Filtered.into());
         }
         Ok(())
     }
 
     /// The plan of this ordering.
-    pub(crate) fn plan(self, table: &Table) -> Result<NearestPlan, Error> {
+    pub(crate) fn plan(self, table: &Table) -> Result<AnnPlan, Error> {
         let column = column_at(table, self.column);
         let Some(index) = index_of(table, column) else {
-            return Err(NearestRefusal::NotIndexed.into());
+            return Err(AnnRefusal::NotIndexed.into());
         };
         let option = index.options.get("similarity_function");
-        Ok(NearestPlan {
+        Ok(AnnPlan {
             column: self.column,
             index: index.name.clone(),
             similarity: option.and_then(|name| Similarity::of_option(name)).unwrap_or_default(),
@@ -158,13 +158,13 @@ impl AnnOrdering {
     }
 }
 
-impl NearestPlan {
+impl AnnPlan {
     /// The search with its vector bound.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Nearest, Error> {
         let name = &column_at(table, self.column).name;
         let bytes = match self.vector.bind(binding)? {
-            Value::Null => return Err(NearestRefusal::Null(name.clone()).into()),
-            Value::Unset => return Err(NearestRefusal::Unset(name.clone()).into()),
+            Value::Null => return Err(AnnRefusal::Null(name.clone()).into()),
+            Value::Unset => return Err(AnnRefusal::Unset(name.clone()).into()),
             Value::Bytes(bytes) => bytes,
         };
         let vector = floats(&bytes);
@@ -187,21 +187,21 @@ fn float(value: f32) -> String {
 /// Differs: Cassandra detects this so late that a client learns only that the replica failed (0x1300, 0x1500).
 fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-        return Err(NearestRefusal::NonFinite {
+        return Err(AnnRefusal::NonFinite {
             place,
             value: float(*value),
         }
         .into());
     }
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| value.abs() > ELEMENT_MAX) {
-        return Err(NearestRefusal::OutOfBounds {
+        return Err(AnnRefusal::OutOfBounds {
             place,
             value: float(*value),
         }
         .into());
     }
     if similarity == Similarity::Cosine && vector.iter().all(|value| *value == 0.0) {
-        return Err(NearestRefusal::Zero.into());
+        return Err(AnnRefusal::Zero.into());
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::super::error::Error;
 use super::super::range::BoundPart;
 use super::super::refusal::BoundRefusal;
 use super::super::restriction::{Operand, SliceBound};
-use super::super::term::{Binding, Typed};
+use super::super::term::{Binding, TypedTerm};
 use super::at;
 use super::tuple::tuple_values;
 use crate::command::Value;
@@ -20,7 +20,7 @@ pub(super) fn bound_values(
 ) -> Result<Vec<Value>, Error> {
     // One bound may have fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
     let width = match &bound.operand {
-        Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
+        Operand::Tuple(TypedTerm::Marker(_, ty)) => match ty.unfrozen() {
             CqlType::Tuple(types) => types.len(),
             _ => columns.len(),
         },

@@ -1,4 +1,4 @@
-//! The partition maps of tables: as recorded, at first, and after a change of the schema.
+//! The partition maps of tables: as recorded, for new tables, and after a change of the schema.
 
 use crate::engine::refusal::MoveRefusal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,14 +33,14 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
+            catalog.resolve_locked(&mut changing).await?;
             let mut splits = 0;
             let next = |before: &TablePartitions| {
                 let (next, count) = before.split_all(&places)?;
                 splits = count;
                 Ok(next)
             };
-            catalog.put_list_in_force(table, next).await?;
+            catalog.change_map(table, next).await?;
             Ok(splits)
         })
         .await
@@ -59,8 +59,8 @@ impl Catalog {
                 return Box::pin(catalog.move_partition(table, change)).await;
             }
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
-            catalog.put_partitions_in_force(table, change).await
+            catalog.resolve_locked(&mut changing).await?;
+            catalog.change_partitions(table, change).await
         })
         .await
     }
@@ -85,7 +85,7 @@ impl Catalog {
 
     async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
+        self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
         let mut keyspaces = current.schema.keyspaces.values();
         let found = keyspaces.find_map(|keyspace| {
@@ -98,12 +98,11 @@ impl Catalog {
         if current.partitions(table)?.all().len() >= count {
             return Ok(());
         }
-        self.put_list_in_force(table.storage_id, |list| list.grown_to(count))
-            .await
+        self.change_map(table.storage_id, |map| map.grown_to(count)).await
     }
 
     /// [`Catalog::repartition`] for a caller that holds the change lock.
-    pub(super) async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+    pub(super) async fn change_partitions(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         if lift::moves(&change).is_some() {
             return Err(MoveRefusal::NoMove("a move is no change of a list alone").into());
         }
@@ -116,12 +115,12 @@ impl Catalog {
             }
             PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
         };
-        self.put_list_in_force(table, next).await
+        self.change_map(table, next).await
     }
 
     /// Records and publishes another partition map, made from the current one. The generation stays: plans do not
     /// depend on partitions.
-    pub(super) async fn put_list_in_force(
+    pub(super) async fn change_map(
         &self,
         table: StorageId,
         next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
@@ -138,7 +137,7 @@ impl Catalog {
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
         if mutant::is_on(Mutant::ChangeNotPersisted) {
-            return Ok(self.show_list(&current, table, next)?);
+            return Ok(self.publish_map(&current, table, next)?);
         }
         if mutant::is_on(Mutant::OldListShown) {
             next = TablePartitions::clone(before);
@@ -155,7 +154,7 @@ impl Catalog {
                         committed.map(|begun| publication = Some(begun))
                     }
                     Action::Publish => {
-                        let shown = shown.take().map(|next| self.show_list(&current, table, next));
+                        let shown = shown.take().map(|next| self.publish_map(&current, table, next));
                         shown.unwrap_or(Ok(())).map_err(Error::from)
                     }
                     Action::EndPublication => {
@@ -167,18 +166,23 @@ impl Catalog {
                 };
             }
             if outcome.is_err() || state.phase == Phase::Moved {
-                // A map that is recorded and not published leaves the catalog in doubt.
+                // A map that is recorded but not published leaves the catalog in doubt.
                 return outcome;
             }
             (state, actions) = steps::step(state, Event::Done);
         }
     }
 
-    /// Publishes a table's next partition map, which is recorded.
+    /// Publishes a table's next partition map, which is already recorded.
     ///
     /// # Errors
-    /// When it does not follow the one before. It is not published then, and the store may hold another map.
-    pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) -> Result<(), Broken> {
+    /// It does not follow the current one. Then it is not published, and the store may hold another map.
+    pub(super) fn publish_map(
+        &self,
+        current: &Snapshot,
+        table: StorageId,
+        next: TablePartitions,
+    ) -> Result<(), Broken> {
         next.map().check()?;
         if let Some(before) = current.partitions.get(&table) {
             next.map().check_follows(before.map())?;
@@ -212,7 +216,7 @@ pub(super) fn partitions_at_open(
     let tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
     tables
         .map(|table| {
-            let list = match records.get(&table.storage_id) {
+            let map = match records.get(&table.storage_id) {
                 None => TablePartitions::whole(StoreId::MAIN, stores.main().clone()),
                 Some(record) => {
                     let key = partitions_key(table.storage_id);
@@ -222,7 +226,7 @@ pub(super) fn partitions_at_open(
                     read.map_err(|_| Damaged::catalog(&key, flaw))?
                 }
             };
-            Ok((table.storage_id, Arc::new(list)))
+            Ok((table.storage_id, Arc::new(map)))
         })
         .collect()
 }
@@ -230,8 +234,8 @@ pub(super) fn partitions_at_open(
 /// Sets the budgets of partition maps in keyspaces that differ from `before`.
 pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Schema, partitions: &mut Partitions) {
     let fitted = offers.fit_all(before, schema, |table| partitions.get(&table.storage_id).cloned());
-    for (table, list) in fitted {
-        partitions.insert(table.storage_id, list);
+    for (table, map) in fitted {
+        partitions.insert(table.storage_id, map);
     }
 }
 
@@ -314,12 +318,12 @@ pub(super) fn partitions_after(
         let kept = was.and_then(|was| partitions.get(&was.storage_id)).cloned();
         if let Some(was) = was.filter(|was| is.is_none_or(|is| is.storage_id != was.storage_id)) {
             partitions.remove(&was.storage_id);
-            if kept.as_ref().is_some_and(|list| !list.is_unrecorded()) {
+            if kept.as_ref().is_some_and(|map| !map.is_unrecorded()) {
                 batch.delete(Space::Catalog, partitions_key(was.storage_id));
             }
         }
         let Some(is) = is else { continue };
-        let mut list = kept
+        let mut map = kept
             .clone()
             .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, main)));
         let raised = match is.options.throughput {
@@ -327,22 +331,22 @@ pub(super) fn partitions_after(
             None => was.and_then(|_| shared.get(is.keyspace.as_str()).copied()),
         };
         if let Some(throughput) = raised
-            && throughput.partitions_needed() > list.all().len()
+            && throughput.partitions_needed() > map.all().len()
         {
             if let Some(later) = later {
                 later.push(is.id);
             } else {
-                let grown = list.grown_to(throughput.partitions_needed());
-                list = Arc::new(grown?);
+                let grown = map.grown_to(throughput.partitions_needed());
+                map = Arc::new(grown?);
             }
         }
         let is_recorded = was.is_some_and(|was| was.storage_id == is.storage_id)
-            && kept.is_some_and(|kept| kept.epoch() == list.epoch());
-        if !is_recorded && !list.is_unrecorded() {
-            list.map().check()?;
-            batch.put(Space::Catalog, partitions_key(is.storage_id), list.encode());
+            && kept.is_some_and(|kept| kept.epoch() == map.epoch());
+        if !is_recorded && !map.is_unrecorded() {
+            map.map().check()?;
+            batch.put(Space::Catalog, partitions_key(is.storage_id), map.encode());
         }
-        partitions.insert(is.storage_id, list);
+        partitions.insert(is.storage_id, map);
     }
     Ok(partitions)
 }

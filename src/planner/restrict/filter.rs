@@ -1,9 +1,9 @@
-//! Row filters: the restrictions of a WHERE that cannot narrow.
+//! Row filters: the restrictions of a WHERE clause that select no keys or ranges.
 
 use super::super::error::Error;
 use super::super::refusal::BoundRefusal;
 use super::super::restriction::{Operand, Restriction, Test, slice_comparison};
-use super::super::term::{Binding, Typed};
+use super::super::term::{Binding, TypedTerm};
 use super::super::{index, value};
 use super::at;
 use crate::command::{Comparison, FilterTarget, Like, Predicate, Value};
@@ -23,14 +23,14 @@ pub(crate) struct FilterPlan {
 #[derive(Clone, Debug)]
 enum TargetPlan {
     Column(usize),
-    Element(usize, Typed),
+    Element(usize, TypedTerm),
     Tuple(Vec<usize>),
 }
 
 #[derive(Clone, Debug)]
 enum Operands {
     Each(Vec<Operand>),
-    List(Typed),
+    List(TypedTerm),
 }
 
 /// The target and type of one bound of a slice, which may have fewer columns than the other bound.
@@ -38,7 +38,7 @@ fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, 
     let width = match operand {
         Operand::One(_) => 1,
         Operand::Each(terms) => terms.len(),
-        Operand::Tuple(Typed::Marker(_, of)) => match of.unfrozen() {
+        Operand::Tuple(TypedTerm::Marker(_, of)) => match of.unfrozen() {
             CqlType::Tuple(types) => types.len(),
             _ => usize::MAX,
         },
@@ -111,7 +111,7 @@ impl FilterPlan {
                     CqlType::List(of) | CqlType::Set(of) => ((**of).clone(), (**of).clone()),
                     other => (other.clone(), other.clone()),
                 };
-                let one = |term: &Typed| Operands::Each(vec![Operand::One(term.clone())]);
+                let one = |term: &TypedTerm| Operands::Each(vec![Operand::One(term.clone())]);
                 let values = values.iter().map(|term| {
                     plan(
                         Comparison::Contains,
@@ -207,7 +207,7 @@ impl FilterPlan {
         let mut comparison = self.comparison;
         let target = match (target, operands.as_slice()) {
             (FilterTarget::Column(column), [Value::Bytes(operand)]) if !table.indexes.is_empty() => {
-                if comparison == Comparison::Eq && operand.is_empty() && index::loses_empty(table, column) {
+                if comparison == Comparison::Eq && operand.is_empty() && index::skips_empty_texts(table, column) {
                     comparison = Comparison::In;
                     operands.clear();
                     FilterTarget::Column(column)

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// An ANN search that the server cannot execute.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NearestRefusal {
+pub enum AnnRefusal {
     /// Two ANN orderings.
     #[error("Cannot specify more than one ANN ordering")]
     Several,
@@ -23,10 +23,10 @@ pub enum NearestRefusal {
     /// A restriction of another column that no index answers.
     #[error("ANN ordering by vector requires all restricted column(s) to be indexed")]
     Filtered,
-    /// Null as the vector: its column.
+    /// Null as the vector: the column.
     #[error("Unsupported null value for column {0}")]
     Null(String),
-    /// No vector: its column.
+    /// An unset vector: the column.
     #[error("Unsupported unset value for column {0}")]
     Unset(String),
     /// Infinity or NaN in a vector.

@@ -49,7 +49,7 @@ pub(super) fn tuple_values(
     }
 }
 
-/// A tuple that narrows by equality: none of its fields may be null.
+/// A tuple that names a key by equality: none of its fields may be null.
 pub(super) fn whole_tuple(
     table: &Table,
     columns: &[usize],

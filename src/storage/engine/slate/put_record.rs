@@ -1,5 +1,5 @@
-//! A record of a database's last puts, beside it: a start notices by it a log, a manifest or a whole folder of an
-//! earlier time.
+//! A record of a database's last puts, in a file next to it. By this record a start detects a log, a manifest or a
+//! whole folder from an earlier time.
 //!
 //! ```text
 //! DIR/acknowledged               of the database "engine"
@@ -10,13 +10,13 @@
 //!        mark u64 × marks · CRC-32 of all before it                                 all big-endian
 //! ```
 //! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
-//! greater turn. A log object without a byte is a mark of a writer that took over, which is put at each opening, or
-//! what is left of one that held data: marks from number `since` on are listed, the newest [`MARKS_MAX`].
+//! greater turn. A log object without a byte is the mark of a writer that took over, which each opening puts, or the
+//! rest of an object that held data. Marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
 //! Written after an object is put and before its commit is answered; a thread syncs it within
-//! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer, after a loss of power
-//! a second older, never newer than the objects. A database without it was last written by an older program, or its
-//! record was removed: what is there is taken for all.
+//! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer; after a loss of power
+//! it may be a second older, but never newer than the objects. If a database has no record, an older program wrote it
+//! last, or the record was removed. Then the existing objects count as complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -32,8 +32,8 @@ use crate::storage::{Error, Result};
 const NAME: &str = "acknowledged";
 const VERSION: u8 = 1;
 const SLOT_STRIDE_BYTES: usize = 512;
-/// Marks that are distinguished from log objects that were cut to nothing: of as many openings without a table written
-/// in between.
+/// Most marks that are distinguished from log objects that lost their bytes: the marks of as many openings without a
+/// table written in between.
 const MARKS_MAX: usize = 48;
 
 /// The greatest numbers put in a database.
@@ -49,7 +49,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Takes in an object that was put.
+    /// Adds an object that was put.
     pub(super) fn add(&mut self, folder: Folder, id: u64, is_empty: bool) {
         let end = match folder {
             Folder::Log => &mut self.log,
@@ -80,7 +80,7 @@ impl Ends {
         }
     }
 
-    /// Whether a log object without a byte has lost them.
+    /// Whether a log object without a byte had some when it was put.
     pub(super) fn was_cut(&self, id: u64) -> bool {
         (self.since..=self.log).contains(&id) && !self.marks.contains(&id)
     }
@@ -141,7 +141,7 @@ pub(super) fn remove(directory: &Path, database: &str) -> Result<()> {
 
 /// The record of an open database.
 #[derive(Debug)]
-pub(super) struct Note {
+pub(super) struct PutRecord {
     path: PathBuf,
     state: Mutex<State>,
     syncer: Syncer,
@@ -155,7 +155,7 @@ struct State {
     turn: u64,
 }
 
-impl Note {
+impl PutRecord {
     /// Opens the record of a database with these ends, and makes it if there is none.
     pub(super) fn open(directory: &Path, database: &str, ends: Ends, durable: Arc<Durable>) -> Result<Self> {
         let path = path_of(directory, database);
@@ -169,7 +169,7 @@ impl Note {
         durable.raise(ends.log);
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut state = State { file, ends, turn: 0 };
-        // Both, so that neither slot keeps an earlier turn.
+        // Written to both slots, so that neither keeps an earlier turn.
         state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
         let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
@@ -187,17 +187,17 @@ impl Note {
         state.ends.add(folder, id, is_empty);
         self.durable.raise(state.ends.log);
         state.write().map_err(|error| (self.path.clone(), error))?;
-        self.syncer.is_wanted();
+        self.syncer.request_sync();
         Ok(())
     }
 }
 
-impl Drop for Note {
+impl Drop for PutRecord {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // At most its last second is not synced, and an older record is still true.
+        // At most the last second is not synced, and an older record is still valid.
         if let Err(error) = state.file.sync_data() {
-            tracing::warn!(%error, path = %self.path.display(), "what was acknowledged could not be noted durably");
+            tracing::warn!(%error, path = %self.path.display(), "the record of the last puts could not be synced");
         }
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         let directory = directory.path();
         let path = path_of(directory, "stores/7");
         assert_eq!(read(&path).unwrap(), None);
-        let note = Note::open(directory, "stores/7", Ends::default(), Arc::default()).unwrap();
+        let note = PutRecord::open(directory, "stores/7", Ends::default(), Arc::default()).unwrap();
         note.add(Folder::Log, 1, true).unwrap();
         note.add(Folder::Log, 2, false).unwrap();
         let before = read(&path).unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! From validated restrictions to keys, ranges and filters, once the values are bound.
-//! Restrictions that cannot narrow are tested row by row ([`filter`]).
+//! Turns validated restrictions and bound values into keys, key ranges and filters. Restrictions that select no keys or
+//! ranges are tested on each row ([`filter`]).
 
 mod bounds;
 mod filter;
@@ -12,13 +12,13 @@ use bytes::Bytes;
 
 pub(crate) use self::filter::FilterPlan;
 use self::tuple::{names, tuple_values, whole_tuple};
+use super::ann;
 use super::error::Error;
 use super::key::{KEY_BYTES_MAX, check_keys_bytes, count_product, partition_key, total_bytes};
-use super::nearest;
 use super::range;
 use super::refusal::BoundRefusal;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
-use super::term::{Binding, Typed};
+use super::term::{Binding, TypedTerm};
 use super::value;
 use crate::command::{Clustering, ClusteringRange, Partitions, Value};
 use crate::schema::{Column, Table};
@@ -29,11 +29,11 @@ use crate::types::CqlType;
 #[derive(Clone, Debug)]
 pub(crate) enum KeyValues {
     /// `= v`
-    One(Typed),
+    One(TypedTerm),
     /// `IN (a, b)`
-    AnyOf(Vec<Typed>),
+    AnyOf(Vec<TypedTerm>),
     /// `IN ?`
-    List(Typed),
+    List(TypedTerm),
 }
 
 /// The partitions to read or write, before binding.
@@ -44,24 +44,24 @@ pub(crate) struct PartitionPlan {
     token: Option<TokenRestriction>,
 }
 
-/// A part of the clustering key that is narrowed.
+/// A restriction on clustering columns that selects keys or key ranges.
 #[derive(Clone, Debug)]
 enum RowPart {
-    /// One column has one of these values; if `loose`, also a value that compares equal to one of them.
+    /// One column has one of these values; if `includes_equal`, also a value that compares equal to one of them.
     Values {
         column: usize,
         given: KeyValues,
-        loose: bool,
+        includes_equal: bool,
     },
     /// Several columns have one of these tuples of values.
     Tuples(Vec<usize>, Vec<Operand>),
     /// Several columns have one of the tuples of a list.
-    TupleList(Vec<usize>, Typed),
+    TupleList(Vec<usize>, TypedTerm),
     /// The columns lie in a slice; always last.
     Slice {
         columns: Vec<usize>,
-        /// How many of the columns narrow. The rest of the slice filters.
-        narrowed: usize,
+        /// How many of the leading columns bound the key range. The bounds on the other columns filter.
+        range_columns: usize,
         multi: bool,
         lower: Option<SliceBound>,
         upper: Option<SliceBound>,
@@ -79,8 +79,8 @@ pub(crate) struct RowsPlan {
     between: Option<Between>,
 }
 
-/// Two bounds of the columns after those that have values, whether they narrow or filter: Cassandra detects a slice
-/// with nothing between them.
+/// The two bounds of a slice on the columns after those that have values, whether they bound the key range or filter.
+/// Cassandra detects a slice whose bounds exclude every row.
 #[derive(Clone, Debug)]
 struct Between {
     columns: Vec<usize>,
@@ -94,7 +94,7 @@ fn at(table: &Table, index: usize) -> &Arc<Column> {
 
 /// A key column's value: neither null nor unset.
 #[inline]
-fn key_value(table: &Table, column: usize, term: &Typed, binding: &Binding<'_>) -> Result<Bytes, Error> {
+fn key_value(table: &Table, column: usize, term: &TypedTerm, binding: &Binding<'_>) -> Result<Bytes, Error> {
     match term.bind(binding)? {
         Value::Bytes(bytes) => Ok(bytes),
         Value::Null => Err(BoundRefusal::NullInCondition(at(table, column).name.clone()).into()),
@@ -139,7 +139,7 @@ impl KeyValues {
 }
 
 impl PartitionPlan {
-    /// The partitions that restrictions name; the whole ring if they only filter.
+    /// Plans the partitions that restrictions name: the whole ring if they only filter.
     pub(crate) fn new(table: &Table, found: &Restrictions) -> Self {
         let components = if found.partition_filters || found.partition.len() < table.partition_key_count {
             Vec::new()
@@ -161,7 +161,7 @@ impl PartitionPlan {
         self.components.iter().any(|given| !matches!(given, KeyValues::One(_)))
     }
 
-    /// Whether keys are named at all.
+    /// Whether the restrictions name keys.
     pub(crate) fn names_keys(&self) -> bool {
         !self.components.is_empty()
     }
@@ -232,7 +232,7 @@ impl PartitionPlan {
 
 /// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.
 fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
-    let read = |term: &Typed| token_value(term, binding);
+    let read = |term: &TypedTerm| token_value(term, binding);
     if let Some(term) = &token.eq {
         // The end of the ring is its beginning, so a range from −2^63 to itself is the whole ring.
         return Ok(match read(term)? {
@@ -263,7 +263,7 @@ fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, 
     Ok((lower, upper))
 }
 
-fn token_value(term: &Typed, binding: &Binding<'_>) -> Result<i64, Error> {
+fn token_value(term: &TypedTerm, binding: &Binding<'_>) -> Result<i64, Error> {
     match term.bind(binding)? {
         Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::from(BoundRefusal::NullToken)),
         Value::Null => Err(Error::from(BoundRefusal::NullToken)),
@@ -274,7 +274,7 @@ fn token_value(term: &Typed, binding: &Binding<'_>) -> Result<i64, Error> {
 /// The tokens that restrictions allow beside named keys. A range that starts after its end wraps around the ring
 /// (`TokenFilter.toRangeSet`).
 fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl Fn(i64) -> bool, Error> {
-    let bound = |bound: &Option<(Typed, bool)>| match bound {
+    let bound = |bound: &Option<(TypedTerm, bool)>| match bound {
         None => Ok(None),
         Some((term, inclusive)) => token_value(term, binding).map(|value| Some((value, *inclusive))),
     };
@@ -295,18 +295,18 @@ fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl 
 }
 
 impl RowsPlan {
-    /// The plan of the restrictions that narrow, and the restrictions that can only filter.
+    /// Plans the restrictions that select keys or key ranges; returns the others, which can only filter.
     ///
     /// Types like decimal have equal values of different bytes (1.5 and 1.50), and their keys differ in a trailer.
-    /// Unless `exact`, such a column is narrowed by the bytes that equal values share. Restrictions on later columns
-    /// then filter, and so do restrictions of several columns with it: a key with another trailer continues with
-    /// columns of its own.
+    /// Unless `exact`, such a column is restricted by the bytes that equal values share. Restrictions on later columns
+    /// then filter, and so do restrictions of several columns with it, because keys with different trailers are not
+    /// adjacent.
     pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions, exact: bool) -> (Self, Vec<&'r Restriction>) {
         let mut parts = Vec::new();
         let mut left = Vec::new();
         let mut next = table.partition_key_count;
         let mut open = true;
-        let is_loose = |column: usize| !exact && at(table, column).ty.has_equal_forms();
+        let has_equal_encodings = |column: usize| !exact && at(table, column).ty.has_equal_forms();
         for restriction in &found.clustering {
             // After a gap or a slice, restricted columns no longer form a key prefix, so later restrictions filter.
             if !open || restriction.columns.first() != Some(&next) {
@@ -319,14 +319,14 @@ impl RowsPlan {
                 Test::Slice { lower, upper } => {
                     open = false;
                     let (all_but_last, _) = columns.split_at(columns.len().saturating_sub(1));
-                    // Only the last narrowed column may be loose: the encoding of the next one follows a trailer that
-                    // may differ.
-                    let loose = all_but_last.iter().position(|column| is_loose(*column));
-                    if loose.is_some() {
+                    // Only the last column of the key range may have equal encodings: the encoding of the next column
+                    // follows a trailer that may differ.
+                    let includes_equal = all_but_last.iter().position(|column| has_equal_encodings(*column));
+                    if includes_equal.is_some() {
                         left.push(restriction);
                     }
                     RowPart::Slice {
-                        narrowed: loose.map_or(columns.len(), |place| place + 1),
+                        range_columns: includes_equal.map_or(columns.len(), |place| place + 1),
                         columns,
                         multi: restriction.multi,
                         lower: lower.clone(),
@@ -339,7 +339,7 @@ impl RowsPlan {
                     continue;
                 }
                 Test::Eq(_) | Test::In(_) | Test::InMarker(_)
-                    if restriction.multi && columns.iter().any(|column| is_loose(*column)) =>
+                    if restriction.multi && columns.iter().any(|column| has_equal_encodings(*column)) =>
                 {
                     open = false;
                     left.push(restriction);
@@ -350,12 +350,12 @@ impl RowsPlan {
                 Test::InMarker(term) if restriction.multi => RowPart::TupleList(columns, term.clone()),
                 test => match KeyValues::of(test) {
                     Some(given) => {
-                        let loose = is_loose(next);
-                        open = !loose;
+                        let includes_equal = has_equal_encodings(next);
+                        open = !includes_equal;
                         RowPart::Values {
                             column: next,
                             given,
-                            loose,
+                            includes_equal,
                         }
                     }
                     None => {
@@ -416,7 +416,7 @@ impl RowsPlan {
         self.named_to
     }
 
-    /// Whether no restriction narrows.
+    /// Whether no restriction selects keys or ranges.
     pub(crate) fn is_all(&self) -> bool {
         self.parts.is_empty()
     }
@@ -433,13 +433,17 @@ impl RowsPlan {
 
     /// The keys or ranges.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Clustering, Error> {
-        Ok(self.bind_judged(table, binding)?.0)
+        Ok(self.bind_and_detect_empty(table, binding)?.0)
     }
 
     /// The keys or ranges, and whether Cassandra detects that no row can match. It does if nothing is named, or if a
-    /// lower bound is not below the upper one. It does not if nothing can be beyond a single bound (`c < ''`) or
-    /// between two (`c > 1 AND c < 2`).
-    pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(Clustering, bool), Error> {
+    /// lower bound is not below the upper one. It does not if no value can satisfy a single bound (`c < ''`) or two
+    /// (`c > 1 AND c < 2`).
+    pub(crate) fn bind_and_detect_empty(
+        &self,
+        table: &Table,
+        binding: &Binding<'_>,
+    ) -> Result<(Clustering, bool), Error> {
         // A table that hides its clustering column stores each partition as a static row.
         if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
@@ -467,7 +471,7 @@ impl RowsPlan {
                 let values = given.values(table, *column, binding)?;
                 values
                     .iter()
-                    .try_for_each(|value| nearest::refuse_value(table, at(table, *column), value))?;
+                    .try_for_each(|value| ann::refuse_value(table, at(table, *column), value))?;
             }
         }
         Ok(())
@@ -494,7 +498,7 @@ impl RowsPlan {
                 RowPart::Values {
                     column,
                     given: KeyValues::One(term),
-                    loose,
+                    includes_equal,
                 } => {
                     let value = key_value(table, *column, term, binding)?;
                     check_clustering(&value)?;
@@ -503,16 +507,20 @@ impl RowsPlan {
                     let longer = prefixes.len().saturating_mul(value.len());
                     check_keys_bytes(prefixes.len(), total_bytes(&prefixes) + longer)?;
                     for prefix in &mut prefixes {
-                        encode(column, &value, *loose, prefix);
+                        encode(column, &value, *includes_equal, prefix);
                     }
                 }
-                RowPart::Values { column, given, loose } => {
+                RowPart::Values {
+                    column,
+                    given,
+                    includes_equal,
+                } => {
                     let values = given.values(table, *column, binding)?;
                     let column = at(table, *column);
                     refuse_unset(is_unset, column)?;
                     prefixes = product(&prefixes, &values, |value, prefix| {
                         check_clustering(value)?;
-                        encode(column, value, *loose, prefix);
+                        encode(column, value, *includes_equal, prefix);
                         Ok(())
                     })?;
                     many = true;
@@ -557,7 +565,7 @@ impl RowsPlan {
                 }
                 RowPart::Slice {
                     columns,
-                    narrowed,
+                    range_columns,
                     multi,
                     lower,
                     upper,
@@ -565,8 +573,8 @@ impl RowsPlan {
                     let bound_parts = |bound| {
                         let (mut parts, inclusive) = bounds::bound_parts(table, columns, *multi, bound, binding)?;
                         // A cut bound is wider than the written one, so it is inclusive; the rest of the slice filters.
-                        let is_cut = parts.len() > *narrowed;
-                        parts.truncate(*narrowed);
+                        let is_cut = parts.len() > *range_columns;
+                        parts.truncate(*range_columns);
                         Ok::<_, Error>((parts, inclusive || is_cut))
                     };
                     if many {
@@ -576,7 +584,7 @@ impl RowsPlan {
                     let lower = lower.as_ref().map(bound_parts).transpose()?;
                     let mut upper = upper.as_ref().map(bound_parts).transpose()?;
                     if let (Some((lower, _)), Some((upper, _))) = (&lower, &mut upper) {
-                        range::share_forms(lower, upper);
+                        range::share_encodings(lower, upper);
                     }
                     let mut ranges = Vec::new();
                     for prefix in &prefixes {
@@ -653,8 +661,8 @@ fn product<T>(
     Ok(longer)
 }
 
-fn encode(column: &Column, value: &[u8], loose: bool, prefix: &mut Vec<u8>) {
-    if loose {
+fn encode(column: &Column, value: &[u8], includes_equal: bool, prefix: &mut Vec<u8>) {
+    if includes_equal {
         column.ty.encode_key_order(value, column.descending, prefix);
     } else {
         column.ty.encode_key(value, column.descending, prefix);

@@ -1,4 +1,4 @@
-//! State that all writes of a server share.
+//! The services and settings that all writes of a server share.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::partition::{Nodes, Stripes};
 
 /// The services that writes use.
 #[derive(Debug)]
-pub(crate) struct WriteRoom {
+pub(crate) struct WriteServices {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
     pub(crate) list_keys: ListKeys,
@@ -18,6 +18,6 @@ pub(crate) struct WriteRoom {
     pub(crate) limits: SizeLimits,
     pub(crate) logical: Arc<LogicalPartitions>,
     pub(crate) nodes: Arc<Nodes>,
-    /// A time to live applies to the row, as in Cosmos, not to the cell.
+    /// Whether a time to live applies to the row, as in Cosmos, or to the cell.
     pub(crate) ttl_of_rows: bool,
 }

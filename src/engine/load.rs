@@ -4,9 +4,9 @@
 //! keys ([`super::meter`]). [`split_hot`], called periodically by a background task, splits partitions that stayed hot,
 //! where their load is halved. The check of sizes (partitions.rs) merges quiet ones.
 //!
-//! Tables with throughput of their own, or of their keyspace, are exempt: their budget is divided evenly over their
-//! partitions, so a split would halve what the hot range may use. Theirs are split when their throughput needs it, as
-//! in Cosmos. In the `cosmos` profile, where every table has throughput, nothing else splits.
+//! Tables with throughput of their own, or of their keyspace, are exempt. Their budget is divided evenly over their
+//! partitions, so a split would halve what the hot range may use. They are split when their throughput needs it, as in
+//! Cosmos. In the `cosmos` profile, where every table has throughput, nothing else splits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::partitions::{Repartitioned, split};
-use crate::partition::{HeatLimits, Hosted, KeyBound, Placement};
+use crate::partition::{Hosted, KeyBound, LoadLimits, Placement};
 use crate::schema::{Table, system};
 
-/// Number of physical partitions from which load no longer splits a table.
+/// Number of physical partitions from which load no longer causes a split of a table.
 const PARTITIONS_MAX: usize = 256;
 
 /// Checks the load of each physical partition since the last check, and splits those that stayed hot. Requests do
@@ -28,21 +28,21 @@ const PARTITIONS_MAX: usize = 256;
 pub(super) async fn split_hot(
     catalog: &Arc<Catalog>,
     is_cosmos: bool,
-    limits: &HeatLimits,
+    limits: &LoadLimits,
     now: Duration,
 ) -> Result<Repartitioned, Error> {
     let mut done = Repartitioned::default();
     let snapshot = Arc::clone(&catalog.load());
     for table in snapshot.schema.stored_tables() {
-        let list = snapshot.partitions(table)?;
-        for partition in list.all() {
-            // Every partition is checked, so that its rate is known; few are hot.
-            let is_hot = partition.heat.look(now, limits);
-            if !is_hot || is_cosmos || !may_split(&snapshot, table) || list.all().len() >= PARTITIONS_MAX {
+        let map = snapshot.partitions(table)?;
+        for partition in map.all() {
+            // Check every partition, also those that are not hot, so that its rate is known.
+            let is_hot = partition.load.check(now, limits);
+            if !is_hot || is_cosmos || !may_split(&snapshot, table) || map.all().len() >= PARTITIONS_MAX {
                 continue;
             }
             let (keyspace, name) = (&table.keyspace, &table.name);
-            let per_second = partition.heat.per_second().as_f64();
+            let per_second = partition.load.per_second().as_f64();
             let Some(at) = middle(partition) else {
                 tracing::warn!(
                     keyspace,
@@ -51,7 +51,7 @@ pub(super) async fn split_hot(
                     per_second,
                     "one partition key has nearly all requests of a hot physical partition"
                 );
-                partition.heat.begin_again();
+                partition.load.begin_again();
                 continue;
             };
             let token = at.token();
@@ -74,9 +74,9 @@ pub(super) async fn split_hot(
 /// The bound at which the load of a physical partition is halved; `None` means that one key has nearly all of it.
 fn middle(partition: &Hosted) -> Option<KeyBound> {
     let middle = match partition.placement() {
-        Placement::Hash => partition.heat.middle().map(KeyBound::at_token),
+        Placement::Hash => partition.load.middle().map(KeyBound::at_token),
         Placement::Key => {
-            let key = partition.heat.middle_key();
+            let key = partition.load.middle_key();
             key.map(|key| KeyBound::at_key(partition.token(&key), &key))
         }
     };

@@ -1,14 +1,15 @@
 //! The load of a physical partition, and the decisions that follow from it.
 //!
-//! Each partition of a partition map has a [`Heat`] of its own, which begins anew when the partition is split off or
-//! merged. The charges of statements are added to it. Every `UNITS_PER_SAMPLE` units the token of the request is kept,
-//! the newest `SAMPLES` of them, so the samples are distributed as the load is. For a table that is ordered by
-//! partition key, keys are kept.
+//! Each partition of a partition map has a [`Load`] of its own; a split or merge starts new ones. The charges of
+//! statements are added to it. After every `UNITS_PER_SAMPLE` units the token of the request is kept. The newest
+//! `SAMPLES` tokens are kept, so the samples are distributed as the load is. For a table that is ordered by partition
+//! key, keys are kept.
 //!
-//! [`Heat::look`] is called periodically and evaluates the time since the last call. A partition that stays above its
-//! share for a number of consecutive checks is hot, and is to be split where its load is halved (`halving`). One key
-//! with nearly all of the load cannot be divided. Two neighbours may be merged only if both are quiet: each uses at
-//! most an eighth of its share. A split leaves each about half, so that no partition is split and merged in turn.
+//! [`Load::check`] is called periodically and evaluates the time since the last call. A partition that stays above its
+//! share for a number of consecutive checks is hot. It is then split where its load is halved (`halving`). If one key
+//! has nearly all of the load, it cannot be divided. Two neighbours may be merged only if both are quiet: each uses at
+//! most an eighth of its share. A split leaves about half of the load on each side, so a partition is not split and
+//! merged in turn.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -30,10 +31,10 @@ const SIDE_DIVISOR: usize = 10;
 
 /// The load of one physical partition.
 #[derive(Debug, Default)]
-pub struct Heat {
-    /// Hundredths of units since it was created, of statements on keys.
+pub struct Load {
+    /// Hundredths of units of statements on keys, since it was created.
     units: AtomicU64,
-    /// The same, of scans.
+    /// Hundredths of units of scans, since it was created.
     scanned: AtomicU64,
     samples: OnceLock<Box<[AtomicI64]>>,
     /// Samples of a table that is ordered by partition key.
@@ -41,7 +42,7 @@ pub struct Heat {
     /// Hundredths of units a second, between the last two checks.
     rate: AtomicU64,
     /// Consecutive checks at which it was above its share.
-    hot_looks: AtomicU32,
+    hot_checks: AtomicU32,
     /// Whether it used more than an eighth of its share, at the last check.
     is_busy: AtomicBool,
     last_look: Mutex<Option<Look>>,
@@ -49,7 +50,7 @@ pub struct Heat {
     written_bytes: AtomicU64,
 }
 
-/// Samples of partition keys, as [`Heat::samples`] has tokens.
+/// Samples of partition keys, as [`Load::samples`] has tokens.
 #[derive(Debug, Default)]
 struct KeySamples {
     units: u64,
@@ -62,35 +63,35 @@ struct Look {
     units: u64,
 }
 
-/// When a partition is hot.
+/// The limits above which a partition is hot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeatLimits {
+pub struct LoadLimits {
     /// Units a second that a physical partition may use: its share.
     pub units_per_second_max: RequestUnits,
     /// The percentage of that share above which it is hot.
     pub hot_percent: u32,
     /// How many consecutive checks it must be above it.
-    pub looks: u32,
+    pub checks: u32,
 }
 
-impl HeatLimits {
+impl LoadLimits {
     /// Units a second of a physical partition: 10,000, as in Cosmos.
     pub const UNITS_PER_SECOND_MAX: u64 = 10_000;
 }
 
-impl Default for HeatLimits {
+impl Default for LoadLimits {
     fn default() -> Self {
         Self {
             units_per_second_max: RequestUnits::whole(Self::UNITS_PER_SECOND_MAX),
             hot_percent: 80,
-            looks: 6,
+            checks: 6,
         }
     }
 }
 
-impl Heat {
+impl Load {
     /// Records bytes of keys and values written.
-    pub fn note_written(&self, bytes: u64) {
+    pub fn record_written(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -102,12 +103,12 @@ impl Heat {
     }
 
     /// Records the charge of a statement on this token.
-    pub fn note(&self, token: i64, units: RequestUnits) {
-        self.note_all(&[token], units);
+    pub fn record(&self, token: i64, units: RequestUnits) {
+        self.record_all(&[token], units);
     }
 
     /// Records the total charge of statements on these tokens, spread evenly over them.
-    pub fn note_all(&self, tokens: &[i64], units: RequestUnits) {
+    pub fn record_all(&self, tokens: &[i64], units: RequestUnits) {
         let step = UNITS_PER_SAMPLE.in_hundredths();
         let before = self.units.fetch_add(units.in_hundredths(), Ordering::Relaxed);
         let steps = before.saturating_add(units.in_hundredths()) / step;
@@ -128,9 +129,9 @@ impl Heat {
         }
     }
 
-    /// Samples the partition key of a statement, in a table that is ordered by partition key, where a token shows
-    /// nothing of the load. `units` weights the sample and is not added to the load.
-    pub fn note_key(&self, partition_key: &[u8], units: RequestUnits) {
+    /// Samples the partition key of a statement, in a table that is ordered by partition key. There all keys have one
+    /// token, so tokens do not show the load. `units` weights the sample and is not added to the load.
+    pub fn record_key(&self, partition_key: &[u8], units: RequestUnits) {
         let step = UNITS_PER_SAMPLE.in_hundredths();
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let before = keys.units;
@@ -146,7 +147,7 @@ impl Heat {
     }
 
     /// The partition key before which about half of the load lies, in a table that is ordered by partition key; `None`
-    /// as for [`Heat::middle`].
+    /// as for [`Load::middle`].
     #[must_use]
     pub fn middle_key(&self) -> Option<Vec<u8>> {
         let mut kept = {
@@ -160,7 +161,7 @@ impl Heat {
     pub const TOGETHER: RequestUnits = UNITS_PER_SAMPLE;
 
     /// Records the charge of a scan, which has no particular token.
-    pub fn note_scan(&self, units: RequestUnits) {
+    pub fn record_scan(&self, units: RequestUnits) {
         self.scanned.fetch_add(units.in_hundredths(), Ordering::Relaxed);
     }
 
@@ -182,7 +183,7 @@ impl Heat {
     }
 
     /// Evaluates the time since the last check. Returns whether it has been hot for as many checks as required.
-    pub fn look(&self, now: Duration, limits: &HeatLimits) -> bool {
+    pub fn check(&self, now: Duration, limits: &LoadLimits) -> bool {
         let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
         let units = self.all();
         let Some(before) = last.replace(Look { at: now, units }) else {
@@ -200,13 +201,13 @@ impl Heat {
         self.is_busy.store(is_busy, Ordering::Relaxed);
         let share = limits.units_per_second_max * u64::from(limits.hot_percent);
         let is_hot = rate.saturating_mul(100) > share.in_hundredths();
-        let looks = if is_hot {
-            self.hot_looks.load(Ordering::Relaxed).saturating_add(1)
+        let checks = if is_hot {
+            self.hot_checks.load(Ordering::Relaxed).saturating_add(1)
         } else {
             0
         };
-        self.hot_looks.store(looks, Ordering::Relaxed);
-        looks >= limits.looks.max(1)
+        self.hot_checks.store(checks, Ordering::Relaxed);
+        checks >= limits.checks.max(1)
     }
 
     /// Whether it used at most an eighth of its share, as of the last check; also before the first check.
@@ -215,9 +216,9 @@ impl Heat {
         !self.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Resets the count of checks: it is hot again only after as many more.
+    /// Resets the count of consecutive checks.
     pub fn begin_again(&self) {
-        self.hot_looks.store(0, Ordering::Relaxed);
+        self.hot_checks.store(0, Ordering::Relaxed);
     }
 
     /// The token before which about half of the recent load lies. `None` means too few samples, or nearly all of one
@@ -261,77 +262,77 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> HeatLimits {
-        HeatLimits {
+    fn limits() -> LoadLimits {
+        LoadLimits {
             units_per_second_max: RequestUnits::whole(100),
             hot_percent: 80,
-            looks: 3,
+            checks: 3,
         }
     }
 
     #[test]
     fn only_what_stays_hot_is_hot() {
-        let heat = Heat::default();
+        let load = Load::default();
         let mut now = SECOND;
         let mut second = |units| {
-            heat.note(1, RequestUnits::whole(units));
+            load.record(1, RequestUnits::whole(units));
             now += SECOND;
-            heat.look(now, &limits())
+            load.check(now, &limits())
         };
-        assert!(!second(1000), "nothing is known of the time before the first look");
+        assert!(!second(1000), "nothing is known of the time before the first check");
         let hot: Vec<bool> = [81, 81, 80, 81, 200, 81, 81, 0].into_iter().map(&mut second).collect();
         assert_eq!(hot, [false, false, false, false, false, true, true, false]);
-        assert_eq!(heat.per_second(), RequestUnits::ZERO);
-        assert!(!heat.look(now, &limits()), "no time has passed");
+        assert_eq!(load.per_second(), RequestUnits::ZERO);
+        assert!(!load.check(now, &limits()), "no time has passed");
     }
 
     #[test]
     fn load_is_halved_between_two_tokens() {
-        let heat = Heat::default();
-        assert_eq!(heat.middle(), None);
+        let load = Load::default();
+        assert_eq!(load.middle(), None);
         for number in 0..100_i64 {
-            // Three quarters of the load go to the tokens from 50 to 59.
+            // Three quarters of the load are on the tokens from 50 to 59.
             let token = if number % 4 == 0 { number } else { 50 + number % 10 };
-            heat.note(token, UNITS_PER_SAMPLE);
+            load.record(token, UNITS_PER_SAMPLE);
         }
-        let middle = heat.middle().unwrap();
+        let middle = load.middle().unwrap();
         assert!((52..=57).contains(&middle), "{middle}");
     }
 
     #[test]
     fn a_large_charge_counts_as_much_as_many_small_ones() {
-        let heat = Heat::default();
+        let load = Load::default();
         for number in 0..20_i64 {
             // Ten large ones below, as many units in small ones above.
-            heat.note(1000 + number % 10, UNITS_PER_SAMPLE * 10);
+            load.record(1000 + number % 10, UNITS_PER_SAMPLE * 10);
             for _ in 0..10 {
-                heat.note(2000 + number % 10, UNITS_PER_SAMPLE);
+                load.record(2000 + number % 10, UNITS_PER_SAMPLE);
             }
         }
-        let middle = heat.middle().unwrap();
+        let middle = load.middle().unwrap();
         assert!((1009..=2001).contains(&middle), "{middle}");
     }
 
     #[test]
     fn one_key_is_not_divided() {
-        let heat = Heat::default();
+        let load = Load::default();
         for number in 0..1000_i64 {
-            heat.note(if number % 50 == 0 { number } else { 7 }, UNITS_PER_SAMPLE);
+            load.record(if number % 50 == 0 { number } else { 7 }, UNITS_PER_SAMPLE);
         }
-        assert_eq!(heat.middle(), None);
+        assert_eq!(load.middle(), None);
     }
 
     #[test]
     fn a_partition_is_quiet_up_to_an_eighth() {
-        let heat = Heat::default();
-        assert!(heat.is_quiet());
+        let load = Load::default();
+        assert!(load.is_quiet());
         let mut now = SECOND;
-        heat.look(now, &limits());
+        load.check(now, &limits());
         for (units, is_quiet) in [(12, true), (13, false), (0, true)] {
-            heat.note(0, RequestUnits::whole(units));
+            load.record(0, RequestUnits::whole(units));
             now += SECOND;
-            heat.look(now, &limits());
-            assert_eq!(heat.is_quiet(), is_quiet, "{units}");
+            load.check(now, &limits());
+            assert_eq!(load.is_quiet(), is_quiet, "{units}");
         }
     }
 

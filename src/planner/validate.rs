@@ -1,13 +1,15 @@
-//! Validates and classifies the restrictions of a WHERE clause: which name partitions, which narrow rows, which only
-//! filter. Refuses the others with Cassandra's messages, in its order. Source: Cassandra's `StatementRestrictions`.
+//! Validates and classifies the restrictions of a WHERE clause: which name partitions, which select keys or ranges of
+//! rows, which only filter. Refuses the others with Cassandra's messages, in its order. Source: Cassandra's
+//! `StatementRestrictions`.
 
 use std::sync::Arc;
 
 use grammar::ast::{Relation, RelationTarget};
 
+use super::ann::AnnOrdering;
 use super::error::Error;
+use super::function::Clause;
 use super::index;
-use super::nearest::AnnOrdering;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Restriction, Restrictions, column_at, names};
 use super::term::TypeChecker;
@@ -15,26 +17,27 @@ use super::text::quoted;
 use crate::schema::Table;
 
 /// Reads, validates and classifies the relations of a statement.
-pub(crate) struct Judge<'a, 'b> {
-    /// Gives terms their types.
+pub(crate) struct RestrictionValidator<'a, 'b> {
+    /// Determines the types of terms.
     pub(crate) typer: &'a mut TypeChecker<'b>,
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// The statement's kind.
+    /// The kind of statement.
     pub(crate) kind: Kind,
     /// ALLOW FILTERING.
     pub(crate) allow_filtering: bool,
     /// ORDER BY … ANN OF.
-    pub(crate) nearest: Option<&'a AnnOrdering>,
+    pub(crate) ann: Option<&'a AnnOrdering>,
 }
 
-impl Judge<'_, '_> {
+impl RestrictionValidator<'_, '_> {
     /// Reads and merges all relations, then validates them.
-    pub(crate) fn judge(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
+    pub(crate) fn validate(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
         let is_custom = |relation: &Relation| matches!(relation.target, RelationTarget::Index(_));
         if self.kind != Kind::Select && relations.iter().any(is_custom) {
             return Err(RestrictionRefusal::CustomInWrite.into());
         }
+        self.typer.calls.enter(Clause::Where);
         let mut found = Restrictions::default();
         for relation in relations {
             self.relation(relation, &mut found)?;
@@ -44,16 +47,15 @@ impl Judge<'_, '_> {
 
     /// Validates restrictions built elsewhere: those on an INSERT's key columns.
     pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
-        if let Some(nearest) = self.nearest {
-            nearest.refuse_restricted(&self.table, &found)?;
+        if let Some(ann) = self.ann {
+            ann.refuse_restricted(&self.table, &found)?;
         }
         self.custom_expression(&found.custom)?;
         let is_supported = |restriction: &Restriction| index::is_supported(&self.table, restriction);
         let clustering_index = self.kind == Kind::Select && found.clustering.iter().any(is_supported);
         let others = found.partition.iter().chain(&found.others);
-        let finds_nearest = self.nearest.is_some_and(|nearest| nearest.is_supported(&self.table));
-        let index =
-            self.kind == Kind::Select && (clustering_index || finds_nearest || others.into_iter().any(is_supported));
+        let is_ann = self.ann.is_some_and(|ann| ann.is_supported(&self.table));
+        let index = self.kind == Kind::Select && (clustering_index || is_ann || others.into_iter().any(is_supported));
         self.partition(&mut found, index)?;
         // Static columns belong to the partition, so restrictions on rows cannot apply to them.
         if only_static && !found.clustering.is_empty() {
@@ -69,8 +71,8 @@ impl Judge<'_, '_> {
         }
         self.clustering(&mut found, index, only_static)?;
         self.clustering_filters(&mut found, clustering_index);
-        match self.nearest {
-            Some(nearest) => nearest.judge(&self.table, &found)?,
+        match self.ann {
+            Some(ann) => ann.check(&self.table, &found)?,
             None if self.kind == Kind::Select => {
                 let mut others = found.others.iter();
                 if others.any(|restriction| index::is_vector(&self.table, restriction)) {
@@ -79,7 +81,7 @@ impl Judge<'_, '_> {
             }
             None => {}
         }
-        if !found.others.is_empty() || self.nearest.is_some() {
+        if !found.others.is_empty() || self.ann.is_some() {
             if self.kind != Kind::Select {
                 let columns: Vec<usize> = found
                     .others
@@ -210,7 +212,7 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    /// Whether clustering restrictions are tested row by row, beyond the classification by their order.
+    /// Marks clustering restrictions as filters if a SELECT uses an index.
     fn clustering_filters(&self, found: &mut Restrictions, clustering_index: bool) {
         if found.is_key_range && clustering_index {
             found.uses_index = true;

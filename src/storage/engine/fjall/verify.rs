@@ -1,5 +1,5 @@
-//! Checks the engine's directory by reading only, before the engine opens it: the engine's recovery removes every file
-//! that it takes for a leftover.
+//! Verifies the engine's directory without writing, before the engine opens it: the engine's recovery removes every
+//! file that it takes for a leftover.
 //!
 //! ```text
 //! engine/version                  "FJL" 03
@@ -10,11 +10,11 @@
 //!   vM                            the manifest: an `sfa` archive, whose section `tables` names the tables
 //!   tables/T                      a table
 //! ```
-//! Recovery takes a tree without `current` for a half-created one and removes it; it also removes unreferenced trees
-//! and tables. So three faults are refused here, by name: a tree without `current`, a manifest that does not match its
-//! checksum, and a missing table that the manifest names. An unreferenced table is the remainder of an interrupted
-//! flush or compaction. Recovery removes it from its own links only ([`super::super::aside`]); the original is dropped
-//! after the chain of groups is verified.
+//! Recovery removes a tree without `current`, since it takes it for a half-created one. It also removes trees and
+//! tables without a reference. So three faults are refused here, by name: a tree without `current`, a manifest that
+//! does not match its checksum, and a missing table that the manifest names. A table without a reference is the
+//! remainder of an interrupted flush or compaction. Recovery removes it from its own links only
+//! ([`super::super::aside`]); the original is removed after the chain of groups is verified.
 //!
 //! An interrupted creation leaves no group in its log, intact or torn, and no table in a tree of the store.
 //!
@@ -49,7 +49,8 @@ pub(super) enum Found {
         log: Log,
         /// Each tree's `current` and the manifest that it names.
         manifests: Vec<PathBuf>,
-        /// Nothing was ever written to it; its creation may have stopped before the engine's own tree named the store's.
+        /// Whether nothing was ever written to it. Its creation may have stopped before the engine's own tree named the
+        /// store's.
         is_empty: bool,
     },
 }
@@ -80,16 +81,16 @@ pub(super) fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Checks the engine in a directory.
+/// Verifies the engine in a directory.
 ///
 /// # Errors
-/// Missing or damaged files, by name; the medium.
-pub(super) fn judge(engine: &Path) -> Result<Found> {
+/// The name of a missing or damaged file; a failure of the medium.
+pub(super) fn verify(engine: &Path) -> Result<Found> {
     if list(engine)?.is_empty() {
         return Ok(Found::Nothing);
     }
     let log = Log::read(engine)?;
-    match judge_trees(engine, &log) {
+    match verify_trees(engine, &log) {
         Ok(manifests) => Ok(Found::Engine {
             is_empty: !log.is_used() && !has_tables(engine)?,
             log,
@@ -114,7 +115,7 @@ fn has_tables(engine: &Path) -> Result<bool> {
     Ok(false)
 }
 
-fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
+fn verify_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     const GONE: &str = "it is missing, and there is data beside it";
     let version = engine.join("version");
     let found = read(&version, GONE)?;
@@ -136,7 +137,7 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     for tree in list(&all)? {
         let number = number(&tree).ok_or_else(|| damaged(tree.clone(), "it is none of the engine's trees"))?;
         of_store += usize::from(number > 0);
-        manifests.extend(judge_tree(&tree)?);
+        manifests.extend(verify_tree(&tree)?);
     }
     if !all.join("0").is_dir() {
         return Err(damaged(all.join("0"), GONE));
@@ -149,7 +150,7 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
 }
 
 /// Checks one tree: its manifest is intact, and every table that it names is present.
-fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
+fn verify_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     let manifest = read_manifest(tree)?;
     let folder = tree.join("tables");
     for table in &manifest.tables {

@@ -14,17 +14,17 @@ use crate::schema::{Table, system};
 
 /// The counters of statements, and the clock for their time.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct StatementCounters {
     /// All counters.
     pub(super) statements: Arc<Statements>,
     clock: Clock,
-    /// PREPARE, for every table.
+    /// The subject of PREPARE, whatever the table.
     prepare: Arc<Subject>,
-    /// Texts that could not be planned.
+    /// The subject of texts that could not be planned.
     unplanned: Arc<Subject>,
 }
 
-impl Watch {
+impl StatementCounters {
     pub(super) fn new(statements: Arc<Statements>, clock: Clock) -> Self {
         Self {
             prepare: statements.subject(StatementKind::Prepare, Vec::new()),

@@ -1,4 +1,4 @@
-//! Converts arguments and the result at the border of a call.
+//! Converts the arguments of a call to Java values, and its result back.
 
 use num_bigint::BigInt;
 

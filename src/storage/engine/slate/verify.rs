@@ -1,4 +1,4 @@
-//! Verifies a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and
+//! Verifies a database without writing, before SlateDB opens it for writing. A refusal leaves every byte in place and
 //! names the object that is damaged or missing.
 //!
 //! ```text
@@ -7,13 +7,12 @@
 //!     ─► ends of the tables that the manifest names
 //!     ─► the parts of them that an opening reads: catalog, deletions, the store's own records
 //! ```
-//! Checked against the record of puts (note.rs): no number there may be greater than the newest object's, and no log
-//! object that was put with bytes may be empty. The numbers of the log have no gaps after the manifest's: SlateDB puts
-//! one object after the other, and finds the end of the log by trying numbers, so that it would stop before a gap and
-//! lose the objects after it.
+//! Compared with the record of puts (put_record.rs): no number there may be greater than the newest object's, and no
+//! log object that was put with bytes may be empty. The numbers of the log have no gaps after the manifest's. SlateDB
+//! puts one object after the other, and finds the end of the log by trying numbers: it would stop before a gap and lose
+//! the objects after it.
 //!
-//! SlateDB may panic on damaged objects. Each object is read by itself, and a panic there means that this object is
-//! damaged.
+//! SlateDB may panic on damaged objects. Each object is read by itself, so a panic means that this object is damaged.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -28,8 +27,8 @@ use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, Versio
 
 use super::failures::failure;
 use super::home::Home;
-use super::note::Ends;
 use super::places::{Folder, boundary};
+use super::put_record::Ends;
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::{Merger, clock};
 use crate::storage::batch::Space;
@@ -51,11 +50,11 @@ const READ_TOGETHER_REMOTE: usize = 64;
 pub(super) struct Found {
     /// Its highest time, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
-    /// The last puts there.
+    /// The last puts in it.
     pub(super) ends: Ends,
 }
 
-struct Judge<'h> {
+struct Verifier<'h> {
     home: &'h Home,
     database: &'h str,
     noted: Option<Ends>,
@@ -63,27 +62,27 @@ struct Judge<'h> {
 }
 
 /// Verifies the database at this path against the record of its puts. `None` means that there is no database.
-pub(super) async fn judge(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
+pub(super) async fn verify(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
     let ends = noted.clone().unwrap_or_default();
-    let mut judge = Judge {
+    let mut verifier = Verifier {
         home,
         database,
         noted,
         found: Found { millis: i64::MIN, ends },
     };
-    let Some(newest) = judge.newest(Folder::Manifests).await? else {
+    let Some(newest) = verifier.newest(Folder::Manifests).await? else {
         return Ok(None);
     };
-    let manifest = judge.manifest(newest).await?;
-    judge.compactions().await?;
-    judge.log(manifest.replay_after_wal_id()).await?;
-    judge.tables(&manifest).await?;
-    judge.what_an_opening_reads(&manifest).await?;
-    judge.found.millis = judge.found.millis.max(clock::of_manifest(&manifest));
-    Ok(Some(judge.found))
+    let manifest = verifier.manifest(newest).await?;
+    verifier.compactions().await?;
+    verifier.log(manifest.replay_after_wal_id()).await?;
+    verifier.tables(&manifest).await?;
+    verifier.what_an_opening_reads(&manifest).await?;
+    verifier.found.millis = verifier.found.millis.max(clock::of_manifest(&manifest));
+    Ok(Some(verifier.found))
 }
 
-impl Judge<'_> {
+impl Verifier<'_> {
     fn together(&self) -> usize {
         if self.home.is_remote() {
             READ_TOGETHER_REMOTE
@@ -131,7 +130,7 @@ impl Judge<'_> {
         match &self.noted {
             Some(noted) if noted.of(folder) > newest => {
                 let path = self.object(folder, noted.of(folder));
-                Err(gone(path, &format!("the newest object there is {newest}")))
+                Err(missing(path, &format!("the newest object there is {newest}")))
             }
             _ => Ok(()),
         }
@@ -141,7 +140,7 @@ impl Judge<'_> {
         let path = self.object(Folder::Manifests, newest);
         let admin = self.home.admin(self.database);
         let read = async move { admin.read_manifest(Some(newest)).await };
-        let manifest = self.read(path.clone(), read).await?.ok_or_else(|| gone(path, ""))?;
+        let manifest = self.read(path.clone(), read).await?.ok_or_else(|| missing(path, ""))?;
         self.boundary(Folder::Manifests, newest).await?;
         Ok(manifest)
     }
@@ -153,7 +152,7 @@ impl Judge<'_> {
         let path = self.object(Folder::Compactions, newest);
         let admin = self.home.admin(self.database);
         let read = async move { admin.read_compactions(Some(newest)).await };
-        let compactions = self.read(path.clone(), read).await?.ok_or_else(|| gone(path, ""))?;
+        let compactions = self.read(path.clone(), read).await?.ok_or_else(|| missing(path, ""))?;
         for compaction in compactions.recent_compactions() {
             let tables = compaction.output_ssts();
             let ids = tables.iter().map(|table| table.id.value()).chain([compaction.id()]);
@@ -200,13 +199,13 @@ impl Judge<'_> {
             let (id, bytes) = unread.next().unwrap_or((newest + 1, 0));
             let path = self.object(Folder::Log, expected);
             if id != expected {
-                return Err(gone(path, &format!("the log goes on up to object {newest}")));
+                return Err(missing(path, &format!("the log goes on up to object {newest}")));
             }
             if bytes == 0 && self.noted.as_ref().is_some_and(|noted| noted.was_cut(id)) {
                 let what = "it has no byte, and held writes that were acknowledged".to_owned();
                 return Err(Error::Corrupt { path, what });
             }
-            // SlateDB takes these for marks, too.
+            // SlateDB takes these for marks of a writer, too.
             if (1..=FOOTER_BYTES).contains(&bytes) {
                 let what = format!("the object of the log has {bytes} bytes, fewer than any that is whole");
                 return Err(Error::Corrupt { path, what });
@@ -217,7 +216,7 @@ impl Judge<'_> {
         }
         self.found.ends.forget_marks(after);
         if self.noted.is_none() {
-            // Nothing says which of them were marks.
+            // Without a record it is unknown which of them were marks.
             self.found.ends.marks.clear();
             self.found.ends.since = newest + 1;
         }
@@ -253,7 +252,7 @@ impl Judge<'_> {
         let read = |table| {
             let location = places.sst_path(&table);
             let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
-            // Of another database, if this one is its clone.
+            // The table may belong to another database, if this one is its clone.
             let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
             let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
             self.read(self.home.medium.file(&location), read)
@@ -264,7 +263,8 @@ impl Judge<'_> {
             .await
     }
 
-    /// Reads the parts of the tables that an opening reads: a start that failed there would already have written.
+    /// Reads the parts of the tables that an opening reads: if the start itself failed there, it would already have
+    /// written.
     async fn what_an_opening_reads(&self, manifest: &VersionedManifest) -> Result<()> {
         if manifest.all_sst_views().next().is_none() {
             return Ok(());
@@ -310,7 +310,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether this version knows everything that an opening reads.
+/// Whether this version can interpret everything that an opening reads.
 async fn read_all(reader: &DbReader) -> Result<bool, slatedb::Error> {
     deletion_tables(reader).await?;
     let catalog = full_range(Space::Catalog, &KeyRange::all());
@@ -323,7 +323,7 @@ fn of_store(error: slatedb::object_store::Error) -> slatedb::Error {
     slatedb::Error::unavailable("object store error".to_owned()).with_source(Box::new(error))
 }
 
-fn gone(path: PathBuf, why: &str) -> Error {
+fn missing(path: PathBuf, why: &str) -> Error {
     let colon = if why.is_empty() { "" } else { ": " };
     Error::Corrupt {
         path,
