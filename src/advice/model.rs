@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rules::{self, Rule};
 use super::script::{Found, Script};
-use super::{Finding, Input, Level, Place};
+use super::{Finding, Input, Level, Place, TableFigures};
 use crate::command::SchemaContext;
 use crate::planner::ddl;
 use crate::planner::{self, Plan};
@@ -137,6 +137,8 @@ impl Model {
             model: Self::default(),
             schema: system::base(),
             keyspace: input.keyspace.to_owned(),
+            assumed: BTreeMap::new(),
+            created: BTreeSet::new(),
             number: 0,
             rules: Rules {
                 profile: input.profile,
@@ -148,6 +150,7 @@ impl Model {
             input.keyspace.clone_into(&mut reader.keyspace);
             reader.read(queries);
         }
+        reader.tell_assumed(input.figures.unwrap_or_default());
         let mut model = reader.model;
         model.has_queries = input.queries.is_some() || !model.queries.is_empty();
         // The final schema: with columns added later, without dropped tables.
@@ -214,6 +217,10 @@ struct Reader {
     schema: Schema,
     /// The keyspace of unqualified names.
     keyspace: String,
+    /// Keyspaces that a statement names and no earlier one created, with the first such statement.
+    assumed: BTreeMap<String, Spot>,
+    /// Keyspaces that the scripts create.
+    created: BTreeSet<String>,
     number: u32,
     /// The dialect of the profile.
     rules: Rules,
@@ -248,10 +255,17 @@ impl Reader {
             Statement::Explain(inner) => *inner,
             other => other,
         };
+        if let Statement::CreateKeyspace(create) = &statement {
+            self.created.insert(create.name.as_str().to_owned());
+        }
         for name in names_of(&statement) {
+            if let Some(keyspace) = &name.keyspace {
+                self.assume(found, keyspace.as_str());
+            }
             self.need_keyspace(name);
         }
         if let Statement::Use(name) = &statement {
+            self.assume(found, name.as_str());
             self.make_keyspace(name.as_str());
             name.as_str().clone_into(&mut self.keyspace);
             return;
@@ -284,6 +298,36 @@ impl Reader {
                 self.refuse(found, found.place(), error.to_string());
                 self.ask(found, statement);
             }
+        }
+    }
+
+    /// Notes a keyspace that does not exist so far.
+    fn assume(&mut self, found: &Found<'_>, keyspace: &str) {
+        if self.schema.keyspace(keyspace).is_none() {
+            self.assumed
+                .entry(keyspace.to_owned())
+                .or_insert_with(|| Spot::of(found, found.place()));
+        }
+    }
+
+    /// Reports keyspaces that neither the scripts nor the data have. A file that creates no keyspace is probably run
+    /// after one that does, so this is only a note there.
+    fn tell_assumed(&mut self, figures: &[TableFigures]) {
+        let level = match self.created.is_empty() {
+            true => Level::Note,
+            false => Level::Warning,
+        };
+        for (name, spot) in std::mem::take(&mut self.assumed) {
+            if self.created.contains(&name) || figures.iter().any(|table| table.keyspace == name) {
+                continue;
+            }
+            let name = crate::types::quoted(&name);
+            let message = format!(
+                "no statement here creates the keyspace {name}: a server that does not have it refuses this statement; add CREATE KEYSPACE \
+                 {name}, or correct the name"
+            );
+            let finding = spot.finding(&rules::INVALID, level, String::new(), message);
+            self.model.refused.push(finding);
         }
     }
 

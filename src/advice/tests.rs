@@ -62,6 +62,27 @@ fn golden_advice() {
     assert!(seen >= 3);
 }
 
+#[test]
+fn a_keyspace_that_no_statement_creates_is_reported() {
+    let create = "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};";
+    let table = "TABLE %.t (k uuid PRIMARY KEY, v int);";
+    let told = |before: &str, keyspace: &str| {
+        let schema = format!("{before} CREATE {}", table.replace('%', keyspace));
+        let found = advice(&schema, None, None).findings;
+        let mut found = found
+            .into_iter()
+            .filter(|finding| finding.message.contains("creates the keyspace"));
+        found
+            .next()
+            .map(|finding| (finding.level, finding.message.contains("CREATE KEYSPACE nope,")))
+    };
+    assert_eq!(told(create, "shop"), None);
+    assert_eq!(told(create, "nope"), Some((Level::Warning, true)));
+    assert_eq!(told("", "nope"), Some((Level::Note, true)));
+    assert_eq!(told("USE nope;", "nope"), Some((Level::Note, true)));
+    assert_eq!(told(create, "system"), None);
+}
+
 /// Every rule that goes by a schema and queries is in a golden script.
 #[test]
 fn every_rule_is_shown() {

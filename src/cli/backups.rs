@@ -107,7 +107,7 @@ pub fn restore_arguments(command: Command) -> Command {
 pub fn salvage_arguments(command: Command) -> Command {
     command
         .after_help(
-            "Exit code 0: everything was read. 3: something is missing or may be old; standard output says what.",
+            "Exit code 0: everything was read. 3: something is missing or may be old; standard output says what. 1: nothing was written.",
         )
         .arg(
             option("to", "DIR")

@@ -1,7 +1,7 @@
 //! `helenus health`: whether a server answers, for scripts and images.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,9 +14,6 @@ use crate::server::admin::client::{self, Place};
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Timeout of one check.
-const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// OPTIONS in version 4 of the protocol; the answer is SUPPORTED (native_protocol_v4.spec, 2 and 4.1.3).
 const OPTIONS: [u8; 9] = [4, 0, 0, 0, 5, 0, 0, 0, 0];
@@ -75,7 +72,7 @@ fn look(values: &Values) -> Result<(), Failure> {
         return ask_admin(admin.into());
     }
     let config = Config::new(values)?;
-    if let Some(place) = servers::admin_socket(&config) {
+    if let Some(place) = servers::admin_socket(&config)? {
         return ask_admin(place);
     }
     let (cql, tls) = match servers::running(&config)? {
@@ -87,7 +84,7 @@ fn look(values: &Values) -> Result<(), Failure> {
     };
     match (cql, tls) {
         (Some(cql), _) => ask_cql(cql.parse()?),
-        (None, Some(tls)) => connect(tls.parse()?).map(drop),
+        (None, Some(tls)) => servers::connect(tls.parse()?).map(drop),
         (None, None) => Err("no address to connect to: give --listen ADDRESS:PORT as to the server".into()),
     }
 }
@@ -99,20 +96,8 @@ fn ask_admin(place: Place) -> Result<(), Failure> {
     }
 }
 
-/// Connects. An unspecified address (all of the machine's own) is reached at 127.0.0.1.
-fn connect(mut address: SocketAddr) -> Result<TcpStream, Failure> {
-    if address.ip().is_unspecified() {
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
-    let socket = TcpStream::connect_timeout(&address, LOOK_WITHIN);
-    let socket = socket.map_err(|error| format!("cannot connect to {address}: {error}"))?;
-    socket.set_read_timeout(Some(LOOK_WITHIN))?;
-    socket.set_write_timeout(Some(LOOK_WITHIN))?;
-    Ok(socket)
-}
-
 fn ask_cql(address: SocketAddr) -> Result<(), Failure> {
-    let mut socket = connect(address)?;
+    let mut socket = servers::connect(address)?;
     let mut head = [0; 5];
     let answered = socket.write_all(&OPTIONS).and_then(|()| socket.read_exact(&mut head));
     answered.map_err(|error| format!("no answer from {address}: {error}"))?;

@@ -46,7 +46,11 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     }
     let runtime = serving::runtime(config)?;
     let set = roles::set_superuser(config, role, password.to_owned(), Clock::system(), seed()?);
-    runtime.block_on(set)?;
-    println!("{}: {role} is a superuser with this password", directory.display());
+    let is_new = runtime.block_on(set)?;
+    let what = match is_new {
+        true => format!("there was no role {role}: it is new, and a superuser with this password"),
+        false => format!("{role} is a superuser with this password"),
+    };
+    println!("{}: {what}", directory.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,16 @@
 //! Selects the server for a verb: the one that has the data open, or the one that the settings describe.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Failure;
 use super::record::ServerRecord;
 use crate::config::{Config, Origin, Values};
 use crate::server::admin::client::Place;
+
+/// Timeout of a connection that only shows whether a server is there.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// The data directory; `None` means that data is in memory.
 #[must_use]
@@ -28,18 +32,84 @@ pub(super) fn refuse_homeless(values: &Values) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The record of the server that has the data open: of `ready-json`, or in the data directory.
+/// The file that `ready-json` names; `None`: the setting is not given, or means standard output.
+fn record_file(config: &Config) -> Option<&Path> {
+    config.ready_json.as_deref().filter(|path| *path != Path::new("-"))
+}
+
+/// The record in the file that `ready-json` names.
 ///
 /// # Errors
-/// The record cannot be read.
+/// There is no such file, it cannot be read, or its server no longer answers: another server must not take its place.
+fn of_file(path: &Path) -> Result<ServerRecord, Failure> {
+    let Some(record) = ServerRecord::read(path)? else {
+        return Err(format!(
+            "ready-json: there is no file {}: a server writes it once it is ready, and removes it when it stops; start that server, or \
+             leave --ready-json and HELENUS_READY_JSON out",
+            path.display()
+        )
+        .into());
+    };
+    if !answers(&record) {
+        return Err(format!(
+            "ready-json: the server of {} (process {}) does not answer: start it again",
+            path.display(),
+            record.pid
+        )
+        .into());
+    }
+    Ok(record)
+}
+
+/// The record of the server that has the data open: of `ready-json`, or in the data directory. A killed server leaves
+/// its record in the directory; that counts as none.
+///
+/// # Errors
+/// The record cannot be read, or `ready-json` names a file without a running server.
 pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> {
-    if let Some(path) = config.ready_json.as_deref().filter(|path| *path != Path::new("-")) {
-        return Ok(ServerRecord::read(path)?);
+    if let Some(path) = record_file(config) {
+        return of_file(path).map(Some);
     }
-    match data_directory(config) {
-        Some(directory) => Ok(ServerRecord::read(&ServerRecord::path(&directory))?),
-        None => Ok(None),
+    let Some(directory) = data_directory(config) else {
+        return Ok(None);
+    };
+    let record = ServerRecord::read(&ServerRecord::path(&directory))?;
+    // The socket proves that the server runs, even one whose process id means nothing here, as in another container.
+    let is_there = |record: &ServerRecord| {
+        Place::Directory(directory).is_listened_on() || (is_alive(record.pid) && answers(record))
+    };
+    Ok(record.filter(is_there))
+}
+
+/// Whether a process other than this one has the id. In a container, the id of a killed server may be that of its reader.
+fn is_alive(pid: u32) -> bool {
+    let id = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let Some(id) = id.filter(|_| pid != std::process::id()) else {
+        return false;
+    };
+    // A process of another user exists too: it refuses the signal.
+    !matches!(rustix::process::test_kill_process(id), Err(rustix::io::Errno::SRCH))
+}
+
+/// Whether an address of the record accepts connections.
+fn answers(record: &ServerRecord) -> bool {
+    let mut addresses = [&record.cql, &record.tls, &record.admin].into_iter().flatten();
+    addresses.any(|address| {
+        let address = address.parse::<SocketAddr>().ok();
+        address.is_some_and(|address| connect(address).is_ok())
+    })
+}
+
+/// Connects. An unspecified address (all of the machine's own) is reached at 127.0.0.1.
+pub(super) fn connect(mut address: SocketAddr) -> Result<TcpStream, Failure> {
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
+    let socket = TcpStream::connect_timeout(&address, LOOK_WITHIN);
+    let socket = socket.map_err(|error| format!("cannot connect to {address}: {error}"))?;
+    socket.set_read_timeout(Some(LOOK_WITHIN))?;
+    socket.set_write_timeout(Some(LOOK_WITHIN))?;
+    Ok(socket)
 }
 
 /// An address with TLS on the command line, for a client.
@@ -87,20 +157,22 @@ pub(super) fn given_tls(values: &mut Values) -> Result<Option<GivenTls>, Failure
 /// # Errors
 /// There is no address, or the login or the certificate is not known.
 pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenTls>) -> Result<ServerRecord, Failure> {
-    let running = running(config)?;
     let is_address_given = values.origin("listen") == Some(&Origin::CommandLine);
     let Some(GivenTls {
         address,
         certificate_pem,
     }) = tls
     else {
-        return match running.filter(|_| !is_address_given) {
+        if is_address_given {
+            return configured(config);
+        }
+        return match running(config)? {
             Some(record) => Ok(record),
             None => configured(config),
         };
     };
     let address = address.to_string();
-    let same = running.filter(|record| record.tls.as_ref() == Some(&address));
+    let same = running(config)?.filter(|record| record.tls.as_ref() == Some(&address));
     let mut record = match same {
         Some(record) => record,
         None => configured(config)?,
@@ -145,10 +217,21 @@ pub(super) fn addresses(config: &Config) -> (Option<String>, Option<String>) {
 }
 
 /// The admin socket of the server that has the data open; `None` means that there is no socket.
-pub(super) fn admin_socket(config: &Config) -> Option<Place> {
-    data_directory(config)
-        .map(Place::Directory)
-        .filter(Place::is_listened_on)
+///
+/// # Errors
+/// `ready-json` names a file without a running server.
+pub(super) fn admin_socket(config: &Config) -> Result<Option<Place>, Failure> {
+    let Some(directory) = data_directory(config) else {
+        return Ok(None);
+    };
+    if let Some(path) = record_file(config) {
+        // The data directory of the settings may be that of another server than the file's.
+        let named = of_file(path)?;
+        if ServerRecord::read(&ServerRecord::path(&directory))? != Some(named) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Place::Directory(directory)).filter(Place::is_listened_on))
 }
 
 /// The admin port of a running server: the address of the settings, or that of the server that has the data open.
@@ -168,7 +251,7 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
         return Ok((address.into(), given.or_else(|| same?.token)));
     }
     let config = Config::new(values)?;
-    if let Some(place) = admin_socket(&config) {
+    if let Some(place) = admin_socket(&config)? {
         return Ok((place, None));
     }
     match running(&config)? {

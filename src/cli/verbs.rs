@@ -175,8 +175,16 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Start cqlsh against a server, with its login and certificate",
         uses: CLIENT,
         arguments: |command| {
-            let arguments = Arg::new("arguments").num_args(0..).last(true);
-            command.arg(arguments.help("Passed on to cqlsh"))
+            // The first argument that is no setting begins those of cqlsh, with or without `--` before it.
+            let arguments = Arg::new("arguments")
+                .value_name("ARGUMENTS")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true);
+            command.arg(
+                arguments
+                    .help("Passed on to cqlsh, such as -e STATEMENTS, -f FILE or -k KEYSPACE; settings come first"),
+            )
         },
         run: |call| {
             let mut values = call.values()?;

@@ -48,13 +48,15 @@ fn unknown_variable(name: &str) -> String {
     }
 }
 
-/// Warnings about settings without effect in the profile that was chosen.
+/// Warnings about settings without effect in the profile that was chosen. A setting equal to its default, as `helenus
+/// settings` writes it, needs none.
 pub fn of_profile(values: &Values, is_cosmos: bool) -> Vec<String> {
     if is_cosmos {
         return Vec::new();
     }
     let given = values.iter().filter(|(setting, values, origin)| {
-        COSMOS_ONLY.contains(&setting.name) && !values.is_empty() && **origin != Origin::Default
+        let is_default = setting.default.is_some_and(|default| *values == [default]);
+        COSMOS_ONLY.contains(&setting.name) && !values.is_empty() && !is_default && **origin != Origin::Default
     });
     given
         .map(|(setting, _, origin)| {

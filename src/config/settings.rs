@@ -416,8 +416,9 @@ pub const SETTINGS: &[Setting] = &[
         "connections-memory-bytes-max",
         "BYTES",
         Some("268435456"),
-        "Memory for answers, buffers and requests of all connections together, at least 8388608: a quarter for large requests while they \
-         are read, three for the rest, of which one answer may take a quarter. What is large waits for it, then is refused as overloaded",
+        "Memory for answers, buffers and requests of all connections together, at least 8388608. A quarter of it is for large requests \
+         while they are read, three quarters are for everything else; one answer takes at most a quarter. A large request or answer \
+         waits until there is room, and is refused as overloaded after a few seconds",
     ),
     setting(
         "login-seconds",

@@ -32,7 +32,7 @@ use super::catalog::{Catalog, Frozen, Snapshot};
 use super::error::Error;
 use super::failure::storage_read;
 use super::pending;
-use crate::backup::{self, Block, FORMAT, Kind, Manifest, RecordEntry, Scope, TableEntry, Writer};
+use crate::backup::{self, Block, FORMAT, Kind, Loss, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::{KeyBound, KeySpan, Placement};
 use crate::profile::Profile;
@@ -106,9 +106,25 @@ pub enum BackupError {
     /// The schema of the backup cannot be read.
     #[error(transparent)]
     Records(#[from] crate::schema::record::RecordError),
+    /// Without the definitions of tables, their rows cannot be told apart.
+    #[error(
+        "nothing can be salvaged: no definition of a table can be read, and nothing was written; put the missing files back, or restore a \
+         backup{}",
+        listed(lost)
+    )]
+    NothingRead {
+        /// What is missing.
+        lost: Vec<Loss>,
+    },
     /// A thread that reads or writes files panicked.
     #[error("a thread that reads or writes the backup failed")]
     Thread,
+}
+
+/// Losses, one a line.
+fn listed(lost: &[Loss]) -> String {
+    let lines = lost.iter().map(|lost| format!("\nlost: {}: {}", lost.place, lost.what));
+    lines.collect()
 }
 
 /// A finished backup.

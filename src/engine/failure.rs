@@ -162,6 +162,7 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::Locked { .. }
         | StoreError::NotAStore { .. }
         | StoreError::NotEmpty { .. }
+        | StoreError::NotEmptyAndOpen { .. }
         | StoreError::BeingRestored { .. }
         | StoreError::UnknownFormat { .. }
         | StoreError::EarlierMoment { .. }

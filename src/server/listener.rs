@@ -104,14 +104,14 @@ impl std::fmt::Debug for TlsIdentity {
     }
 }
 
-/// Advice about an address that cannot be bound.
-fn way_out(error: &std::io::Error) -> &'static str {
+/// Advice about an address of a setting that cannot be bound.
+fn way_out(error: &std::io::Error, setting: &str) -> String {
     match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            "; another server is there: take another address with --listen ADDRESS:PORT, port 0 takes a free one"
-        }
-        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for privileged users",
-        _ => "",
+        std::io::ErrorKind::AddrInUse => format!(
+            "; another server is there: take another address with --{setting} ADDRESS:PORT, port 0 takes a free one"
+        ),
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for privileged users".to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -119,8 +119,10 @@ fn way_out(error: &std::io::Error) -> &'static str {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}{}", way_out(source))]
+    #[error("cannot listen on {address}: {source}{}", way_out(source, setting))]
     Listen {
+        /// The setting that names the address.
+        setting: &'static str,
         /// The address.
         address: SocketAddr,
         /// The cause.
@@ -207,7 +209,7 @@ impl Bound {
         };
         let nodes = bound.options.nodes.max(1);
         for address in &bound.options.listen {
-            let taken = listen(*address, nodes, bound.plain.is_empty()).await?;
+            let taken = listen("listen", *address, nodes, bound.plain.is_empty()).await?;
             bound.addresses.extend(taken.iter().map(|one| one.address));
             bound.plain.extend(taken);
         }
@@ -220,7 +222,8 @@ impl Bound {
                 return Ok(bound);
             }
             for address in &tls.listen {
-                let taken = listen(*address, nodes, bound.plain.is_empty() && bound.tls.is_empty()).await?;
+                let is_first = bound.plain.is_empty() && bound.tls.is_empty();
+                let taken = listen("tls-listen", *address, nodes, is_first).await?;
                 bound.tls_addresses.extend(taken.iter().map(|one| one.address));
                 bound.tls.extend(taken.into_iter().map(|one| (one, acceptor.clone())));
             }
@@ -327,12 +330,17 @@ impl Bound {
 /// Free ports to try until one is free for all nodes.
 const PORTS_TRIED: usize = 32;
 
-/// Binds an address, and with several nodes those that follow it.
-async fn listen(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec<Listening>, StartError> {
+/// Binds an address of a setting, and with several nodes those that follow it.
+async fn listen(
+    setting: &'static str,
+    address: SocketAddr,
+    nodes: usize,
+    is_first: bool,
+) -> Result<Vec<Listening>, StartError> {
     let mut tried = 0;
     loop {
         tried += 1;
-        match listen_once(address, nodes, is_first).await {
+        match listen_once(setting, address, nodes, is_first).await {
             // Another process uses the first node's free port at another node's address.
             Err(StartError::Node { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse && address.port() == 0 && tried < PORTS_TRIED => {}
@@ -341,8 +349,17 @@ async fn listen(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec
     }
 }
 
-async fn listen_once(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec<Listening>, StartError> {
-    let error = |source| StartError::Listen { address, source };
+async fn listen_once(
+    setting: &'static str,
+    address: SocketAddr,
+    nodes: usize,
+    is_first: bool,
+) -> Result<Vec<Listening>, StartError> {
+    let error = |source| StartError::Listen {
+        setting,
+        address,
+        source,
+    };
     let listener = TcpListener::bind(address).await.map_err(error)?;
     let local = listener.local_addr().map_err(error)?;
     let mut taken = vec![Listening {

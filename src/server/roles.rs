@@ -40,7 +40,8 @@ pub(super) async fn enable(
     Ok(database.roles().cloned())
 }
 
-/// Gives a role of a store that no server has open this password, the right to log in and all other rights.
+/// Gives a role of a store that no server has open this password, the right to log in and all other rights. Returns
+/// whether the role is new.
 ///
 /// # Errors
 /// The data cannot be opened or written, or the system gives no randomness.
@@ -50,12 +51,14 @@ pub async fn set_superuser(
     password: String,
     clock: Clock,
     seed: u64,
-) -> Result<(), RunError> {
+) -> Result<bool, RunError> {
     let hashing = hashing(config.password_cost)?;
     let database = open_alone(config, clock, seed).await?;
     let set = database.set_superuser(role, password, hashing).await;
     let closed = database.close().await;
-    set.and(closed.map_err(Into::into)).map_err(failed(config))
+    let is_new = set.map_err(failed(config))?;
+    closed.map_err(|error| failed(config)(error.into()))?;
+    Ok(is_new)
 }
 
 fn failed(config: &Config) -> impl FnOnce(crate::cql::Error) -> RunError {

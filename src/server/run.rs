@@ -444,6 +444,7 @@ fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) 
     Facts {
         addresses: texts(server.addresses()),
         tls_addresses: texts(server.tls_addresses()),
+        account: config.profile.is_cosmos().then(|| config.account_name.clone()),
         login_required,
         data: config.data.clone(),
         durability: config.durability.clone(),

@@ -1,7 +1,7 @@
 //! Errors of a store.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bucket::{Cloud, Refusal};
@@ -9,11 +9,32 @@ use super::damaged::Damaged;
 use super::location::Url;
 use crate::invariant::Broken;
 
+/// Advice for a path that was written without a scheme.
+fn as_directory(text: &str) -> String {
+    match text.contains(':') || text.is_empty() {
+        true => String::new(),
+        false => format!("write file:{text} for this directory; or "),
+    }
+}
+
+/// Advice for a store of the other engine: the scheme that opens it.
+fn other_engine(found: &str, known: &str, directory: &Path) -> String {
+    let is_of = |format: &str, engine: &str| format.split([' ', ',']).any(|word| word == engine);
+    let scheme = if is_of(found, "slatedb") && is_of(known, "fjall") {
+        "slate+file"
+    } else if is_of(found, "fjall") && is_of(known, "slatedb") {
+        "file"
+    } else {
+        return String::new();
+    };
+    format!(": write --data {scheme}:{}", directory.display())
+}
+
 /// Errors of a store. Cheap to clone: one cause may answer a whole group of commits.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The URL's scheme is unknown.
-    #[error("cannot keep data at \"{url}\": write one of {}", Url::SCHEMES)]
+    #[error("cannot keep data at \"{url}\": {}write one of {}", as_directory(url), Url::SCHEMES)]
     UnknownScheme {
         /// As it was written.
         url: String,
@@ -81,6 +102,12 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A backup is restored into a new or empty directory only.
+    #[error("{} is not empty, and a server has it open: name another directory, or stop that server and restore into its data by --add, --keyspace or --table", directory.display())]
+    NotEmptyAndOpen {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A backup is restored into a new or empty directory only.
     #[error("{} is not empty: name a directory that is new or empty, or restore into its data by --add, --keyspace or --table", directory.display())]
     NotEmpty {
         /// The directory.
@@ -96,7 +123,7 @@ pub enum Error {
         directory: PathBuf,
     },
     /// The store was written by a version, or an engine, that this version does not read.
-    #[error("the store in {} has the format \"{found}\"; this version reads \"{known}\"", directory.display())]
+    #[error("the store in {} has the format \"{found}\"; this version reads \"{known}\"{}", directory.display(), other_engine(found, known, directory))]
     UnknownFormat {
         /// The store's directory.
         directory: PathBuf,

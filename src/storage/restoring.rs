@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::engine::io_error;
+use super::engine::{io_error, is_open};
 use super::{Error, Result};
 use crate::permissions;
 
@@ -28,14 +28,16 @@ impl Restoring {
     /// Marks a directory that does not exist yet, or is empty.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`]; [`Error::BeingRestored`]; the medium fails.
+    /// [`Error::NotEmpty`]; [`Error::NotEmptyAndOpen`]; [`Error::BeingRestored`]; the medium fails.
     pub fn begin(directory: &Path) -> Result<Self> {
         refuse(directory)?;
         permissions::create_directory(directory).map_err(io_error("creating", directory))?;
         let mut entries = fs::read_dir(directory).map_err(io_error("listing", directory))?;
         if !entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found")) {
-            return Err(Error::NotEmpty {
-                directory: directory.to_owned(),
+            let directory = directory.to_owned();
+            return Err(match is_open(&directory) {
+                true => Error::NotEmptyAndOpen { directory },
+                false => Error::NotEmpty { directory },
             });
         }
         let path = directory.join(MARK);

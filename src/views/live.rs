@@ -49,6 +49,8 @@ pub struct Facts {
     pub addresses: Vec<String>,
     /// The addresses for CQL over TLS.
     pub tls_addresses: Vec<String>,
+    /// The account; `None`: the profile has none.
+    pub account: Option<String>,
     /// Whether clients must log in.
     pub login_required: bool,
     /// The data directory or bucket.

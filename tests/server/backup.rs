@@ -51,7 +51,7 @@ impl Server {
         frame.body.to_vec()
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

@@ -1,6 +1,7 @@
 //! The server from outside: frames of the native protocol, the profile `cosmos`, replica sets, the admin port, and the program itself.
 
 mod admin;
+mod advice;
 mod backup;
 mod client_certificates;
 mod cosmos;

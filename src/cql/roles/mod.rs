@@ -309,16 +309,17 @@ impl Database {
         Ok(first)
     }
 
-    /// Sets a role's password and gives it the right to log in and all other rights; creates it if necessary. For a
-    /// server that is not serving, when all passwords are lost.
+    /// Sets a role's password and gives it the right to log in and all other rights; creates it if necessary. Returns
+    /// whether the role is new. For a server that is not serving, when all passwords are lost.
     ///
     /// # Errors
     /// Rows of `system_auth` cannot be read or written.
-    pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<(), Error> {
+    pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<bool, Error> {
         let service = RoleService::new(hashing);
         let stored = self.stored_roles().await?;
         let next = service.with_superuser(&stored, name, password).await?;
-        self.store_roles(&stored, &next).await
+        self.store_roles(&stored, &next).await?;
+        Ok(!stored.contains(name))
     }
 
     /// The roles, for logins. `None` means no role is required.

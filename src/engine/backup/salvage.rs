@@ -46,11 +46,10 @@ pub struct Salvaged {
 /// Writes a backup of what can be read of the stores at a URL into a directory that is new or empty.
 ///
 /// # Errors
-/// There is no store; another process has it; the medium fails otherwise than by damage.
+/// There is no store; another process has it; nothing can be read, and nothing was written; the medium fails otherwise
+/// than by damage.
 pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> Result<Salvaged, BackupError> {
     let stores = Stores::open(url, clock.clone()).await?;
-    let directory = to.to_owned();
-    let mut writer = blocking(move || Writer::create(&directory)).await?;
     let mut work = Work {
         found: Found::read(&stores).await,
         stores,
@@ -58,6 +57,11 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         incomplete: BTreeSet::new(),
     };
     let tables = work.found.load(&mut work.lost);
+    if work.found.records.is_empty() {
+        work.refuse_nothing().await?;
+    }
+    let directory = to.to_owned();
+    let mut writer = blocking(move || Writer::create(&directory)).await?;
     let mut places = Vec::new();
     for table in tables {
         let map = work.partition_map(&table);
@@ -377,6 +381,18 @@ impl Work {
                 what: format!("{what}; it may have held rows and deletions of {}", some_of(&names)),
             }));
             self.incomplete.extend(names);
+        }
+    }
+
+    /// Refuses a database of which no definition was read, if it is damaged. Without damage it is empty.
+    async fn refuse_nothing(&mut self) -> Result<(), BackupError> {
+        self.tell_damage(&[]);
+        self.tell_strangers(&[]).await;
+        match self.lost.is_empty() {
+            true => Ok(()),
+            false => Err(BackupError::NothingRead {
+                lost: std::mem::take(&mut self.lost),
+            }),
         }
     }
 

@@ -377,9 +377,14 @@ impl Leftovers {
                 Ok(()) => stores.remove(id).await,
                 failed => failed,
             };
-            if let Err(error) = removed {
-                tracing::warn!(store = id.0, %error, "an unused store could not be removed; the next start removes it");
-                return;
+            match removed {
+                Ok(()) => {}
+                // The server stops, and the next start removes it.
+                Err(store::Error::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(store = id.0, %error, "an unused store could not be removed; the next start removes it");
+                    return;
+                }
             }
             let mut batch = Batch::new();
             batch.delete(Space::Catalog, store_key(id));
@@ -398,7 +403,10 @@ impl Leftovers {
             if !all_left(&tasks, old).await {
                 return;
             }
-            if let Err(error) = remove_garbage(&stores, id).await {
+            if let Err(error) = remove_garbage(&stores, id).await
+                // When the server stops, the next start resumes.
+                && !matches!(&error, Error::Storage(failure) if matches!(failure.error, store::Error::Closed))
+            {
                 tracing::warn!(storage_id = id, %error, "rows of a dropped table could not be removed; the next start removes them");
             }
         });

@@ -134,7 +134,11 @@ impl AdminBound {
     /// # Errors
     /// It is in use.
     pub async fn bind(address: SocketAddr) -> Result<Self, StartError> {
-        let error = |source| StartError::Listen { address, source };
+        let error = |source| StartError::Listen {
+            setting: "admin-listen",
+            address,
+            source,
+        };
         let listener = TcpListener::bind(address).await.map_err(error)?;
         let address = listener.local_addr().map_err(error)?;
         Ok(Self { listener, address })

@@ -40,8 +40,26 @@ const NAMED_MAX: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// There is no such table.
-    #[error("table {keyspace}.{table} does not exist: name a table of clients, not a view or a table of the server")]
+    #[error("table {keyspace}.{table} does not exist")]
     NoTable {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// The rows of a view follow from those of its base table.
+    #[error("{keyspace}.{view} is a materialized view, whose rows follow from its base table: name {keyspace}.{base}")]
+    View {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        view: String,
+        /// The name of its base table.
+        base: String,
+    },
+    /// The server computes the rows.
+    #[error("{keyspace}.{table} is a virtual table, whose rows the server computes: SELECT reads it")]
+    Virtual {
         /// Its keyspace.
         keyspace: String,
         /// Its name.
@@ -124,11 +142,27 @@ fn quoted(name: &str) -> String {
 
 fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, CopyError> {
     let schema = database.schema();
-    let found = schema.table(keyspace, table).filter(|table| !table.is_virtual);
-    found.cloned().ok_or_else(|| CopyError::NoTable {
-        keyspace: keyspace.to_owned(),
-        table: table.to_owned(),
-    })
+    let (keyspace_name, name) = (keyspace.to_owned(), table.to_owned());
+    match schema.table(keyspace, table) {
+        Some(found) if found.is_virtual => Err(CopyError::Virtual {
+            keyspace: keyspace_name,
+            table: name,
+        }),
+        Some(found) => Ok(Arc::clone(found)),
+        None => Err(
+            match schema.keyspace(keyspace).and_then(|keyspace| keyspace.views.get(table)) {
+                Some(view) => CopyError::View {
+                    keyspace: keyspace_name,
+                    view: name,
+                    base: view.base_table.clone(),
+                },
+                None => CopyError::NoTable {
+                    keyspace: keyspace_name,
+                    table: name,
+                },
+            },
+        ),
+    }
 }
 
 /// Executes a statement; repeats it if the budget of request units is spent.

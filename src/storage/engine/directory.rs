@@ -252,6 +252,12 @@ fn lock(directory: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Whether a process holds the store in a directory. Creates no file.
+pub(in crate::storage) fn is_open(directory: &Path) -> bool {
+    let held = File::open(directory.join(LOCK)).and_then(|file| FileExt::try_lock_shared(&file));
+    matches!(held, Ok(false))
+}
+
 fn write_format(directory: &Path, format: &str) -> Result<()> {
     let (path, unfinished) = (directory.join(FORMAT), directory.join(format!("{FORMAT}.new")));
     let written = File::create(&unfinished)

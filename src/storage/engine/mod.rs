@@ -20,7 +20,7 @@ pub(super) mod slate;
 pub(super) mod slate;
 
 pub(super) use self::aside::{How, link_tree};
-pub(super) use self::directory::io_error;
+pub(super) use self::directory::{io_error, is_open};
 pub(super) use self::held::Held;
 
 use std::collections::BTreeSet;

@@ -114,12 +114,14 @@ fn requests(sources: Sources<'_>) -> Vec<RequestRow> {
             Some((address, client.driver_name.as_ref()?))
         })
         .collect();
+    let facts = &sources.live.facts;
+    let account = facts.account.as_ref().unwrap_or(&sources.node.cluster_name);
     let requests = sources.of_services(|figures| figures.requests()).into_iter();
     let rows = requests.map(|request| RequestRow {
         agent: request
             .address
             .and_then(|address| agents.get(&address).map(|&agent| agent.clone())),
-        account: sources.node.cluster_name.clone(),
+        account: account.clone(),
         region: sources.node.data_center.clone(),
         request,
     });

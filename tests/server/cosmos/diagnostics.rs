@@ -6,7 +6,7 @@ use crate::support::printed;
 #[tokio::test]
 async fn requests_are_logged_under_the_names_of_cosmos() {
     // Source: the table CDBCassandraRequests of Azure Monitor's reference.
-    let (server, mut client) = with_tables(&[("region", "West US")]).await;
+    let (server, mut client) = with_tables(&[("region", "West US"), ("cluster-name", "another")]).await;
     client
         .query(1, "INSERT INTO k.t (pk, ck, v) VALUES (1, 1, 'secret')")
         .await;
@@ -45,6 +45,12 @@ async fn requests_are_logged_under_the_names_of_cosmos() {
         logged.iter().any(|row| row == r#""k" "t" -1 "West US" 5.0"#),
         "{logged:?}"
     );
+    let account = printed(
+        &run(&server, "SELECT account_name FROM system_cosmos.request_log LIMIT 1")
+            .await
+            .unwrap(),
+    );
+    assert_eq!(account, [r#""unit""#], "the account, not the name of the cluster");
     let texts = printed(
         &run(&server, "SELECT pii_command_text FROM system_cosmos.request_log")
             .await
