@@ -150,7 +150,7 @@ impl Model {
             input.keyspace.clone_into(&mut reader.keyspace);
             reader.read(queries);
         }
-        reader.tell_assumed(input.figures.unwrap_or_default());
+        reader.report_assumed(input.figures.unwrap_or_default());
         let mut model = reader.model;
         model.has_queries = input.queries.is_some() || !model.queries.is_empty();
         // The final schema: with columns added later, without dropped tables.
@@ -312,7 +312,7 @@ impl Reader {
 
     /// Reports keyspaces that neither the scripts nor the data have. A file that creates no keyspace is probably run
     /// after one that does, so this is only a note there.
-    fn tell_assumed(&mut self, figures: &[TableFigures]) {
+    fn report_assumed(&mut self, figures: &[TableFigures]) {
         let level = match self.created.is_empty() {
             true => Level::Note,
             false => Level::Warning,

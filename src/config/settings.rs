@@ -417,7 +417,7 @@ pub const SETTINGS: &[Setting] = &[
         "BYTES",
         Some("268435456"),
         "Memory for answers, buffers and requests of all connections together, at least 8388608. A quarter of it is for large requests \
-         while they are read, three quarters are for everything else; one answer takes at most a quarter. A large request or answer \
+         while they are read. The rest is for everything else; one answer takes at most a quarter of the rest. A large request or answer \
          waits until there is room, and is refused as overloaded after a few seconds",
     ),
     setting(

@@ -386,8 +386,8 @@ impl Work {
 
     /// Refuses a database of which no definition was read, if it is damaged. Without damage it is empty.
     async fn refuse_nothing(&mut self) -> Result<(), BackupError> {
-        self.tell_damage(&[]);
-        self.tell_strangers(&[]).await;
+        self.report_damage(&[]);
+        self.report_unknown_tables(&[]).await;
         match self.lost.is_empty() {
             true => Ok(()),
             false => Err(BackupError::NothingRead {

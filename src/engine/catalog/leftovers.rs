@@ -405,7 +405,7 @@ impl Leftovers {
             }
             if let Err(error) = remove_garbage(&stores, id).await
                 // When the server stops, the next start resumes.
-                && !matches!(&error, Error::Storage(failure) if matches!(failure.error, store::Error::Closed))
+                && !matches!(&error, Error::Storage(failure) if matches!(*failure.error, store::Error::Closed))
             {
                 tracing::warn!(storage_id = id, %error, "rows of a dropped table could not be removed; the next start removes them");
             }
