@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use grammar::ast;
 
 use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+use super::apart::{apart, compute_apart};
 use super::counters::StatementCounters;
 use super::explain;
 use super::gates;
@@ -229,10 +230,16 @@ impl Database {
         }
         planner::batch::check(kind, &plans, false)?;
         self.permitted(scope, |permitted| gates::batch_permissions(permitted, &plans))?;
-        let mut bound = Vec::with_capacity(plans.len());
-        for (plan, (_, values)) in plans.iter().zip(&planned) {
-            bound.push(plan.bind(values, scope.request.context())?);
-        }
+        let bind = || {
+            let members = plans.iter().zip(&planned);
+            let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
+            bound.collect::<Result<Vec<_>, _>>()
+        };
+        let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
+            bind()?
+        } else {
+            compute_apart(bind)?
+        };
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
@@ -261,6 +268,8 @@ impl Database {
         let mut charges = self.engine.charges(&scope.request);
         let mut outcome = if self.writes_roles(scope.session, &planned.planned.tables) {
             Box::pin(self.write_roles(scope, planned, &mut charges)).await
+        } else if planned.planned.plan.calls_functions() {
+            Box::pin(apart(self.execute_plan(scope, planned, &mut charges))).await
         } else {
             self.execute_plan(scope, planned, &mut charges).await
         };

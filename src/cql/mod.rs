@@ -16,6 +16,7 @@
 //! prepared statements by id (the server).
 
 mod answer;
+mod apart;
 mod audited;
 mod counters;
 mod database;

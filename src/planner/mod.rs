@@ -97,6 +97,19 @@ pub enum Plan {
     Auth(Arc<Statement>),
 }
 
+impl Plan {
+    /// Whether it calls user-defined functions.
+    #[must_use]
+    pub fn calls_functions(&self) -> bool {
+        match self {
+            Self::Select(plan) => !plan.calls().is_empty(),
+            Self::Modify(plan) => !plan.calls().is_empty(),
+            Self::Batch(plan) => plan.modifications.iter().any(|member| !member.calls().is_empty()),
+            _ => false,
+        }
+    }
+}
+
 /// The columns of a result, as PREPARED and Rows describe them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultMetadata {

@@ -495,7 +495,7 @@ impl Store {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Fjall(store) => store.sync().await,
-            Self::Slate(store) => store.flush().await,
+            Self::Slate(store) => store.sync().await,
             #[cfg(feature = "simulation")]
             Self::Simulated(store) => store.sync().await,
         }

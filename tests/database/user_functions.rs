@@ -1,5 +1,8 @@
 //! Functions and aggregates of users: made, resolved, called, refused, stopped, there after a restart.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::support::Client;
 
 const SUM: &str = "CREATE FUNCTION plus (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
@@ -32,6 +35,31 @@ async fn functions_and_aggregates_are_called_and_outlive_a_restart() {
     assert_eq!(client.rows("SELECT total(v) FROM t").await, ["100"]);
     let groups = client.pages("SELECT k, total(v) FROM t GROUP BY k", 1).await.concat();
     assert_eq!(groups, ["1 30", "2 70"]);
+}
+
+/// With one thread: the point read would otherwise wait for the whole aggregate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_statement_whose_functions_take_long_holds_up_no_other() {
+    let client = Arc::new(filled("memory:").await);
+    client
+        .ok(
+            "CREATE FUNCTION slow (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
+             AS 'int n = 0; for (int i = 0; i < 100000; i++) n += i; return state + 1;'",
+        )
+        .await;
+    client
+        .ok("CREATE AGGREGATE slowly (int) SFUNC slow STYPE int INITCOND 0")
+        .await;
+    for c in 10..60 {
+        client.ok(&format!("INSERT INTO t (k, c, v) VALUES (9, {c}, 1)")).await;
+    }
+    let (slow, quick) = (Arc::clone(&client), Arc::clone(&client));
+    let slow = tokio::spawn(async move { slow.rows("SELECT slowly(v) FROM t").await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let quick = tokio::spawn(async move { quick.rows("SELECT v FROM t WHERE k = 1 AND c = 1").await });
+    assert_eq!(quick.await.unwrap(), ["10"]);
+    assert!(!slow.is_finished());
+    assert_eq!(slow.await.unwrap(), ["54"]);
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ mod recovery;
 pub(super) mod salvage;
 mod sealed;
 mod tuning;
+mod unput;
 mod verify;
 
 pub(super) use self::home::FORMAT;
@@ -57,6 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
+use slatedb::config::FlushType;
 use slatedb::object_store::memory::InMemory;
 use slatedb::{Db, DbSnapshot, IterationOrder, MergeOperator, MergeOperatorError};
 use tokio::sync::{mpsc, oneshot};
@@ -241,6 +243,7 @@ impl Store {
             ended: None,
             seq: CommitSeq(0),
             not_put: None,
+            unput: unput::Unput::default(),
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
@@ -317,9 +320,19 @@ impl Store {
         self.0.commands.send(command).await.map_err(|_| Error::Closed)
     }
 
+    /// Writes tables, so that the log has nothing more.
     pub(in crate::storage) async fn flush(&self) -> Result<()> {
+        self.flushed(FlushType::MemTable).await
+    }
+
+    /// Makes all acknowledged writes durable, in the log.
+    pub(in crate::storage) async fn sync(&self) -> Result<()> {
+        self.flushed(FlushType::Wal).await
+    }
+
+    async fn flushed(&self, flush_type: FlushType) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        self.send(Command::Flush(answer)).await?;
+        self.send(Command::Flush(flush_type, answer)).await?;
         answered.await.unwrap_or(Err(Error::Closed))
     }
 

@@ -86,6 +86,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub(in crate::storage) async fn sync(&self) -> Result<()> {
+        match self.0 {}
+    }
+
     pub(in crate::storage) async fn close(&self) -> Result<()> {
         match self.0 {}
     }

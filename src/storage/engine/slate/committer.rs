@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use super::flight::{Flight, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
-use super::landing::LOG_OBJECTS_MAX;
 use super::records::{deletion_tables, own_records, unknown_record};
-use super::tuning::settings;
+use super::tuning::{LOG_OBJECTS_MAX, settings};
+use super::unput::Unput;
 use super::{Merger, Published, Shared};
 use crate::clock::TimeMark;
 use crate::metrics;
@@ -29,7 +29,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// Time between attempts to reopen a database whose bucket was out of reach.
+/// Time between attempts to reopen a database whose bucket was out of reach, or whose disk was full.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
 /// With `durability = periodic`, a commit must be in the log after this many periods before another one is taken.
@@ -41,7 +41,8 @@ const RANGE_STEP_KEYS: usize = 4096;
 
 pub(super) enum Command {
     Commit(Request),
-    Flush(oneshot::Sender<Result<()>>),
+    /// Makes everything written durable, and writes tables if that is asked for.
+    Flush(FlushType, oneshot::Sender<Result<()>>),
     /// Makes a database that shows a range of this one's keys, as of the committer's state when it executes the
     /// command.
     Clone {
@@ -69,6 +70,8 @@ pub(super) struct Committer {
     pub(super) seq: CommitSeq,
     /// With `durability = periodic`: the oldest commit that may not be in the log yet, and when it was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
+    /// With relaxed durability: acknowledged groups that the log may lack. A reopened database gets them again.
+    pub(super) unput: Unput,
     /// The time that the last group recorded. `None` means that it recorded none.
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
@@ -108,6 +111,9 @@ impl Committer {
             None => builder.with_db_cache_disabled(),
         };
         let database = super::opening::guard(&self.home, Box::pin(builder.build())).await?;
+        self.not_put = None;
+        self.database = Some(database.clone());
+        self.write_unput().await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
         self.deletion_tables = deletion_tables(&*view).await.map_err(failed)?;
@@ -117,10 +123,8 @@ impl Committer {
             .ok_or_else(|| unknown_record(&home))?;
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
-        self.database = Some(database);
         // Log objects that the opening read stay in the log until tables are written.
         self.log_objects = LOG_OBJECTS_MAX;
-        self.not_put = None;
         self.home.mark_used().await?;
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
@@ -147,6 +151,7 @@ impl Committer {
         drop(self.land().await);
         // The log has everything, or gets it now. Tables are written from it when the store is reopened.
         let closed = if self.failed || self.home.medium.lost().is_some() {
+            self.report_unput();
             Ok(())
         } else {
             self.put(FlushType::Wal).await
@@ -183,16 +188,16 @@ impl Committer {
                         command = self.commands.try_recv().ok();
                     }
                 }
-                Command::Flush(answer) => flush = Some(answer),
+                Command::Flush(flush_type, answer) => flush = Some((flush_type, answer)),
                 Command::Clone { path, range, answer } => clone = Some((path, range, answer)),
                 Command::Close(answer) => closing = Some(answer),
             }
         }
         self.commit_group(requests).await;
-        if let Some(answer) = flush {
+        if let Some((flush_type, answer)) = flush {
             // Groups that did not become durable were answered as failed.
             drop(self.land().await);
-            drop(answer.send(self.put(FlushType::MemTable).await));
+            drop(answer.send(self.put(flush_type).await));
         }
         if let Some((path, range, answer)) = clone {
             drop(answer.send(self.clone_range(&path, range).await));
@@ -200,14 +205,15 @@ impl Committer {
         closing
     }
 
-    /// The next task. While it waits, it reopens a database whose bucket was unreachable, without a request.
+    /// The next task. While it waits, it reopens a database whose bucket was unreachable or whose disk was full, without a
+    /// request: reads alone must not wait for a write.
     async fn next(&mut self) -> Next {
-        while self.failed && self.ended.is_none() && self.home.is_remote() {
+        while self.failed && self.ended.is_none() {
             if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
                 return command.map_or(Next::Over, Next::Command);
             }
             if let Err(error) = self.recover().await {
-                tracing::debug!(%error, location = %self.home.location, "the bucket is unreachable");
+                tracing::debug!(%error, location = %self.home.location, "the medium still fails");
             }
         }
         let wait = self.flight.wait(self.home.ticks.monotonic());
@@ -355,7 +361,7 @@ impl Committer {
     }
 
     /// Writes a group to the database's memory.
-    pub(super) async fn write(&mut self, group: Group) -> Result<Written> {
+    pub(super) async fn write(&mut self, group: Arc<Group>) -> Result<Written> {
         if group.folds.is_empty() && group.own.is_empty() {
             return Ok(Written::new(group, self.newest()?));
         }

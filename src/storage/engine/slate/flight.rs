@@ -35,7 +35,7 @@ const GROUPS_MAX: usize = 256;
 /// A group that is written.
 pub(super) struct Written {
     /// The group's changes, for the row cache.
-    group: Group,
+    pub(super) group: Arc<Group>,
     /// The database after the group.
     pub(super) view: Arc<Published>,
     /// The group's batches, each with its refusal if it was refused.
@@ -102,7 +102,7 @@ impl Gathering {
 }
 
 impl Written {
-    pub(super) fn new(group: Group, view: Arc<Published>) -> Self {
+    pub(super) fn new(group: Arc<Group>, view: Arc<Published>) -> Self {
         Self {
             group,
             view,

@@ -7,19 +7,16 @@ use slatedb::config::FlushType;
 use super::committer::{Committer, answer_batches, put};
 use super::flight::Written;
 use super::group::{Group, Request};
+use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::options::Durability;
 use crate::storage::{CommitSeq, Error, Result};
-
-/// Objects of a bucket's log after which tables are written. An opening then reads some 200 at most: the objects put
-/// meanwhile are read, too.
-pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 
 impl Committer {
     /// Writes a group; its batches are answered once it is as durable as the settings say.
     pub(super) async fn send_off(&mut self, group: Group, batches: Vec<(Request, Option<Error>)>) {
         // Decided by its changes, not by its number: after a reopening, numbers may lie below those of lost groups.
         let has_changes = !group.folds.is_empty() || !group.own.is_empty();
-        let mut written = match self.write(group).await {
+        let mut written = match self.write(Arc::new(group)).await {
             Ok(written) => written,
             Err(error) => return answer_batches(batches, &Err(error)),
         };
@@ -30,17 +27,19 @@ impl Committer {
         if is_awaited && (has_changes || !self.flight.is_empty()) {
             self.flight.add(written, now);
         } else {
+            self.keep_unput(&written);
             self.publish(vec![written]);
         }
     }
 
     /// Writes a group and waits until it is published.
     pub(super) async fn write_through(&mut self, group: Group) -> Result<CommitSeq> {
-        let written = self.write(group).await?;
+        let written = self.write(Arc::new(group)).await?;
         if self.options.durability == Durability::Group {
             self.flight.add(written, self.home.ticks.monotonic());
             self.land().await?;
         } else {
+            self.keep_unput(&written);
             self.publish(vec![written]);
         }
         Ok(self.seq)

@@ -16,7 +16,8 @@ use crate::storage::{Error, Result};
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
-    /// Closes the database without writing its memory: those changes were either written before, or answered as failed.
+    /// Closes the database without writing its memory. Those changes were written before, answered as failed, or are kept
+    /// to be written again ([`Unput`](super::unput::Unput)).
     pub(super) async fn close_database(&mut self) {
         if let Some(tables) = self.tables.take() {
             tables.abort();
@@ -58,6 +59,7 @@ impl Committer {
         if self.is_passing(error) || self.is_full(error) {
             return;
         }
+        self.report_unput();
         self.ended = Some(match error {
             Error::TakenOver { .. } => error.clone(),
             _ => Error::WritesRefused {

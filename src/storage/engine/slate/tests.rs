@@ -284,6 +284,47 @@ async fn a_full_disk_passes() {
     }
 }
 
+/// The process lives on, so nothing may be lost: relaxed durability risks only what a kill or a power cut takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn relaxed_durability_loses_nothing_on_a_full_disk() {
+    for durability in [Durability::Periodic(Duration::from_millis(10)), Durability::Os] {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, failing) = open_with(directory.path(), durability).await;
+        put(&store, "first").await.unwrap();
+        failing.set(Some(("/wal/", Fault::Put(28))));
+        let mut acknowledged = vec!["first".to_owned()];
+        let refused = loop {
+            let key = acknowledged.len().to_string();
+            match put(&store, &key).await {
+                Ok(()) => acknowledged.push(key),
+                Err(error) => break error,
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        };
+        assert!(refused.is_disk_full() && acknowledged.len() > 1, "{refused}");
+        failing.set(None);
+        // No write is needed for it.
+        let clock = Clock::system();
+        while get(&store, "first").await.is_err() {
+            assert!(clock.monotonic() < Duration::from_secs(30), "it is not opened again");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for key in &acknowledged {
+            assert!(get(&store, key).await.unwrap(), "{durability:?}: {key} is gone");
+        }
+        put(&store, "last").await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        let (store, _) = open(directory.path()).await;
+        for key in acknowledged.iter().map(String::as_str).chain(["last"]) {
+            assert!(
+                get(&store, key).await.unwrap(),
+                "{durability:?}: {key} is gone after a restart"
+            );
+        }
+    }
+}
+
 /// A request that failed for too many open files is tried again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_passes_is_tried_again() {

@@ -78,6 +78,10 @@ impl Patience {
     }
 }
 
+/// Objects of a bucket's log after which tables are written. An opening then reads some 200 at most: the objects put
+/// meanwhile are read, too.
+pub(super) const LOG_OBJECTS_MAX: u32 = 150;
+
 pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
     let flush_interval = Some(match options.durability {
         Durability::Periodic(every) => every,
