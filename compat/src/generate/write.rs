@@ -1,7 +1,7 @@
 //! Random writes: INSERT, UPDATE, DELETE of every extent, batches, conditions.
 //!
 //! Deliberately absent: deletions of counters, after which Cassandra may go on from the deleted value
-//! (compat/LEDGER.md); values that depend on the server's clock or dice (`now()`, `uuid()`).
+//! (compat/DIFFERENCES.md); values that depend on the server's clock or dice (`now()`, `uuid()`).
 
 use super::question::{Kind, Question, Terms};
 use super::round::Round;
