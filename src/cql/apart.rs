@@ -1,4 +1,4 @@
-//! Runs requests that may compute for long between two of their awaits, such as those that call user-defined functions. The
+//! Runs requests that may compute for long between two of their awaits: large ones, and those that call user-defined functions. The
 //! runtime passes the other tasks of their thread to another thread meanwhile.
 
 use std::future::{Future, poll_fn};
@@ -8,7 +8,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 /// Runs a future whose polls may take long.
-pub(super) async fn apart<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn apart<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|context| compute_apart(|| work.as_mut().poll(context))).await
 }

@@ -30,6 +30,7 @@ mod rows;
 mod shape;
 
 pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+pub(crate) use apart::apart;
 pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};
 pub use error::{Error, RequestRefusal};

@@ -89,7 +89,7 @@ impl fmt::Display for FailureCause {
             Self::DiskReserve => {
                 "the disk has less room than disk-reserve-bytes: until there is more, only DELETE, TRUNCATE and changes of the schema are taken"
             }
-            Self::DiskFull => "the disk is full; writes succeed again when there is room",
+            Self::DiskFull => "the disk is full; free some space, then requests succeed again",
             Self::WritesRefused => {
                 "the store takes no writes since one failed; check the disk and start the server again"
             }

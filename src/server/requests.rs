@@ -15,6 +15,7 @@ use crate::command::{BatchKind, Value};
 use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
 use crate::cql::{
     self, Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
+    apart,
 };
 use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
@@ -39,6 +40,9 @@ pub struct Requests {
     clock: Clock,
     audit: Option<Arc<Audit>>,
 }
+
+/// From this length on a request is run apart from the others: to parse and plan it may take long.
+const LARGE_REQUEST_BYTES_MIN: usize = 64 * 1024;
 
 /// The key of the custom payload that returns a request's charge, and by which a client requests it.
 const REQUEST_CHARGE: &str = "RequestCharge";
@@ -523,7 +527,12 @@ impl Requests {
 
 impl Handler for Requests {
     async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Handled {
-        match self.answer(&session, &header, &body).await {
+        let answered = if body.len() >= LARGE_REQUEST_BYTES_MIN {
+            Box::pin(apart(self.answer(&session, &header, &body))).await
+        } else {
+            self.answer(&session, &header, &body).await
+        };
+        match answered {
             Ok(response) => Handled::Answer(response),
             Err(Refused {
                 no_room_bytes: Some(answer_bytes),

@@ -136,15 +136,15 @@ enum View {
     Memory(Arc<memory::State>),
     Fjall(Arc<fjall::Published>),
     Slate(Arc<slate::Published>),
-    /// Taken while the store could not be read.
-    Unavailable,
+    /// Taken while the store could not be read, for this reason.
+    Unavailable(Error),
 }
 
 impl View {
     /// Why the store cannot read this snapshot.
     fn refusal(&self) -> Error {
         match self {
-            Self::Unavailable => Error::Closed,
+            Self::Unavailable(reason) => reason.clone(),
             Self::Memory(_) | Self::Fjall(_) | Self::Slate(_) => Error::ForeignSnapshot,
         }
     }
@@ -158,7 +158,7 @@ impl Snapshot {
             View::Memory(state) => state.seq,
             View::Fjall(published) => published.seq,
             View::Slate(published) => published.seq,
-            View::Unavailable => CommitSeq(0),
+            View::Unavailable(_) => CommitSeq(0),
         }
     }
 
@@ -169,7 +169,7 @@ impl Snapshot {
             View::Memory(state) => state.deletion_tables.contains(&table),
             View::Fjall(published) => published.deletion_tables.contains(&table),
             View::Slate(published) => published.deletion_tables.contains(&table),
-            View::Unavailable => true,
+            View::Unavailable(_) => true,
         }
     }
 }
@@ -202,8 +202,14 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         match self {
             Self::Memory(store) => Snapshot(View::Memory(store.snapshot())),
-            Self::Fjall(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Fjall)),
-            Self::Slate(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Slate)),
+            Self::Fjall(store) => {
+                let published = store.snapshot();
+                Snapshot(published.map_or(View::Unavailable(Error::Closed), View::Fjall))
+            }
+            Self::Slate(store) => {
+                let published = store.snapshot();
+                Snapshot(published.map_or_else(|| View::Unavailable(store.why_unavailable()), View::Slate))
+            }
             #[cfg(feature = "simulation")]
             Self::Simulated(store) => Snapshot(View::Memory(store.snapshot())),
         }

@@ -348,3 +348,26 @@ async fn a_large_request_that_trickles_in_does_not_keep_the_memory_of_others() {
     assert!(!trickling.await.unwrap(), "the slow one is cut off");
     server.drain().await;
 }
+
+/// With one thread: the point read would otherwise wait until the large text is parsed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_large_request_is_parsed_beside_small_ones() {
+    let server = start().await;
+    let mut small = Client::ready(server.address(), Version::V4).await;
+    let mut large = Client::ready(server.address(), Version::V4).await;
+    let keys: Vec<String> = (0..60_000).map(|key| key.to_string()).collect();
+    let text = format!(
+        "SELECT v FROM ks.t WHERE k = 1 AND c IN ({}) AND v = 1",
+        keys.join(", ")
+    );
+    large.socket.write_all(&query(1, &text, None)).await.unwrap();
+    let large = tokio::spawn(async move { client_frame(&mut large).await });
+    let mut answered_before = 0;
+    while !large.is_finished() {
+        let frame = ask(&mut small, "SELECT k FROM ks.t WHERE k = 1 AND c = 1", None).await;
+        assert!(matches!(frame.opcode, 8), "{frame:?}");
+        answered_before += 1;
+    }
+    assert!(answered_before > 20, "{answered_before}");
+    large.await.unwrap();
+}

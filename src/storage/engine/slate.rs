@@ -47,7 +47,7 @@ mod recovery;
 pub(super) mod salvage;
 mod sealed;
 mod tuning;
-mod unput;
+mod unlogged;
 mod verify;
 
 pub(super) use self::home::FORMAT;
@@ -71,6 +71,7 @@ use self::home::Home;
 use self::medium::Medium;
 use self::places::DATABASE;
 use self::tuning::{LONG_SCAN_ENTRIES, scan_options};
+use self::unlogged::Unlogged;
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
 use super::queue_space::QueueSpace;
@@ -243,7 +244,7 @@ impl Store {
             ended: None,
             seq: CommitSeq(0),
             not_put: None,
-            unput: unput::Unput::default(),
+            unlogged: Unlogged::default(),
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
@@ -271,6 +272,26 @@ impl Store {
         // Checked after the snapshot was taken. Another server may have written since then, but not before this request
         // began.
         published.home.is_owner().then_some(published)
+    }
+
+    /// Why there is no snapshot.
+    pub(in crate::storage) fn why_unavailable(&self) -> Error {
+        let shared = &self.0.shared;
+        let Ok(home) = self.home() else {
+            return Error::Closed;
+        };
+        if let Some(lost) = self.lost() {
+            return Error::clone(&lost);
+        }
+        if !home.is_owner() {
+            return Error::TakenOver {
+                location: home.location.to_string(),
+            };
+        }
+        shared
+            .medium
+            .full()
+            .map_or(Error::Reopening, |full| Error::clone(&full))
     }
 
     pub(in crate::storage) fn opening(&self) -> Opening {

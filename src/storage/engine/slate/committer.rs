@@ -17,7 +17,7 @@ use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::tuning::{LOG_OBJECTS_MAX, settings};
-use super::unput::Unput;
+use super::unlogged::Unlogged;
 use super::{Merger, Published, Shared};
 use crate::clock::TimeMark;
 use crate::metrics;
@@ -71,7 +71,7 @@ pub(super) struct Committer {
     /// With `durability = periodic`: the oldest commit that may not be in the log yet, and when it was made.
     pub(super) not_put: Option<(CommitSeq, Duration)>,
     /// With relaxed durability: acknowledged groups that the log may lack. A reopened database gets them again.
-    pub(super) unput: Unput,
+    pub(super) unlogged: Unlogged,
     /// The time that the last group recorded. `None` means that it recorded none.
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
@@ -113,7 +113,7 @@ impl Committer {
         let database = super::opening::guard(&self.home, Box::pin(builder.build())).await?;
         self.not_put = None;
         self.database = Some(database.clone());
-        self.write_unput().await?;
+        self.write_unlogged().await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
         self.deletion_tables = deletion_tables(&*view).await.map_err(failed)?;
@@ -151,7 +151,7 @@ impl Committer {
         drop(self.land().await);
         // The log has everything, or gets it now. Tables are written from it when the store is reopened.
         let closed = if self.failed || self.home.medium.lost().is_some() {
-            self.report_unput();
+            self.report_unlogged();
             Ok(())
         } else {
             self.put(FlushType::Wal).await
@@ -418,6 +418,7 @@ impl Committer {
             return Err(self.fault(fault));
         }
         self.keep_up().await?;
+        self.bound_unlogged().await?;
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let written = database.write(batch).await.map_err(|error| self.home.failure(&error))?;
         self.seq = self.seq.max(CommitSeq(written.seqnum()));
@@ -465,7 +466,7 @@ impl Committer {
         self.home.clone_database(path, range).await
     }
 
-    async fn put(&self, flush_type: FlushType) -> Result<()> {
+    pub(super) async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let longest = self.home.patience().put_max;
         self.home.within(longest, put(&self.home, database, flush_type)).await

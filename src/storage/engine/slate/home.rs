@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use slatedb::ErrorKind;
 use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
@@ -297,11 +298,16 @@ impl Home {
             .build()
     }
 
-    /// Classifies an error of SlateDB. Once the medium is lost, every error means that.
+    /// Classifies an error of SlateDB. Once the medium is lost, every error means that. A database that SlateDB closed
+    /// because the disk was full refuses everything else too, for that reason.
     pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
-        self.medium
-            .lost()
-            .map_or_else(|| failure(&self.location, error), |lost| Error::clone(&lost))
+        if let Some(lost) = self.medium.lost() {
+            return Error::clone(&lost);
+        }
+        match (failure(&self.location, error), self.medium.full()) {
+            (Error::Engine { .. }, Some(full)) if matches!(error.kind(), ErrorKind::Closed(_)) => Error::clone(&full),
+            (failure, _) => failure,
+        }
     }
 
     pub(super) async fn has_database(&self, path: &str) -> Result<bool> {

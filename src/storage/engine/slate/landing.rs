@@ -27,7 +27,7 @@ impl Committer {
         if is_awaited && (has_changes || !self.flight.is_empty()) {
             self.flight.add(written, now);
         } else {
-            self.keep_unput(&written);
+            self.keep_unlogged(&written);
             self.publish(vec![written]);
         }
     }
@@ -39,7 +39,7 @@ impl Committer {
             self.flight.add(written, self.home.ticks.monotonic());
             self.land().await?;
         } else {
-            self.keep_unput(&written);
+            self.keep_unlogged(&written);
             self.publish(vec![written]);
         }
         Ok(self.seq)

@@ -99,9 +99,9 @@ impl Medium {
             .compare_and_swap(&None::<Arc<Error>>, Some(Arc::new(error)));
     }
 
-    /// Whether the last write found the disk full.
-    pub(super) fn is_full(&self) -> bool {
-        self.state.full.load().is_some()
+    /// The failure of the last write if it found the disk full.
+    pub(super) fn full(&self) -> Option<Arc<Error>> {
+        self.state.full.load_full()
     }
 
     /// The file of an object, or its name if the medium has no files.

@@ -17,7 +17,7 @@ const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
     /// Closes the database without writing its memory. Those changes were written before, answered as failed, or are kept
-    /// to be written again ([`Unput`](super::unput::Unput)).
+    /// to be written again ([`Unlogged`](super::unlogged::Unlogged)).
     pub(super) async fn close_database(&mut self) {
         if let Some(tables) = self.tables.take() {
             tables.abort();
@@ -59,7 +59,7 @@ impl Committer {
         if self.is_passing(error) || self.is_full(error) {
             return;
         }
-        self.report_unput();
+        self.report_unlogged();
         self.ended = Some(match error {
             Error::TakenOver { .. } => error.clone(),
             _ => Error::WritesRefused {
@@ -91,7 +91,7 @@ impl Committer {
                 .as_ref()
                 .and_then(|directory| directory.probe(FULL_PROBE_BYTES).err())
         };
-        let may_be = || self.home.medium.is_full() || probed().is_some_and(|error| error.is_disk_full());
+        let may_be = || self.home.medium.full().is_some() || probed().is_some_and(|error| error.is_disk_full());
         error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
     }
 

@@ -274,6 +274,12 @@ async fn a_full_disk_passes() {
             assert!(refused.is_disk_full(), "{fault:?}: {refused}");
         }
         assert!(store.lost().is_none());
+        // Reads name it too: SlateDB has closed the database, and it is opened again when there is room.
+        let refused = get(&store, "a").await.unwrap_err();
+        assert!(
+            refused.is_disk_full() || matches!(refused, Error::Reopening),
+            "{fault:?}: {refused}"
+        );
         failing.set(None);
         put(&store, "c").await.unwrap();
         assert!(get(&store, "a").await.unwrap() && get(&store, "c").await.unwrap());

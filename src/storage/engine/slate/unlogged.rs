@@ -1,0 +1,188 @@
+//! Acknowledged groups that the log may lack, under relaxed durability.
+//!
+//! `periodic` and `os` answer a batch when it is in the database's memory. A failed put of the log, as on a full disk, ends the database and its
+//! memory with it. The process lives on, and only a kill or a power cut may lose such writes. So their groups are kept
+//! until the log has them, and the reopened database gets them again before anything of it is published.
+//!
+//! Usually SlateDB puts the log long before [`UNLOGGED_BYTES_MAX`] is reached. On a medium that is slower than the writes, the
+//! committer waits for the log there.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use slatedb::config::FlushType;
+
+use super::committer::Committer;
+use super::flight::Written;
+use super::group::{Fold, Group};
+use crate::storage::options::Durability;
+use crate::storage::{CommitSeq, Result};
+
+/// Bytes of keys and values in kept groups from which on the log is put before another group is taken.
+const UNLOGGED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The kept groups, the oldest first.
+#[derive(Default)]
+pub(super) struct Unlogged {
+    groups: VecDeque<Kept>,
+    bytes: usize,
+}
+
+struct Kept {
+    group: Arc<Group>,
+    bytes: usize,
+    /// A number that is not below that of its changes in the open database. `None` means that this database does not have
+    /// the group yet.
+    seq: Option<CommitSeq>,
+}
+
+impl Unlogged {
+    fn keep(&mut self, group: Arc<Group>, seq: CommitSeq) {
+        let bytes = bytes_of(&group);
+        self.bytes += bytes;
+        self.groups.push_back(Kept {
+            group,
+            bytes,
+            seq: Some(seq),
+        });
+    }
+
+    /// Forgets the groups that the log has.
+    fn forget(&mut self, durable: CommitSeq) {
+        while let Some(kept) = self
+            .groups
+            .pop_front_if(|kept| kept.seq.is_some_and(|seq| seq <= durable))
+        {
+            self.bytes -= kept.bytes;
+        }
+    }
+
+    /// Another database is open, which has none of the groups for certain.
+    fn begin_again(&mut self) {
+        for kept in &mut self.groups {
+            kept.seq = None;
+        }
+    }
+
+    /// The place of the oldest group that the open database does not have.
+    fn next(&self) -> Option<(usize, Arc<Group>)> {
+        let place = self.groups.partition_point(|kept| kept.seq.is_some());
+        self.groups.get(place).map(|kept| (place, Arc::clone(&kept.group)))
+    }
+
+    /// Whether the log has to be put before another group is kept. Groups that are written again are kept already.
+    fn is_full(&self) -> bool {
+        self.bytes >= UNLOGGED_BYTES_MAX && self.groups.back().is_some_and(|kept| kept.seq.is_some())
+    }
+}
+
+/// Bytes of keys and values in a group.
+fn bytes_of(group: &Group) -> usize {
+    let folded = |fold: &Fold| match fold {
+        Fold::Put(value) | Fold::Merge(value) => value.len(),
+        Fold::Delete => 0,
+    };
+    let rows: usize = group
+        .folds
+        .iter()
+        .map(|(key, (_, fold))| key.len() + folded(fold))
+        .sum();
+    let own = group
+        .own
+        .iter()
+        .map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len));
+    rows + own.sum::<usize>()
+}
+
+impl Committer {
+    /// Keeps an acknowledged group until the log has it.
+    pub(super) fn keep_unlogged(&mut self, written: &Written) {
+        let group = &written.group;
+        if self.options.durability == Durability::Group || (group.folds.is_empty() && group.own.is_empty()) {
+            return;
+        }
+        self.forget_logged();
+        self.unlogged.keep(Arc::clone(group), written.view.seq);
+    }
+
+    fn forget_logged(&mut self) {
+        if let Some(database) = &self.database {
+            let durable = database.subscribe().borrow().durable_seq;
+            self.unlogged.forget(CommitSeq(durable));
+        }
+    }
+
+    /// Puts the log if the kept groups have reached their bound.
+    pub(super) async fn bound_unlogged(&mut self) -> Result<()> {
+        if self.unlogged.is_full() {
+            self.put(FlushType::Wal).await?;
+            self.forget_logged();
+        }
+        Ok(())
+    }
+
+    /// Writes the kept groups to a database that was just opened. All of them, in their order: the log may have some, and
+    /// a group that is written twice has the effect of one.
+    pub(super) async fn write_unlogged(&mut self) -> Result<()> {
+        self.unlogged.begin_again();
+        let groups = self.unlogged.groups.len();
+        while let Some((place, group)) = self.unlogged.next() {
+            self.write(group).await?;
+            if let Some(kept) = self.unlogged.groups.get_mut(place) {
+                kept.seq = Some(self.seq);
+            }
+        }
+        if groups > 0 {
+            tracing::info!(groups, location = %self.home.location, "wrote acknowledged groups again");
+        }
+        Ok(())
+    }
+
+    /// Logs that acknowledged groups are lost with the store.
+    pub(super) fn report_unlogged(&self) {
+        let groups = self.unlogged.groups.len();
+        if groups > 0 {
+            tracing::error!(
+                groups,
+                location = %self.home.location,
+                "the last acknowledged groups may be lost: the medium failed before the log had them"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(bytes: usize) -> Arc<Group> {
+        Arc::new(Group {
+            own: vec![(vec![0; bytes], None)],
+            ..Group::default()
+        })
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_until_the_log_has_it() {
+        let mut unlogged = Unlogged::default();
+        unlogged.keep(group(UNLOGGED_BYTES_MAX - 1), CommitSeq(1));
+        assert!(!unlogged.is_full());
+        unlogged.keep(group(1), CommitSeq(2));
+        assert!(unlogged.is_full());
+        unlogged.forget(CommitSeq(1));
+        assert!(!unlogged.is_full());
+        assert_eq!(unlogged.bytes, 1);
+    }
+
+    /// Its numbers are those of another database, and may lie below what the open one has put.
+    #[test]
+    fn a_group_that_is_not_written_again_yet_is_not_forgotten() {
+        let mut unlogged = Unlogged::default();
+        unlogged.keep(group(UNLOGGED_BYTES_MAX), CommitSeq(5));
+        unlogged.begin_again();
+        assert!(!unlogged.is_full(), "writing it again would wait for it");
+        unlogged.forget(CommitSeq(9));
+        assert_eq!(unlogged.groups.len(), 1);
+        assert_eq!(unlogged.next().map(|(place, _)| place), Some(0));
+    }
+}
