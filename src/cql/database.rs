@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use grammar::ast;
 
 use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
-use super::apart::{apart, compute_apart};
+use super::apart::apart;
 use super::counters::StatementCounters;
 use super::explain;
 use super::gates;
@@ -176,7 +176,7 @@ impl Database {
         self.engine.resolve_in_doubt().await;
         let scope = self.scope(session, params);
         gates::names(scope.request.schema(), params)?;
-        let batch = self.bind_batch(&scope, kind, members);
+        let batch = self.bind_batch(&scope, kind, members).await;
         if batch.is_err() {
             self.counters.count_unplanned(scope.request.began, &batch);
         }
@@ -201,7 +201,7 @@ impl Database {
         outcome
     }
 
-    fn bind_batch(
+    async fn bind_batch(
         &self,
         scope: &RequestScope<'_>,
         kind: BatchKind,
@@ -238,7 +238,7 @@ impl Database {
         let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
             bind()?
         } else {
-            compute_apart(bind)?
+            Box::pin(apart(async { bind() })).await?
         };
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
