@@ -16,6 +16,8 @@ last until the end of the page. A comment before a block says what it is; the re
     <!-- run: needs go -->              skips the rest of the page where this program is missing; with CI=true it fails
     <!-- run: outside -->               the shell with the machine's network, see below
     <!-- run: as PAGE -->              the lines stand in blocks of another page, which runs them
+    <!-- run: help of COMMAND -->      the lines stand in what `COMMAND --help` prints, which breaks lines elsewhere and has other brackets;
+                                       without `of COMMAND` each line at the margin is a command, and the lines below it stand in its help
     <!-- run: not REASON -->            does not run here, for this reason
     <!-- before: COMMANDS -->           commands of bash that the reader does not see
 
@@ -38,7 +40,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 #: Pages that run where none is named.
-USUAL = ["README.md", "docs/src/start", "docs/src/testing", "docs/src/cosmos"]
+USUAL = ["README.md", *(f"docs/src/{part}" for part in ("start", "testing", "cosmos", "operate", "reference", "internals"))]
 
 #: Seconds that one block may take: an installer that compiles is the slowest.
 BLOCK_SECONDS_MAX = int(os.environ.get("DOCS_BLOCK_SECONDS", "600"))
@@ -137,6 +139,11 @@ def like(pattern):
 def squeezed(text):
     lines = [re.sub(r"\s+", " ", re.sub(r"-{2,}(\+-+)*", lambda match: re.sub("-+", "--", match[0]), line)).strip() for line in text.split("\n")]
     return [line for line in lines if line]
+
+
+def words(text):
+    """A text without its line breaks, brackets and marks."""
+    return " " + re.sub(r"[\s<>\[\]=,:;.]+", " ", text).strip() + " "
 
 
 def compare(page, got, whole=True):
@@ -298,6 +305,8 @@ class Page:
             for line in block.lines:
                 if line.strip() and line.strip() not in there:
                     raise Wrong(f"{block.word('as')} runs no line {line.strip()}")
+        elif block.word("help") is not None:
+            self.help(block.word("help").removeprefix("of").strip(), block.lines)
         elif block.word("output") is not None:
             compare(block.text, self.output)
         elif block.word("part") is not None:
@@ -321,6 +330,20 @@ class Page:
         file.write_text(text)
         return self.shell.must(f"cqlsh $CQLSH_OPTIONS -f {file}")
 
+    def help(self, command, lines):
+        """Compares what a page says of commands, or of one, with what their `--help` says."""
+        said = command and self.said(command)
+        for line in lines:
+            # That a setting is repeatable is the page's own.
+            words_here = words(line.removesuffix(", may be given several times"))
+            if not command and line.strip() and not line.startswith(" "):
+                said = self.said(line)
+            elif line.strip() and words_here not in said:
+                raise Wrong(f"the help does not say\n  {line.strip()}")
+
+    def said(self, command):
+        return words(self.shell.must(f"{command} -h && {command} --help"))
+
     def serve(self, commands):
         """Starts each command and waits until it is ready; what the last prints becomes the output."""
         for command in commands:
@@ -338,7 +361,8 @@ class Page:
             self.output = log.read_text()
 
     def stop(self):
-        self.inside.run("[[ -z ${server:-} ]] || { kill $(pgrep -P $server) $server; wait $server; }; server=")
+        # The shell of the command ends when its program has ended; killed itself, it would not wait for that, and the port would be taken.
+        self.inside.run("[[ -z ${server:-} ]] || { kill $(pgrep -P $server || echo $server); wait $server; }; server=")
 
     def session(self, lines):
         """Runs what stands behind prompts, and compares what stands between them."""

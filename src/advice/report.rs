@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::figures::{TableFigures, bytes_text, forecast};
-use super::rules::RULES;
+use super::rules::{RULES, Rule};
 use super::{Advice, Finding, Level};
 use crate::profile::Profile;
 use crate::types::date_text;
@@ -192,18 +192,35 @@ pub fn json(advice: &Advice, logical_bytes_max: u64, today: i64) -> Value {
     })
 }
 
+/// Where the repository describes a rule: a page that `cli::book` generates, and the rule's section on it.
+pub(super) fn section(rule: &Rule) -> String {
+    format!("docs/src/reference/lint.md#{}", rule.id)
+}
+
+/// The `helpUri` of a rule: its section in a published repository. `None` means that none is published: the address must be absolute
+/// (§3.49.12), and GitHub refuses a whole report for one that is not.
+pub(super) fn help_uri(repository: &str, rule: &Rule) -> Option<String> {
+    (!repository.is_empty()).then(|| format!("{repository}/blob/HEAD/{}", section(rule)))
+}
+
 /// The Static Analysis Results Interchange Format, version 2.1.0, with the reasons of a profile.
 #[must_use]
 pub fn sarif(advice: &Advice, profile: Profile) -> Value {
     let rules: Vec<Value> = RULES
         .iter()
         .map(|rule| {
-            json!({
+            let more = format!("More: helenus lint --explain {}, or {}", rule.id, section(rule));
+            let mut value = json!({
                 "id": rule.id,
                 "shortDescription": { "text": rule.what },
                 "fullDescription": { "text": rule.why_in(profile) },
-                "help": { "text": rule.instead },
-            })
+                "help": { "text": format!("{}\n\n{more}", rule.instead) },
+            });
+            // `repository` of Cargo.toml; empty while nothing is published.
+            if let (Some(uri), Some(value)) = (help_uri(env!("CARGO_PKG_REPOSITORY"), rule), value.as_object_mut()) {
+                value.insert("helpUri".to_owned(), json!(uri));
+            }
+            value
         })
         .collect();
     let results: Vec<Value> = advice.findings.iter().map(result).collect();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::figures::{LogicalFigures, PhysicalFigures};
+use super::report::{help_uri, section};
 use super::{
     Advice, Baseline, Input, Level, RULES, Script, Style, TableFigures, advise, explained, forecast, json, sarif, text,
 };
@@ -237,6 +238,26 @@ fn sarif_is_valid() {
         let region = &place["region"];
         assert!(region["startLine"].as_u64().unwrap() >= 1 && region["startColumn"].as_u64().unwrap() >= 1);
         assert!(region["endColumn"].as_u64() > region["startColumn"].as_u64());
+    }
+}
+
+/// Each rule's help names its section, which stands in the page; the address is absolute or missing (§3.49.12).
+#[test]
+fn rules_of_a_sarif_report_lead_to_sections_of_the_book() {
+    let value = sarif(&Advice::default(), Profile::Cosmos);
+    let rules = value["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    for (rule, shown) in RULES.iter().zip(rules) {
+        let section = section(rule);
+        let (page, anchor) = section.split_once('#').unwrap();
+        let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
+        // The headings are lower case with hyphens, so a heading is its own anchor.
+        assert!(page.lines().any(|line| line == format!("## {anchor}")), "{section}");
+        assert!(shown["help"]["text"].as_str().unwrap().ends_with(&section), "{shown}");
+        let uri = shown.get("helpUri").and_then(|uri| uri.as_str());
+        assert!(uri.is_none_or(|uri| uri.starts_with("https://")), "{shown}");
+        assert_eq!(help_uri("", rule), None);
+        let uri = format!("https://example.com/helenus/blob/HEAD/{section}");
+        assert_eq!(help_uri("https://example.com/helenus", rule), Some(uri));
     }
 }
 

@@ -1,5 +1,5 @@
 //! The pages of the book (`docs/src/reference`) that are generated from the program's own tables. `UPDATE_GOLDENFILES=1
-//! cargo test --lib book` rewrites them.
+//! cargo test --lib book` rewrites them. Comments that begin with `run` tell `compat/run docs` how to check a block.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn settings() -> String {
         }
     }
     for heading in headings {
-        let _ = writeln!(page, "\n## {heading}");
+        let _ = writeln!(page, "\n## {heading}\n\n<!-- run: help of helenus serve -->");
         let of_heading = |setting: &&Setting| groups::group(setting.name) == heading;
         for setting in SETTINGS.iter().filter(of_heading) {
             let default = setting
@@ -68,7 +68,7 @@ fn settings() -> String {
 
 fn verbs() -> String {
     let mut page = "# Verbs\n\n`helenus VERB -h` prints the settings that a verb uses. [settings.md](settings.md) describes them. The \
-                    program's table of verbs generates this\npage.\n"
+                    program's table of verbs generates this\npage.\n\n<!-- run: help -->\n"
         .to_owned();
     let command = verbs::command();
     for verb in verbs::VERBS {
@@ -104,12 +104,22 @@ fn verbs() -> String {
 }
 
 fn lint() -> String {
-    let mut page = "# Advice on a data model\n\n    helenus lint schema.cql --queries queries.cql --profile cosmos\n    helenus lint --explain unbounded-partition\n\n\
+    let mut page = "# Advice on a data model\n\n\
+                    <!-- before: echo \"CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
+                    CREATE TABLE shop.jobs (id uuid PRIMARY KEY, name text);\n\
+                    CREATE TABLE shop.events (day date, at timeuuid, PRIMARY KEY (day, at));\" >schema.cql\n\
+                    echo \"SELECT * FROM shop.jobs WHERE id = ?;\" >queries.cql -->\n\
+                    <!-- run -->\n\n    \
+                    helenus lint schema.cql --queries queries.cql --profile cosmos\n    helenus lint --explain unbounded-partition\n\n\
                     The schema and the queries are files of CQL; `?` stands where values are. `--profile` chooses whose reasons are told. `--data` looks at\n\
                     stored rows too, while no server has them open. `--format sarif` is for programs that show findings beside code. The exit code is 1 if\n\
                     something of the level of `--fail-on` is found.\n\n\
-                    Accept a finding by a comment in the line before the statement, or by a file:\n\n    -- helenus: accept full-scan counted once a night\n    \
-                    SELECT count(*) FROM jobs;\n\n    helenus lint schema.cql --baseline lint.json --write-baseline    # accepts what is there now\n    \
+                    Accept a finding by a comment in the line before the statement, or by a file:\n\n\
+                    <!-- run: file queries.cql -->\n\n    -- helenus: accept full-scan counted once a night\n    \
+                    SELECT count(*) FROM shop.jobs;\n\n\
+                    <!-- before: helenus lint schema.cql --queries queries.cql | grep ', 1 accepted$' -->\n\
+                    <!-- run -->\n\n    \
+                    helenus lint schema.cql --baseline lint.json --write-baseline    # accepts what is there now\n    \
                     helenus lint schema.cql --baseline lint.json                     # tells what is new\n\n\
                     A comment that accepts nothing is a finding itself (`accepts-nothing`). Commands of cqlsh in a file are skipped, save SOURCE and COPY:\n\
                     these make tables and rows, and are told as errors.\n\n\

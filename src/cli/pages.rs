@@ -15,6 +15,7 @@ pub(super) fn shell_argument(command: Command) -> Command {
     command.arg(
         Arg::new("shell")
             .required(true)
+            .value_name("SHELL")
             .value_parser(clap::value_parser!(Shell))
             .help("The shell"),
     )

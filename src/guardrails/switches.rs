@@ -1,14 +1,15 @@
 //! Guardrails that are switches and lists: forbidden features, and forbidden values.
 //!
 //! Names, texts and conditions are Cassandra's for a user who is no superuser, recorded from a node with the switches
-//! off (`db.guardrails.EnableFlag`, `Values`). Here they apply to every user.
+//! off (`db.guardrails.EnableFlag`, `Values`). Here they apply to every user. Differs: where Cassandra's text sends people to its
+//! `cassandra.yaml`, the name of our setting follows.
 
 use std::str::FromStr;
 
 use super::{Guardrails, Violation};
 
 /// The refusal of a read that needs ALLOW FILTERING while that is forbidden.
-const FILTERING_IS_OFF: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. Executing this query despite the performance unpredictability with ALLOW FILTERING has been disabled by the allow_filtering_enabled property in cassandra.yaml";
+const FILTERING_IS_OFF: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. Executing this query despite the performance unpredictability with ALLOW FILTERING has been disabled by the allow_filtering_enabled property in cassandra.yaml (Helenus: the setting allow-filtering-enabled)";
 
 /// Which features are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -207,7 +207,8 @@ async fn too_many_tombstones() {
     );
 }
 
-/// What Cassandra 5.0.9 answered to a user who is no superuser, with all of this switched off.
+/// What Cassandra 5.0.9 answered to a user who is no superuser, with all of this switched off. Where it names its `cassandra.yaml`, the
+/// name of our setting follows.
 #[tokio::test]
 async fn what_is_switched_off() {
     let client = client(|guardrails| {
@@ -238,7 +239,7 @@ async fn what_is_switched_off() {
         .await;
     let filtering = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. \
                      Executing this query despite the performance unpredictability with ALLOW FILTERING has been disabled by the \
-                     allow_filtering_enabled property in cassandra.yaml";
+                     allow_filtering_enabled property in cassandra.yaml (Helenus: the setting allow-filtering-enabled)";
     client.refused_because("SELECT * FROM t WHERE v = 1", filtering).await;
     client
         .ok("SELECT * FROM system.local WHERE cluster_name = 'a' ALLOW FILTERING")
@@ -302,6 +303,23 @@ async fn what_is_switched_off() {
     ];
     for (text, why) in refused {
         client.refused_because(text, &format!("Guardrail {why}")).await;
+    }
+    for (text, why) in [
+        (
+            "CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t WHERE v IS NOT NULL AND k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (v, k, c)",
+            "Materialized views are disabled. Enable in cassandra.yaml to use. (Helenus: the setting materialized-views-enabled)",
+        ),
+        (
+            "CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
+            "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable \
+             (Helenus: the setting user-defined-functions-enabled)",
+        ),
+        (
+            "ALTER TABLE t DROP COMPACT STORAGE",
+            "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use. (Helenus: the setting drop-compact-storage-enabled)",
+        ),
+    ] {
+        client.refused_because(text, why).await;
     }
     client
         .ok("BEGIN BATCH USING TIMESTAMP 1 INSERT INTO t (k, c) VALUES (1, 1) APPLY BATCH")

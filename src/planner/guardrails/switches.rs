@@ -80,10 +80,12 @@ impl Guardrails {
                 "Creating secondary indexes",
             ),
             Statement::CreateView(_) if !switches.materialized_views => Err(Violation(
-                "Materialized views are disabled. Enable in cassandra.yaml to use.".to_owned(),
+                "Materialized views are disabled. Enable in cassandra.yaml to use. (Helenus: the setting materialized-views-enabled)"
+                    .to_owned(),
             )),
             Statement::CreateFunction(_) | Statement::CreateAggregate(_) if !switches.user_defined_functions => Err(Violation(
-                "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable"
+                "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable \
+                 (Helenus: the setting user-defined-functions-enabled)"
                     .to_owned(),
             )),
             Statement::CreateTable(create) => self.create_table(create, warnings),
@@ -161,7 +163,8 @@ impl Guardrails {
             }
             AlterTableAction::Drop { .. } | AlterTableAction::Rename { .. } => changes_columns(),
             AlterTableAction::DropCompactStorage if !self.switches.drop_compact_storage => Err(Violation(
-                "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.".to_owned(),
+                "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use. (Helenus: the setting drop-compact-storage-enabled)"
+                    .to_owned(),
             )),
             AlterTableAction::Options(options) => self.properties(&options.properties, warnings),
             _ => Ok(()),
