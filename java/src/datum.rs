@@ -24,6 +24,8 @@ pub enum Type {
     Double,
     /// `String`
     Text,
+    /// `String` of ASCII characters only
+    Ascii,
     /// `java.nio.ByteBuffer`
     Blob,
     /// `java.math.BigInteger`

@@ -6,7 +6,7 @@ use crate::class::Class;
 use crate::datum::{Datum, Type};
 use crate::library::tuple;
 use crate::run::{Machine, Run, VALUE_BYTES};
-use crate::value::{Decimal, Object, Plain, Prim, Table, Value};
+use crate::value::{Decimal, Object, Plain, Prim, Table, Value, utf8};
 
 /// An argument as a value of its type, boxed.
 pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) -> Run<Value> {
@@ -21,7 +21,7 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
         (Datum::Long(value), Type::Long) => m.boxed(Prim::Long(*value)),
         (Datum::Float(value), Type::Float) => m.boxed(Prim::Float(*value)),
         (Datum::Double(value), Type::Double) => m.boxed(Prim::Double(*value)),
-        (Datum::Text(text), Type::Text) => m.string(text)?,
+        (Datum::Text(text), Type::Text | Type::Ascii) => m.string(text)?,
         (Datum::Blob(bytes), Type::Blob) => {
             m.allocate(bytes.len() as u64)?;
             Value::plain(Plain::Blob(bytes.clone()))
@@ -122,7 +122,15 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
             (Prim::Double(value), Type::Double) => Some(Datum::Double(*value)),
             _ => None,
         },
-        (Value::Text(text), Type::Text) => Some(Datum::Text(String::from_utf16_lossy(text))),
+        (Value::Text(text), Type::Text) => Some(Datum::Text(utf8(text))),
+        (Value::Text(text), Type::Ascii) => {
+            // Judged before it is encoded: half of a surrogate pair is not ASCII, its `?` would be.
+            if text.iter().any(|unit| *unit > 0x7f) {
+                let message = format!("{} is not a valid ASCII String", utf8(text));
+                return m.throw(Class::InvalidType, message);
+            }
+            Some(Datum::Text(utf8(text)))
+        }
         (Value::Plain(plain), ty) => match (&**plain, ty) {
             (Plain::Blob(bytes), Type::Blob) => Some(Datum::Blob(bytes.clone())),
             (Plain::Big(value), Type::BigInteger) => Some(Datum::BigInteger(value.clone())),

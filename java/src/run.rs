@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::class::{Class, Kind};
 use crate::limits::{Failure, Limits};
 use crate::tree::{Call, Node, Place, Reason, Statement};
-use crate::value::{Handle, Object, Prim, Table, Text, Value};
+use crate::value::{Handle, Object, Prim, Table, Text, Value, utf8};
 
 /// The reason why a run stops.
 #[derive(Debug)]
@@ -605,10 +605,7 @@ impl<'a> Machine<'a> {
     /// The class and the message of an exception.
     pub(crate) fn exception(&self, handle: Handle) -> Run<(Class, Option<String>)> {
         match self.object(handle)? {
-            Object::Exception { class, message } => Ok((
-                *class,
-                message.as_ref().map(|message| String::from_utf16_lossy(message)),
-            )),
+            Object::Exception { class, message } => Ok((*class, message.as_ref().map(|message| utf8(message)))),
             _ => Self::fault("an exception was expected"),
         }
     }

@@ -150,3 +150,21 @@ fn arguments_of_functions_that_take_no_null_are_primitives() {
         Ok(Some(Datum::Int(i32::MIN)))
     );
 }
+
+#[test]
+fn ascii_results_are_of_ascii() {
+    let signature = Signature {
+        arguments: vec![("a".to_owned(), Type::Text)],
+        returns: Type::Ascii,
+        takes_null: true,
+    };
+    let program = compile("return a.substring(0, 2);", signature).expect("it is sound");
+    let outcome = |text: &str| match program.run(&[Some(Datum::Text(text.to_owned()))], &limits()) {
+        Ok(result) => format!("{result:?}"),
+        Err(failure) => failure.to_string(),
+    };
+    assert_eq!(outcome("abc"), "Some(Text(\"ab\"))");
+    let class = "org.apache.cassandra.cql3.functions.types.exceptions.InvalidTypeException";
+    assert_eq!(outcome("äbc"), format!("{class}: äb is not a valid ASCII String"));
+    assert_eq!(outcome("x😀y"), format!("{class}: x? is not a valid ASCII String"));
+}

@@ -120,6 +120,13 @@ pub(crate) enum Rounding {
 
 pub(crate) type Text = Arc<[u16]>;
 
+/// A text in UTF-8, as Java encodes it: half of a surrogate pair becomes `?`.
+pub(crate) fn utf8(units: &[u16]) -> String {
+    char::decode_utf16(units.iter().copied())
+        .map(|decoded| decoded.unwrap_or('?'))
+        .collect()
+}
+
 /// An address on the heap.
 pub(crate) type Handle = u32;
 

@@ -18,7 +18,8 @@ pub(super) fn java_type(ty: &CqlType) -> Option<Type> {
     let inner = |ty: &Arc<CqlType>| java_type(ty).map(Arc::new);
     Some(match ty {
         CqlType::Native(native) => match native {
-            Native::Ascii | Native::Text => Type::Text,
+            Native::Ascii => Type::Ascii,
+            Native::Text => Type::Text,
             Native::Bigint | Native::Counter | Native::Time => Type::Long,
             Native::Blob => Type::Blob,
             Native::Boolean => Type::Boolean,
@@ -164,7 +165,6 @@ fn encoded_fields<'a>(of: impl Iterator<Item = &'a CqlType>, items: &[Option<Dat
 
 fn native_bytes(native: Native, datum: &Datum) -> Option<Bytes> {
     let bytes = match (native, datum) {
-        (Native::Ascii, Datum::Text(text)) if !text.is_ascii() => return None,
         (Native::Ascii | Native::Text, Datum::Text(text)) => text.clone().into_bytes(),
         (Native::Bigint | Native::Counter | Native::Time, Datum::Long(value)) => value.to_be_bytes().to_vec(),
         (Native::Timestamp, Datum::Date(value)) => value.to_be_bytes().to_vec(),

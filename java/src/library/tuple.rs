@@ -155,7 +155,7 @@ fn set(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
 fn fits(m: &Machine<'_>, value: &Value, ty: &Type) -> Run<bool> {
     let of = |kind: Prim, value: &Value| matches!(value.prim(), Some(value) if value.kind() == kind.kind());
     Ok(match (value, ty) {
-        (Value::Null, _) | (Value::Text(_), Type::Text) => true,
+        (Value::Null, _) | (Value::Text(_), Type::Text | Type::Ascii) => true,
         (value, Type::Boolean) => of(Prim::Boolean(false), value),
         (value, Type::Byte) => of(Prim::Byte(0), value),
         (value, Type::Short) => of(Prim::Short(0), value),
