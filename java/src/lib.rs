@@ -50,6 +50,15 @@ pub struct Signature {
     pub takes_null: bool,
 }
 
+/// The end of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The result, or the exception that it threw, or the limit that it reached.
+    pub result: Result<Option<Datum>, Failure>,
+    /// The steps that it took.
+    pub steps: u64,
+}
+
 /// A compiled body. It has no mutable state: calls may run concurrently.
 #[derive(Debug)]
 pub struct Program {
@@ -96,14 +105,12 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
 
 impl Program {
     /// Calls the function: one argument for each that it declares, `None` being null.
-    ///
-    /// # Errors
-    /// The exception that it threw, or the limit that it reached.
-    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Result<Option<Datum>, Failure> {
+    #[must_use]
+    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Ran {
         let signature = &self.signature;
         let mut machine = Machine::new(limits, self.checked.slots, &signature.returns, &signature.arguments);
         let result = self.run_in(&mut machine, arguments);
-        result.map_err(|stop| match stop {
+        let result = result.map_err(|stop| match stop {
             Stop::Failed(failure) => failure,
             Stop::Thrown(handle) => match machine.exception(handle) {
                 Ok((class, message)) => Failure::Thrown {
@@ -112,7 +119,11 @@ impl Program {
                 },
                 Err(_) => Failure::Fault("an exception was lost"),
             },
-        })
+        });
+        Ran {
+            result,
+            steps: machine.steps,
+        }
     }
 
     fn run_in(&self, machine: &mut Machine<'_>, arguments: &[Option<Datum>]) -> run::Run<Option<Datum>> {

@@ -43,7 +43,7 @@ fn run(body: &str) -> Result<Option<Datum>, Failure> {
         Some(Datum::List(vec![int(7), int(8), int(9)])),
         Some(Datum::Map(vec![(text("a"), int(1)), (text("b"), int(2))])),
     ];
-    program.run(&arguments, &limits())
+    program.run(&arguments, &limits()).result
 }
 
 /// The outcome of a body: a text, `null`, `!` and the exception, or `C ` and the compile error.
@@ -146,7 +146,7 @@ fn arguments_of_functions_that_take_no_null_are_primitives() {
     );
     let program = compile("return a + 1;", signature).expect("it is sound");
     assert_eq!(
-        program.run(&[Some(Datum::Int(i32::MAX))], &limits()),
+        program.run(&[Some(Datum::Int(i32::MAX))], &limits()).result,
         Ok(Some(Datum::Int(i32::MIN)))
     );
 }
@@ -159,7 +159,10 @@ fn ascii_results_are_of_ascii() {
         takes_null: true,
     };
     let program = compile("return a.substring(0, 2);", signature).expect("it is sound");
-    let outcome = |text: &str| match program.run(&[Some(Datum::Text(text.to_owned()))], &limits()) {
+    let outcome = |text: &str| match program
+        .run(&[Some(Datum::Text(text.to_owned()))], &limits())
+        .result
+    {
         Ok(result) => format!("{result:?}"),
         Err(failure) => failure.to_string(),
     };

@@ -624,6 +624,9 @@ pub const SETTINGS: &[Setting] = &[
         "Allow CREATE MATERIALIZED VIEW",
     ),
     shape::FUNCTIONS,
+    shape::CALLS[0],
+    shape::CALLS[1],
+    shape::CALLS[2],
     setting("secondary-indexes-enabled", "BOOL", Some("true"), "Allow CREATE INDEX"),
     setting(
         "simplestrategy-enabled",

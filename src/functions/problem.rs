@@ -102,6 +102,9 @@ pub enum Failure {
     /// The body of a user's function failed.
     #[error(transparent)]
     User(java::Failure),
+    /// The bodies of the request's functions took more steps than it may take: the limit.
+    #[error("the request's functions took more than {0} steps and were stopped")]
+    RequestSteps(u64),
     /// The body of a user's function does not compile: an older version of this program accepted it.
     #[error("Java source compilation failed:\n{0}")]
     Uncompiled(java::CompileError),

@@ -6,22 +6,8 @@ use bytes::Bytes;
 use java::{CompileError, Datum, Failure as Fault, Limits, Program, Signature};
 
 use super::problem::Failure;
-use super::{Body, Context, Definition, Error, Function, NameFormat, Timeuuids, datum};
+use super::{Body, Call, Context, Definition, Error, Function, NameFormat, datum};
 use crate::types::{self, CqlType};
-
-/// Maximum steps of one call. They take about a tenth of a second; a loop of a few operations runs half a million
-/// times.
-pub const STEPS_MAX: u64 = 5_000_000;
-
-/// Maximum bytes that one call allocates.
-pub const BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-const LIMITS: Limits = Limits {
-    steps_max: STEPS_MAX,
-    bytes_max: BYTES_MAX,
-    double_text: types::java_f64,
-    float_text: types::java_f32,
-};
 
 /// The definition from CREATE FUNCTION.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +66,6 @@ pub struct UserFold {
 pub(super) struct Folded {
     fold: Arc<UserFold>,
     value: Option<Bytes>,
-    context: Arc<Context>,
 }
 
 impl Folded {
@@ -88,12 +73,10 @@ impl Folded {
         Self {
             fold: Arc::clone(fold),
             value: fold.initial.clone(),
-            // A body has no access to the time or to randomness.
-            context: Arc::new(Context::new(0, Arc::new(Timeuuids::new(0)), 0)),
         }
     }
 
-    pub(super) fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
+    pub(super) fn add(&mut self, arguments: &[Option<Bytes>], context: &Context) -> Result<(), Error> {
         let state = &self.fold.state;
         if !state.0.takes_null && arguments.iter().any(Option::is_none) {
             return Ok(());
@@ -101,16 +84,35 @@ impl Folded {
         let taken: Vec<Option<Bytes>> = std::iter::once(self.value.take())
             .chain(arguments.iter().cloned())
             .collect();
-        self.value = state.call(&taken, &self.context)?;
+        self.value = state.call(&taken, context)?;
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Option<Bytes>, Error> {
+    pub(super) fn finish(self, context: &Context) -> Result<Option<Bytes>, Error> {
         match &self.fold.last {
-            Some(last) => last.call(&[self.value], &self.context),
+            Some(last) => last.call(&[self.value], context),
             None => Ok(self.value),
         }
     }
+}
+
+/// Runs a body within the limits of a call and of its request.
+fn run(program: &Program, arguments: &[Option<Datum>], context: &Context) -> Result<Option<Datum>, Failure> {
+    let (limits, left) = (context.limits(), context.steps_left());
+    let ran = program.run(
+        arguments,
+        &Limits {
+            steps_max: limits.steps_max.min(left),
+            bytes_max: limits.bytes_max,
+            double_text: types::java_f64,
+            float_text: types::java_f32,
+        },
+    );
+    context.take_steps(ran.steps);
+    ran.result.map_err(|fault| match fault {
+        Fault::Steps { .. } if left < limits.steps_max => Failure::RequestSteps(limits.request_steps_max),
+        fault => Failure::User(fault),
+    })
 }
 
 impl Function {
@@ -121,7 +123,7 @@ impl Function {
         let (returns, takes_null) = (of.returns.clone(), of.takes_null);
         let arguments: Vec<CqlType> = of.arguments.iter().map(|(_, ty)| ty.clone()).collect();
         let compiled: OnceLock<Result<Program, CompileError>> = OnceLock::new();
-        let body = move |call: &super::Call<'_>| {
+        let body = move |call: &Call<'_>| {
             let program = match compiled.get_or_init(|| of.compile()) {
                 Ok(program) => program,
                 Err(error) => return Err(Failure::Uncompiled(error.clone()).into()),
@@ -133,7 +135,7 @@ impl Function {
             if !of.takes_null && arguments.iter().any(Option::is_none) {
                 return Ok(None);
             }
-            let result = program.run(&arguments, &LIMITS).map_err(Failure::User)?;
+            let result = run(program, &arguments, call.context)?;
             let encoded = result.map(|result| datum::encoded(&of.returns, &result)).transpose();
             encoded.map_err(|what| Failure::User(Fault::Fault(what)).into())
         };
