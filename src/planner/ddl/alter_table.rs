@@ -162,7 +162,7 @@ impl Alteration<'_> {
         self.check_dropped(name, &ty, kind)?;
         // Cassandra accepts a mask here even if masking is disabled.
         let mask = written.mask.as_ref();
-        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, &self.table.name, name, &ty, mask));
         let column = Column {
             id: 0,
             name: name.to_owned(),
@@ -396,7 +396,7 @@ impl Alteration<'_> {
             .into());
         };
         let ty = column.ty.clone();
-        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, &self.table.name, name, &ty, mask));
         let mask = mask.transpose()?;
         let set = |table: &mut Table| {
             let found = table.columns.iter_mut().find(|column| column.name == name);

@@ -11,7 +11,7 @@ use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::functions;
 use crate::planner::text::{owned, type_text_full};
-use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
+use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, record, typename};
 use crate::types::{CqlType, LiteralError};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
@@ -426,6 +426,27 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
         ChangeTarget::Aggregate
     } else {
         ChangeTarget::Function
+        let own = (keyspace_name.to_owned(), name.to_owned());
+        let masks = |table: &&Arc<Table>| {
+            let mut columns = table.columns.iter();
+            columns.any(|column| column.mask_function().is_some_and(|function| function == own))
+        };
+        // As in Cassandra, by the name alone.
+        let tables: Vec<String> = keyspace
+            .tables
+            .values()
+            .filter(masks)
+            .map(|table| table.name.clone())
+            .collect();
+        if !tables.is_empty() {
+            return Err(FunctionRefusal::Masks {
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+                tables,
+            }
+            .into());
+        }
     };
     let is_dropped = |types_of: &[String]| types_of == types;
     let dropped = keyspace

@@ -55,9 +55,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     types.values().try_for_each(column_type::check_nested)?;
     let mut masks = BTreeMap::new();
     for column in &statement.columns {
-        let name = column.name.as_str();
-        if let (Some(mask), Some(ty)) = (&column.mask, types.get(name)) {
-            masks.insert(name, mask::resolve(ddl.schema, keyspace_name, name, ty, mask)?);
+        let column_name = column.name.as_str();
+        if let (Some(mask), Some(ty)) = (&column.mask, types.get(column_name)) {
+            let mask = mask::resolve(ddl.schema, keyspace_name, name, column_name, ty, mask)?;
+            masks.insert(column_name, mask);
         }
     }
     check_key(statement, &key, &types, name)?;
