@@ -8,7 +8,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
-use super::table::{add_column, check_name, sort_columns};
+use super::table::{add_column, check_name, refuse_id, sort_columns};
 use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
@@ -456,16 +456,16 @@ impl Alteration<'_> {
     fn options(&mut self, written: &grammar::ast::TableOptions) -> Result<(), DdlError> {
         let given = options::read(written, Some(&self.table.options))?;
         given.check_names()?;
-        if given.id.is_some() {
-            return Err(AlterTableRefusal::Id.into());
-        }
-        if self.table.is_counter && given.options.default_time_to_live > 0 {
+        let id = given.id.clone();
+        let options = given.validate()?;
+        refuse_id(id.as_deref())?;
+        if self.table.is_counter && options.default_time_to_live > 0 {
             return Err(TableRefusal::CounterTimeToLive.into());
         }
-        if given.options.gc_grace_seconds == 0 && !self.views().is_empty() {
+        if options.gc_grace_seconds == 0 && !self.views().is_empty() {
             return Err(AlterTableRefusal::GraceUnderViews.into());
         }
-        self.table.options = given.validate()?;
+        self.table.options = options;
         Ok(())
     }
 }

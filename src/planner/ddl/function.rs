@@ -73,6 +73,12 @@ fn check_frozen(what: &'static str, written: &Type, keyspace: &str) -> Result<()
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     authorize(keyspace_name, Right::Create, "Function", name)?;
+    // The permission to replace is one on the function of these types, so Cassandra reads them first.
+    if let (true, Some(keyspace)) = (statement.or_replace, ddl.schema.keyspace(keyspace_name)) {
+        for (_, written) in &statement.arguments {
+            column_type::resolve_frozen(written, keyspace)?;
+        }
+    }
     if statement.if_not_exists && statement.or_replace {
         return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
@@ -167,15 +173,7 @@ fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a 
 
 pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
-    if statement.if_not_exists && statement.or_replace {
-        return Err(FunctionRefusal::ReplaceIfNotExists.into());
-    }
-    statement
-        .arguments
-        .iter()
-        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
-    check_frozen("State type", &statement.state_type, keyspace_name)?;
+    // Cassandra reads the types when it prepares the statement, before all other checks.
     let keyspace = ddl
         .schema
         .keyspace(keyspace_name)
@@ -185,6 +183,15 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         arguments.push(column_type::resolve_frozen(written, keyspace)?);
     }
     let state_type = column_type::resolve_frozen(&statement.state_type, keyspace)?;
+    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
+    if statement.if_not_exists && statement.or_replace {
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("State type", &statement.state_type, keyspace_name)?;
     let wanted = type_names(&arguments);
     let state = typename::unfrozen_name(&state_type);
 
@@ -330,8 +337,6 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };
     authorize(keyspace_name, Right::Drop, kind, name)?;
-    let mut written = statement.arguments.iter().flatten();
-    written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
     let keyspace = ddl.schema.keyspace(keyspace_name);
     let wanted = match (&statement.arguments, keyspace) {
         (Some(written), Some(keyspace)) => {
@@ -341,6 +346,8 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
                     written, keyspace,
                 )?));
             }
+            let mut written = written.iter();
+            written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
             Some(types)
         }
         (written, _) => written
