@@ -30,7 +30,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use datum::{Datum, Type, UserType};
+pub use datum::{Datum, Fields, Type, Types, UserType};
 pub use error::{CompileError, Entry, Mistake};
 pub use limits::{Failure, Limits};
 
@@ -106,9 +106,15 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
 impl Program {
     /// Calls the function: one argument for each that it declares, `None` being null.
     #[must_use]
-    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Ran {
+    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits, types: &dyn Types) -> Ran {
         let signature = &self.signature;
-        let mut machine = Machine::new(limits, self.checked.slots, &signature.returns, &signature.arguments);
+        let mut machine = Machine::new(
+            limits,
+            types,
+            self.checked.slots,
+            &signature.returns,
+            &signature.arguments,
+        );
         let result = self.run_in(&mut machine, arguments);
         let result = result.map_err(|stop| match stop {
             Stop::Failed(failure) => failure,
@@ -131,6 +137,11 @@ impl Program {
         for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
             let datum = arguments.get(index).and_then(Option::as_ref);
             let value = marshal::value_of(machine, datum, ty)?;
+            if let value::Value::Ref(handle) = value
+                && let value::Object::Tuple { is_argument, .. } = machine.object_mut(handle)?
+            {
+                *is_argument = true;
+            }
             let value = match (value.prim(), kind) {
                 (Some(prim), Some(_)) => value::Value::Prim(prim),
                 _ => value,

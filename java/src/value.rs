@@ -7,7 +7,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 
 use crate::class::{Class, Kind};
-use crate::datum::{Type, UserType};
+use crate::datum::{Datum, Type};
 
 /// A primitive value.
 #[derive(Clone, Copy, Debug)]
@@ -235,10 +235,11 @@ pub(crate) enum Object {
         changes: u32,
     },
     Tuple {
-        types: Arc<[Type]>,
-        fields: Vec<Value>,
-        /// Its user-defined type.
-        user: Option<Arc<UserType>>,
+        /// A tuple or user type.
+        ty: Type,
+        fields: Vec<Option<Datum>>,
+        /// Whether it is an argument, whose type Cassandra takes for another than that of a new value.
+        is_argument: bool,
     },
     Exception {
         class: Class,

@@ -1,5 +1,6 @@
 //! User-defined functions and aggregates: a body in Java, interpreted within limits.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use java::{CompileError, Datum, Failure as Fault, Limits, Program, Signature};
 
 use super::problem::Failure;
 use super::{Body, Call, Context, Definition, Error, Function, NameFormat, datum};
-use crate::types::{self, CqlType};
+use crate::types::{self, CqlType, Native, UserType};
 
 /// The definition from CREATE FUNCTION.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,23 @@ pub struct UserScalar {
     pub takes_null: bool,
     /// The Java body.
     pub body: String,
+    /// The user types of its keyspace, by name, of which the body may make values.
+    pub types: BTreeMap<String, Arc<UserType>>,
+}
+
+impl java::Types for UserScalar {
+    fn keyspace(&self) -> &str {
+        &self.keyspace
+    }
+
+    fn user_type(&self, name: &str) -> Option<Arc<java::UserType>> {
+        self.types.get(name).and_then(|user| datum::user_type(user))
+    }
+
+    fn parsed(&self, text: &str) -> Option<java::Type> {
+        let ty = CqlType::parsed(text, &|name| self.types.get(name).cloned())?;
+        datum::java_type(&ty)
+    }
 }
 
 impl UserScalar {
@@ -32,7 +50,11 @@ impl UserScalar {
     /// # Errors
     /// All mistakes in the body.
     pub fn compile(&self) -> Result<Program, CompileError> {
-        let java = |ty: &CqlType| datum::java_type(ty).unwrap_or(java::Type::Blob);
+        let java = |ty: &CqlType| match ty {
+            // As in Cassandra, where only elements and fields of this type are UUIDs.
+            CqlType::Native(Native::Timeuuid) => java::Type::Blob,
+            ty => datum::java_type(ty).unwrap_or(java::Type::Blob),
+        };
         let arguments = self
             .arguments
             .iter()
@@ -96,8 +118,21 @@ impl Folded {
     }
 }
 
+/// The type whose bytes an argument or result has in a body.
+fn bytes_of(ty: &CqlType) -> &CqlType {
+    match ty {
+        CqlType::Native(Native::Timeuuid) => &CqlType::Native(Native::Blob),
+        ty => ty,
+    }
+}
+
 /// Runs a body within the limits of a call and of its request.
-fn run(program: &Program, arguments: &[Option<Datum>], context: &Context) -> Result<Option<Datum>, Failure> {
+fn run(
+    program: &Program,
+    arguments: &[Option<Datum>],
+    context: &Context,
+    of: &UserScalar,
+) -> Result<Option<Datum>, Failure> {
     let (limits, left) = (context.limits(), context.steps_left());
     let ran = program.run(
         arguments,
@@ -107,6 +142,7 @@ fn run(program: &Program, arguments: &[Option<Datum>], context: &Context) -> Res
             double_text: types::java_f64,
             float_text: types::java_f32,
         },
+        of,
     );
     context.take_steps(ran.steps);
     ran.result.map_err(|fault| match fault {
@@ -130,13 +166,15 @@ impl Function {
             };
             let typed = of.arguments.iter().zip(call.arguments);
             let arguments: Vec<Option<Datum>> = typed
-                .map(|((_, ty), value)| datum::datum(ty, value.as_deref()))
+                .map(|((_, ty), value)| datum::datum(bytes_of(ty), value.as_deref()))
                 .collect();
             if !of.takes_null && arguments.iter().any(Option::is_none) {
                 return Ok(None);
             }
-            let result = run(program, &arguments, call.context)?;
-            let encoded = result.map(|result| datum::encoded(&of.returns, &result)).transpose();
+            let result = run(program, &arguments, call.context, &of)?;
+            let encoded = result
+                .map(|result| datum::encoded(bytes_of(&of.returns), &result))
+                .transpose();
             encoded.map_err(|what| Failure::User(Fault::Fault(what)).into())
         };
         Self(Arc::new(Definition {

@@ -235,7 +235,7 @@ fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function
     let name = name.name.as_str();
     let scalars = keyspace.functions.iter().filter(|function| function.name == name);
     let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
-    let scalars = scalars.map(|function| Function::user_scalar(function.definition(&keyspace.name)));
+    let scalars = scalars.map(|function| Function::user_scalar(function.definition(keyspace)));
     scalars
         .chain(aggregates.filter_map(|aggregate| fold(keyspace, aggregate)))
         .collect()
@@ -258,7 +258,7 @@ fn fold(keyspace: &Keyspace, aggregate: &UserAggregate) -> Option<Function> {
             function.name == name && own.eq(types.iter().map(|ty| ty.unfrozen()))
         };
         let found = keyspace.functions.iter().find(same)?;
-        Some(Function::user_scalar(found.definition(&keyspace.name)))
+        Some(Function::user_scalar(found.definition(keyspace)))
     };
     let taken: Vec<&CqlType> = std::iter::once(&aggregate.state_type)
         .chain(&aggregate.arguments)

@@ -589,14 +589,15 @@ impl UserFunction {
 
     /// What runs it.
     #[must_use]
-    pub fn definition(&self, keyspace: &str) -> UserScalar {
+    pub fn definition(&self, keyspace: &Keyspace) -> UserScalar {
         UserScalar {
-            keyspace: keyspace.to_owned(),
+            keyspace: keyspace.name.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
             returns: self.returns.clone(),
             takes_null: self.called_on_null_input,
             body: self.body.clone(),
+            types: keyspace.types.clone(),
         }
     }
 }

@@ -48,7 +48,7 @@ macro_rules! constructors {
 constructors! {
     Throwable Exception Error RuntimeException IllegalArgument NumberFormat IllegalState Arithmetic NullPointer ClassCast
     IndexOutOfBounds StringIndex ArrayIndex NegativeSize Unsupported NoSuchElement ConcurrentModification StackOverflow
-    InvalidType
+    CodecNotFound InvalidType
 }
 
 /// The constructor itself; for an exception, that of its class.

@@ -115,7 +115,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         body: statement.body.clone(),
     };
     function
-        .definition(keyspace_name)
+        .definition(keyspace)
         .compile()
         .map_err(FunctionRefusal::Compile)?;
     let types = |function: &UserFunction| type_names(function.arguments.iter().map(|(_, ty)| ty));
@@ -426,13 +426,6 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
             }
             .into());
         }
-        next.functions
-            .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);
-    }
-    let target = if statement.aggregate {
-        ChangeTarget::Aggregate
-    } else {
-        ChangeTarget::Function
         let own = (keyspace_name.to_owned(), name.to_owned());
         let masks = |table: &&Arc<Table>| {
             let mut columns = table.columns.iter();
@@ -454,6 +447,13 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
             }
             .into());
         }
+        next.functions
+            .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);
+    }
+    let target = if statement.aggregate {
+        ChangeTarget::Aggregate
+    } else {
+        ChangeTarget::Function
     };
     let is_dropped = |types_of: &[String]| types_of == types;
     let dropped = keyspace
