@@ -182,7 +182,15 @@ impl From<OperationFailure> for Problem {
 impl Problem {
     #[cold]
     pub(super) fn of(self, function: &Function) -> Error {
-        let types: Vec<String> = function.argument_types().iter().map(CqlType::cql_name).collect();
+        // The arguments of users' functions are frozen, and Cassandra does not say so.
+        let name = |ty: &CqlType| {
+            if function.is_user_defined() {
+                ty.unfrozen().cql_name()
+            } else {
+                ty.cql_name()
+            }
+        };
+        let types: Vec<String> = function.argument_types().iter().map(name).collect();
         let why = match self {
             Self::Unfit(unfit) => return Error::Unfit(unfit),
             Self::Failure(failure) => *failure,
