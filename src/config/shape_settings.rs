@@ -1,4 +1,5 @@
-//! The settings of what a schema may hold: COMPACT STORAGE, masks of columns, functions of users, and what these may take.
+//! The settings of what a schema may hold: COMPACT STORAGE, masks of columns, materialized
+//! views, functions of users, and what these may take.
 
 use super::setting::{Setting, setting, switch};
 
@@ -12,6 +13,14 @@ pub(super) const DROP_COMPACT: Setting = switch("drop-compact-storage-enabled", 
 pub(super) const MASKING: Setting = switch(
     "dynamic-data-masking-enabled",
     "Mask columns that are MASKED WITH a function for roles without UNMASK; off, every role sees their values",
+);
+
+/// Materialized views.
+pub(super) const VIEWS: Setting = setting(
+    "materialized-views-enabled",
+    "BOOL",
+    Some("true"),
+    "Allow CREATE MATERIALIZED VIEW",
 );
 
 /// Functions and aggregates of users.
