@@ -115,7 +115,7 @@ async fn limited(call_limits: CallLimits) -> Client {
         ..Client::options("memory:", clock.clone())
     };
     let client = Client {
-        database: Database::open(options).await.unwrap(),
+        database: Database::open(options).await.expect("a database in memory opens"),
         session: SessionState::default(),
         clock,
     };
