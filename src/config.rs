@@ -19,12 +19,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::access::{credentials, password_cost, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
-use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
+use self::amounts::{
+    REQUEST_LOG_MAX, call_limits, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput,
+};
 pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
+use crate::functions::CallLimits;
 use crate::guardrails::Guardrails;
 use crate::metrics::BucketPrices;
 use crate::partition::LoadLimits;
@@ -108,6 +111,8 @@ pub struct Config {
     pub prices: Coefficients,
     /// Limits of sizes; bytes are scaled already.
     pub limits: SizeLimits,
+    /// Limits of the bodies of user functions.
+    pub call_limits: CallLimits,
     /// Bytes after which a page ends; scaled already.
     pub page_bytes_max: usize,
     /// Most statements in the request log.
@@ -211,6 +216,7 @@ impl Config {
             guardrails: guardrails(values)?,
             prices: prices(values)?,
             limits: size_limits(values)?,
+            call_limits: call_limits(values)?,
             page_bytes_max: page_bytes_max(values)?,
             request_log_max: values.parsed::<usize>("request-log-max")?.min(REQUEST_LOG_MAX),
             charge_payload: if is_metered {
@@ -454,7 +460,23 @@ mod tests {
         assert_eq!(config.server.limits, Limits::default());
         assert_eq!(config.guardrails, Guardrails::default());
         assert_eq!(config.limits, SizeLimits::default());
+        assert_eq!(config.call_limits, CallLimits::default());
         assert_eq!(config.heat, LoadLimits::default());
+    }
+
+    #[test]
+    fn calls_of_user_functions_have_limits_of_their_own() {
+        let given = [
+            ("user-function-steps-max", "7"),
+            ("user-function-bytes-max", "8"),
+            ("user-function-request-steps-max", "9"),
+        ];
+        let wanted = CallLimits {
+            steps_max: 7,
+            bytes_max: 8,
+            request_steps_max: 9,
+        };
+        assert_eq!(Config::new(&gather(&given, &[])).unwrap().call_limits, wanted);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
         Type::Byte => Some(Kind::Byte),
         Type::Short => Some(Kind::Short),
         Type::Int => Some(Kind::Int),
-        Type::Long => Some(Kind::Long),
+        Type::Long | Type::Time => Some(Kind::Long),
         Type::Float => Some(Kind::Float),
         Type::Double => Some(Kind::Double),
         _ => None,
@@ -115,13 +115,13 @@ pub(crate) fn ty_of(ty: &Type, primitive: bool) -> Ty {
     }
     let inner = |ty: &Arc<Type>| ty_of(ty, false);
     match ty {
-        Type::List(of) => Ty::Ref(Class::List, vec![inner(of)]),
+        Type::List(of) | Type::Vector(of, _) => Ty::Ref(Class::List, vec![inner(of)]),
         Type::Set(of) => Ty::Ref(Class::Set, vec![inner(of)]),
         Type::Map(key, value) => Ty::Ref(Class::Map, vec![inner(key), inner(value)]),
         Type::Blob => Ty::class(Class::ByteBuffer),
         Type::BigInteger => Ty::class(Class::BigInteger),
         Type::BigDecimal => Ty::class(Class::BigDecimal),
-        Type::Uuid => Ty::class(Class::Uuid),
+        Type::Uuid | Type::Timeuuid => Ty::class(Class::Uuid),
         Type::Date => Ty::class(Class::Date),
         Type::LocalDate => Ty::class(Class::LocalDate),
         Type::Inet => Ty::class(Class::InetAddress),

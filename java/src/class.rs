@@ -182,6 +182,9 @@ classes! {
     Unsupported "UnsupportedOperationException" "java.lang.UnsupportedOperationException" 0 [RuntimeException],
     NoSuchElement "NoSuchElementException" "java.util.NoSuchElementException" 0 [RuntimeException],
     ConcurrentModification "ConcurrentModificationException" "java.util.ConcurrentModificationException" 0 [RuntimeException],
+    DriverFailure "DriverException" "org.apache.cassandra.cql3.functions.types.exceptions.DriverException" 0 [RuntimeException],
+    CodecNotFound "CodecNotFoundException" "org.apache.cassandra.cql3.functions.types.exceptions.CodecNotFoundException" 0 [DriverFailure],
+    InvalidType "InvalidTypeException" "org.apache.cassandra.cql3.functions.types.exceptions.InvalidTypeException" 0 [DriverFailure],
     StackOverflow "StackOverflowError" "java.lang.StackOverflowError" 0 [Error],
 }
 

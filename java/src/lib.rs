@@ -30,7 +30,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use datum::{Datum, Type, UserType};
+pub use datum::{Datum, Fields, Type, Types, UserType};
 pub use error::{CompileError, Entry, Mistake};
 pub use limits::{Failure, Limits};
 
@@ -48,6 +48,15 @@ pub struct Signature {
     pub returns: Type,
     /// `CALLED ON NULL INPUT`: arguments and result are boxed. Otherwise they are primitives where Java has a primitive type.
     pub takes_null: bool,
+}
+
+/// The end of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The result, or the exception that it threw, or the limit that it reached.
+    pub result: Result<Option<Datum>, Failure>,
+    /// The steps that it took.
+    pub steps: u64,
 }
 
 /// A compiled body. It has no mutable state: calls may run concurrently.
@@ -96,14 +105,18 @@ pub fn compile(body: &str, signature: Signature) -> Result<Program, CompileError
 
 impl Program {
     /// Calls the function: one argument for each that it declares, `None` being null.
-    ///
-    /// # Errors
-    /// The exception that it threw, or the limit that it reached.
-    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits) -> Result<Option<Datum>, Failure> {
+    #[must_use]
+    pub fn run(&self, arguments: &[Option<Datum>], limits: &Limits, types: &dyn Types) -> Ran {
         let signature = &self.signature;
-        let mut machine = Machine::new(limits, self.checked.slots, &signature.returns, &signature.arguments);
+        let mut machine = Machine::new(
+            limits,
+            types,
+            self.checked.slots,
+            &signature.returns,
+            &signature.arguments,
+        );
         let result = self.run_in(&mut machine, arguments);
-        result.map_err(|stop| match stop {
+        let result = result.map_err(|stop| match stop {
             Stop::Failed(failure) => failure,
             Stop::Thrown(handle) => match machine.exception(handle) {
                 Ok((class, message)) => Failure::Thrown {
@@ -112,7 +125,11 @@ impl Program {
                 },
                 Err(_) => Failure::Fault("an exception was lost"),
             },
-        })
+        });
+        Ran {
+            result,
+            steps: machine.steps,
+        }
     }
 
     fn run_in(&self, machine: &mut Machine<'_>, arguments: &[Option<Datum>]) -> run::Run<Option<Datum>> {
@@ -120,6 +137,11 @@ impl Program {
         for (index, ((_, ty), (slot, kind))) in declared.enumerate() {
             let datum = arguments.get(index).and_then(Option::as_ref);
             let value = marshal::value_of(machine, datum, ty)?;
+            if let value::Value::Ref(handle) = value
+                && let value::Object::Tuple { is_argument, .. } = machine.object_mut(handle)?
+            {
+                *is_argument = true;
+            }
             let value = match (value.prim(), kind) {
                 (Some(prim), Some(_)) => value::Value::Prim(prim),
                 _ => value,

@@ -2,7 +2,8 @@
 //! threads, no clock, no randomness, no reflection.
 //!
 //! A method is a row: its class, name, parameters and result in Java syntax, and its body. `E`, `K` and `V` are the
-//! type arguments of the receiver; `T` is the method's own.
+//! type arguments of the receiver; `T` and `U` are the method's
+//! own.
 
 pub(crate) mod collection;
 mod exception;
@@ -118,7 +119,7 @@ impl Method {
             }
             _ => None,
         };
-        let mut own = None;
+        let mut own = [None, None];
         for (index, text) in written.iter().enumerate() {
             let rest = arguments.get(index..).unwrap_or_default();
             let given = if text.ends_with("...") {
@@ -131,7 +132,7 @@ impl Method {
                 bind(text.trim_end_matches("..."), argument, &mut own);
             }
         }
-        let own = own.unwrap_or_else(Ty::object);
+        let own = own.map(|own| own.unwrap_or_else(Ty::object));
         let mut parameters = Parameters {
             fixed: Vec::new(),
             variable: None,
@@ -154,7 +155,7 @@ impl Method {
         let shown = |text: &&'static str| {
             let text = text.trim_end_matches("...");
             let bare = text.split('<').next().unwrap_or(text);
-            match ty(bare, &[], &Ty::object()) {
+            match ty(bare, &[], &[Ty::object(), Ty::object()]) {
                 Ty::Ref(class, _) => class.null_name().to_owned(),
                 other => other.to_string(),
             }
@@ -182,9 +183,15 @@ fn split(text: &'static str) -> Vec<&'static str> {
     parts
 }
 
-/// Infers `T` from an argument where `text` has it.
-fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
-    if text == "T" {
+/// Infers `T` and `U` from an argument where `text` has them.
+fn bind(text: &'static str, argument: &Ty, own: &mut [Option<Ty>; 2]) {
+    let [first, second] = own;
+    let of = match text {
+        "T" => Some(first),
+        "U" => Some(second),
+        _ => None,
+    };
+    if let Some(own) = of {
         let boxed = argument.boxed();
         *own = Some(match own.take() {
             Some(before) if before == boxed || boxed == Ty::Null => before,
@@ -206,7 +213,8 @@ fn bind(text: &'static str, argument: &Ty, own: &mut Option<Ty>) {
 }
 
 /// Parses a type in a signature's text.
-fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
+fn ty(text: &'static str, on: &[Ty], own: &[Ty; 2]) -> Ty {
+    let [first, second] = own;
     let argument = |index: usize| on.get(index).cloned().unwrap_or_else(Ty::object);
     if let Some(element) = text.strip_suffix("[]") {
         return Ty::Array(Box::new(ty(element, on, own)));
@@ -215,7 +223,8 @@ fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
         "void" => return Ty::Void,
         "E" | "K" => return argument(0),
         "V" => return argument(1),
-        "T" => return own.clone(),
+        "T" => return first.clone(),
+        "U" => return second.clone(),
         _ => {}
     }
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == text) {
@@ -235,7 +244,7 @@ fn ty(text: &'static str, on: &[Ty], own: &Ty) -> Ty {
     Ty::Ref(class, if is_raw { Vec::new() } else { arguments })
 }
 
-const TABLES: [&[Method]; 11] = [
+const TABLES: [&[Method]; 13] = [
     text::METHODS,
     sequence::METHODS,
     number::METHODS,
@@ -246,6 +255,8 @@ const TABLES: [&[Method]; 11] = [
     time::METHODS,
     tuple::ACCESSORS,
     tuple::OTHERS,
+    tuple::SETTERS,
+    tuple::CONTEXT,
     exception::METHODS,
 ];
 

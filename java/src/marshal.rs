@@ -3,10 +3,11 @@
 use num_bigint::BigInt;
 
 use crate::class::Class;
-use crate::datum::{Datum, Type};
+use crate::datum::{Datum, Fields, Type};
 use crate::library::tuple;
+use crate::run::text::plain_text;
 use crate::run::{Machine, Run, VALUE_BYTES};
-use crate::value::{Decimal, Object, Plain, Prim, Table, Value};
+use crate::value::{Decimal, Object, Plain, Prim, Table, Value, utf8};
 
 /// An argument as a value of its type, boxed.
 pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) -> Run<Value> {
@@ -18,10 +19,10 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
         (Datum::Byte(value), Type::Byte) => m.boxed(Prim::Byte(*value)),
         (Datum::Short(value), Type::Short) => m.boxed(Prim::Short(*value)),
         (Datum::Int(value), Type::Int) => m.boxed(Prim::Int(*value)),
-        (Datum::Long(value), Type::Long) => m.boxed(Prim::Long(*value)),
+        (Datum::Long(value), Type::Long | Type::Time) => m.boxed(Prim::Long(*value)),
         (Datum::Float(value), Type::Float) => m.boxed(Prim::Float(*value)),
         (Datum::Double(value), Type::Double) => m.boxed(Prim::Double(*value)),
-        (Datum::Text(text), Type::Text) => m.string(text)?,
+        (Datum::Text(text), Type::Text | Type::Ascii) => m.string(text)?,
         (Datum::Blob(bytes), Type::Blob) => {
             m.allocate(bytes.len() as u64)?;
             Value::plain(Plain::Blob(bytes.clone()))
@@ -34,7 +35,7 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
                 scale: *scale,
             }))
         }
-        (Datum::Uuid(value), Type::Uuid) => Value::plain(Plain::Uuid(*value)),
+        (Datum::Uuid(value), Type::Uuid | Type::Timeuuid) => Value::plain(Plain::Uuid(*value)),
         (Datum::Date(millis), Type::Date) => Value::plain(Plain::Date(*millis)),
         (Datum::LocalDate(days), Type::LocalDate) => Value::plain(Plain::LocalDate(*days)),
         (Datum::Inet(address), Type::Inet) => Value::plain(Plain::Inet(*address)),
@@ -43,7 +44,7 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
             days: *days,
             nanos: *nanos,
         }),
-        (Datum::List(items), Type::List(of)) => {
+        (Datum::List(items), Type::List(of) | Type::Vector(of, _)) => {
             let items = items
                 .iter()
                 .map(|item| value_of(m, item.as_ref(), of))
@@ -79,24 +80,23 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
             }
             map
         }
-        (Datum::Tuple(given), Type::Tuple(types)) => tuple_of(m, given, types, ty)?,
-        (Datum::Tuple(given), Type::User(user)) => tuple_of(m, given, &user.types, ty)?,
+        (Datum::Tuple(given), Type::Tuple(of)) => tuple_of(m, given, of, ty)?,
+        (Datum::Tuple(given), Type::User(user)) => tuple_of(m, given, &user.fields, ty)?,
         _ => return Machine::fault("an argument is not of its type"),
     })
 }
 
-fn tuple_of(m: &mut Machine<'_>, given: &[Option<Datum>], types: &[Type], ty: &Type) -> Run<Value> {
-    let tuple = tuple::empty(m, ty)?.unwrap_or(Value::Null);
-    for (at, (datum, ty)) in given.iter().zip(types).enumerate() {
-        let value = value_of(m, datum.as_ref(), ty)?;
-        if let Value::Ref(handle) = tuple
-            && let Object::Tuple { fields, .. } = m.object_mut(handle)?
-            && let Some(field) = fields.get_mut(at)
-        {
-            *field = value;
-        }
-    }
-    Ok(tuple)
+fn tuple_of(m: &mut Machine<'_>, given: &[Option<Datum>], of: &Fields, ty: &Type) -> Run<Value> {
+    let bytes: u64 = given.iter().flatten().map(Datum::bytes).sum();
+    m.allocate(bytes + VALUE_BYTES * of.types.len() as u64)?;
+    m.step(given.len())?;
+    let mut fields = given.to_vec();
+    fields.resize(of.types.len(), None);
+    m.make(Object::Tuple {
+        ty: ty.clone(),
+        fields,
+        is_argument: false,
+    })
 }
 
 fn big(m: &mut Machine<'_>, value: &BigInt) -> Run<Value> {
@@ -117,12 +117,20 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
             (Prim::Byte(value), Type::Byte) => Some(Datum::Byte(*value)),
             (Prim::Short(value), Type::Short) => Some(Datum::Short(*value)),
             (Prim::Int(value), Type::Int) => Some(Datum::Int(*value)),
-            (Prim::Long(value), Type::Long) => Some(Datum::Long(*value)),
+            (Prim::Long(value), Type::Long | Type::Time) => Some(Datum::Long(*value)),
             (Prim::Float(value), Type::Float) => Some(Datum::Float(*value)),
             (Prim::Double(value), Type::Double) => Some(Datum::Double(*value)),
             _ => None,
         },
-        (Value::Text(text), Type::Text) => Some(Datum::Text(String::from_utf16_lossy(text))),
+        (Value::Text(text), Type::Text) => Some(Datum::Text(utf8(text))),
+        (Value::Text(text), Type::Ascii) => {
+            // Judged before it is encoded: half of a surrogate pair is not ASCII, its `?` would be.
+            if text.iter().any(|unit| *unit > 0x7f) {
+                let message = format!("{} is not a valid ASCII String", utf8(text));
+                return m.throw(Class::InvalidType, message);
+            }
+            Some(Datum::Text(utf8(text)))
+        }
         (Value::Plain(plain), ty) => match (&**plain, ty) {
             (Plain::Blob(bytes), Type::Blob) => Some(Datum::Blob(bytes.clone())),
             (Plain::Big(value), Type::BigInteger) => Some(Datum::BigInteger(value.clone())),
@@ -131,6 +139,13 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
                 scale: value.scale,
             }),
             (Plain::Uuid(value), Type::Uuid) => Some(Datum::Uuid(*value)),
+            (Plain::Uuid(value), Type::Timeuuid) => {
+                if (value >> 76) & 0xf != 1 {
+                    let uuid = plain_text(plain);
+                    return m.throw(Class::InvalidType, format!("{uuid} is not a Type 1 (time-based) UUID"));
+                }
+                Some(Datum::Uuid(*value))
+            }
             (Plain::Date(millis), Type::Date) => Some(Datum::Date(*millis)),
             (Plain::LocalDate(days), Type::LocalDate) => Some(Datum::LocalDate(*days)),
             (Plain::Inet(address), Type::Inet) => Some(Datum::Inet(*address)),
@@ -162,7 +177,7 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
 fn object_datum(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Option<Datum>> {
     let class = m.class_of(&Value::Ref(handle))?;
     Ok(match ty {
-        Type::List(of) if class.is(Class::List) => Some(Datum::List(all(m, handle, of)?)),
+        Type::List(of) | Type::Vector(of, _) if class.is(Class::List) => Some(Datum::List(all(m, handle, of)?)),
         Type::Set(of) if class.is(Class::Set) => Some(Datum::List(all(m, handle, of)?)),
         Type::Map(key_type, value_type) if class.is(Class::Map) => {
             let mut entries = Vec::new();
@@ -171,8 +186,12 @@ fn object_datum(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Option<Datum
             }
             Some(Datum::Map(entries))
         }
-        Type::Tuple(types) if class == Class::TupleValue => Some(Datum::Tuple(fields(m, handle, types)?)),
-        Type::User(user) if class == Class::UdtValue => Some(Datum::Tuple(fields(m, handle, &user.types)?)),
+        // An empty collection of one kind is bytes of the other.
+        Type::List(_) | Type::Set(_) if class.is(Class::Collection) && m.size(handle)? == 0 => {
+            Some(Datum::List(Vec::new()))
+        }
+        Type::Tuple(_) if class == Class::TupleValue => Some(Datum::Tuple(fields(m, handle, ty)?)),
+        Type::User(_) if class == Class::UdtValue => Some(Datum::Tuple(fields(m, handle, ty)?)),
         _ => None,
     })
 }
@@ -182,14 +201,29 @@ fn all(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Vec<Option<Datum>>> {
     items.iter().map(|item| datum_of(m, item, ty)).collect()
 }
 
-fn fields(m: &mut Machine<'_>, handle: u32, types: &[Type]) -> Run<Vec<Option<Datum>>> {
-    let fields = match m.object(handle)? {
-        Object::Tuple { fields, .. } => fields.clone(),
-        _ => Vec::new(),
+/// The fields of a tuple for a tuple type, by position; those of a user type for another, by name.
+fn fields(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Vec<Option<Datum>>> {
+    let Object::Tuple { ty: own, fields, .. } = m.object(handle)? else {
+        return Machine::fault("a tuple was expected");
     };
-    fields
-        .iter()
-        .zip(types)
-        .map(|(field, ty)| datum_of(m, field, ty))
-        .collect()
+    let (own, fields) = (own.clone(), fields.clone());
+    m.step(fields.len())?;
+    match (ty, &own) {
+        (Type::User(user), Type::User(own)) => {
+            let mut found = Vec::with_capacity(user.names.len());
+            for name in &user.names {
+                match own.names.iter().position(|other| other == name) {
+                    Some(at) => found.push(fields.get(at).cloned().flatten()),
+                    None => return tuple::no_field(m, name),
+                }
+            }
+            Ok(found)
+        }
+        (Type::Tuple(of), _) => {
+            let mut fields = fields;
+            fields.resize(of.types.len(), None);
+            Ok(fields)
+        }
+        _ => Machine::fault("a tuple was expected"),
+    }
 }

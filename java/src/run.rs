@@ -7,9 +7,10 @@ pub(crate) mod text;
 use std::sync::Arc;
 
 use crate::class::{Class, Kind};
+use crate::datum::Types;
 use crate::limits::{Failure, Limits};
 use crate::tree::{Call, Node, Place, Reason, Statement};
-use crate::value::{Handle, Object, Prim, Table, Text, Value};
+use crate::value::{Handle, Object, Prim, Table, Text, Value, utf8};
 
 /// The reason why a run stops.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ enum Flow {
 /// The state of one run of a function.
 pub(crate) struct Machine<'a> {
     pub(crate) limits: &'a Limits,
+    pub(crate) types: &'a dyn Types,
     pub(crate) slots: Vec<Value>,
     held: Vec<Value>,
     heap: Vec<Object>,
@@ -55,12 +57,14 @@ const VALUE_LEVELS_MAX: u32 = 64;
 impl<'a> Machine<'a> {
     pub(crate) fn new(
         limits: &'a Limits,
+        types: &'a dyn Types,
         slots: usize,
         returns: &'a crate::datum::Type,
         parameters: &'a [(String, crate::datum::Type)],
     ) -> Self {
         Self {
             limits,
+            types,
             slots: vec![Value::Null; slots],
             held: Vec::new(),
             heap: Vec::new(),
@@ -605,10 +609,7 @@ impl<'a> Machine<'a> {
     /// The class and the message of an exception.
     pub(crate) fn exception(&self, handle: Handle) -> Run<(Class, Option<String>)> {
         match self.object(handle)? {
-            Object::Exception { class, message } => Ok((
-                *class,
-                message.as_ref().map(|message| String::from_utf16_lossy(message)),
-            )),
+            Object::Exception { class, message } => Ok((*class, message.as_ref().map(|message| utf8(message)))),
             _ => Self::fault("an exception was expected"),
         }
     }

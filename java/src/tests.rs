@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CompileError, Datum, Failure, Limits, Program, Signature, Type, compile};
+use crate::{CompileError, Datum, Failure, Fields, Limits, Program, Signature, Type, Types, UserType, compile};
 
 fn limits() -> Limits {
     Limits {
@@ -10,6 +10,45 @@ fn limits() -> Limits {
         bytes_max: 16 * 1024 * 1024,
         double_text: |value| format!("{value:?}"),
         float_text: |value| format!("{value:?}"),
+    }
+}
+
+/// The types of the tests' keyspace.
+struct Known;
+
+fn fields(types: Vec<Type>) -> Arc<Fields> {
+    let frozen = vec![false; types.len()];
+    Arc::new(Fields { types, frozen })
+}
+
+fn point() -> Arc<UserType> {
+    Arc::new(UserType {
+        name: "ks.point".to_owned(),
+        names: vec!["x".to_owned(), "Big".to_owned(), "l".to_owned(), "m".to_owned()],
+        fields: fields(vec![
+            Type::Int,
+            Type::Text,
+            Type::List(Arc::new(Type::Int)),
+            Type::Map(Arc::new(Type::Text), Arc::new(Type::Int)),
+        ]),
+    })
+}
+
+impl Types for Known {
+    fn keyspace(&self) -> &'static str {
+        "ks"
+    }
+
+    fn user_type(&self, name: &str) -> Option<Arc<UserType>> {
+        (name == "point").then(point)
+    }
+
+    fn parsed(&self, text: &str) -> Option<Type> {
+        match text {
+            "tuple<int, text>" => Some(Type::Tuple(fields(vec![Type::Int, Type::Text]))),
+            "int" => Some(Type::Int),
+            _ => None,
+        }
     }
 }
 
@@ -43,7 +82,7 @@ fn run(body: &str) -> Result<Option<Datum>, Failure> {
         Some(Datum::List(vec![int(7), int(8), int(9)])),
         Some(Datum::Map(vec![(text("a"), int(1)), (text("b"), int(2))])),
     ];
-    program.run(&arguments, &limits())
+    program.run(&arguments, &limits(), &Known).result
 }
 
 /// The outcome of a body: a text, `null`, `!` and the exception, or `C ` and the compile error.
@@ -146,7 +185,28 @@ fn arguments_of_functions_that_take_no_null_are_primitives() {
     );
     let program = compile("return a + 1;", signature).expect("it is sound");
     assert_eq!(
-        program.run(&[Some(Datum::Int(i32::MAX))], &limits()),
+        program.run(&[Some(Datum::Int(i32::MAX))], &limits(), &Known).result,
         Ok(Some(Datum::Int(i32::MIN)))
     );
+}
+
+#[test]
+fn ascii_results_are_of_ascii() {
+    let signature = Signature {
+        arguments: vec![("a".to_owned(), Type::Text)],
+        returns: Type::Ascii,
+        takes_null: true,
+    };
+    let program = compile("return a.substring(0, 2);", signature).expect("it is sound");
+    let outcome = |text: &str| match program
+        .run(&[Some(Datum::Text(text.to_owned()))], &limits(), &Known)
+        .result
+    {
+        Ok(result) => format!("{result:?}"),
+        Err(failure) => failure.to_string(),
+    };
+    assert_eq!(outcome("abc"), "Some(Text(\"ab\"))");
+    let class = "org.apache.cassandra.cql3.functions.types.exceptions.InvalidTypeException";
+    assert_eq!(outcome("äbc"), format!("{class}: äb is not a valid ASCII String"));
+    assert_eq!(outcome("x😀y"), format!("{class}: x? is not a valid ASCII String"));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 
 use crate::class::{Class, Kind};
-use crate::datum::{Type, UserType};
+use crate::datum::{Datum, Type};
 
 /// A primitive value.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +120,13 @@ pub(crate) enum Rounding {
 
 pub(crate) type Text = Arc<[u16]>;
 
+/// A text in UTF-8, as Java encodes it: half of a surrogate pair becomes `?`.
+pub(crate) fn utf8(units: &[u16]) -> String {
+    char::decode_utf16(units.iter().copied())
+        .map(|decoded| decoded.unwrap_or('?'))
+        .collect()
+}
+
 /// An address on the heap.
 pub(crate) type Handle = u32;
 
@@ -228,10 +235,11 @@ pub(crate) enum Object {
         changes: u32,
     },
     Tuple {
-        types: Arc<[Type]>,
-        fields: Vec<Value>,
-        /// Its user-defined type.
-        user: Option<Arc<UserType>>,
+        /// A tuple or user type.
+        ty: Type,
+        fields: Vec<Option<Datum>>,
+        /// Whether it is an argument, whose type Cassandra takes for another than that of a new value.
+        is_argument: bool,
     },
     Exception {
         class: Class,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::{ConfigError, Values};
 use crate::engine::{self, SizeLimits, ThroughputRules};
+use crate::functions::CallLimits;
 use crate::guardrails::Guardrails;
 use crate::guardrails::{Listed, Names, Switches};
 use crate::partition::Consistency;
@@ -74,6 +75,14 @@ pub(super) fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
             Some("off") | None => None,
             Some(_) => Some(values.parsed("ttl-seconds-max")?),
         },
+    })
+}
+
+pub(super) fn call_limits(values: &Values) -> Result<CallLimits, ConfigError> {
+    Ok(CallLimits {
+        steps_max: values.parsed("user-function-steps-max")?,
+        bytes_max: values.parsed("user-function-bytes-max")?,
+        request_steps_max: values.parsed("user-function-request-steps-max")?,
     })
 }
 

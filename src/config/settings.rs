@@ -617,13 +617,11 @@ pub const SETTINGS: &[Setting] = &[
         Some("true"),
         "Allow ALTER TABLE to add, drop and rename columns",
     ),
-    setting(
-        "materialized-views-enabled",
-        "BOOL",
-        Some("true"),
-        "Allow CREATE MATERIALIZED VIEW",
-    ),
+    shape::VIEWS,
     shape::FUNCTIONS,
+    shape::CALLS[0],
+    shape::CALLS[1],
+    shape::CALLS[2],
     setting("secondary-indexes-enabled", "BOOL", Some("true"), "Allow CREATE INDEX"),
     setting(
         "simplestrategy-enabled",

@@ -332,6 +332,7 @@ mod tests {
                 guardrails: Guardrails::default(),
                 prices: Coefficients::default(),
                 limits: SizeLimits::default(),
+                call_limits: crate::functions::CallLimits::default(),
                 clock_rules: crate::engine::ClockRules::default(),
                 request_log_max: 0,
                 profile: Profile::default(),

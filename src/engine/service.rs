@@ -32,7 +32,7 @@ use super::write::WriteServices;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
-use crate::functions::{Context, Timeuuids};
+use crate::functions::{CallLimits, Context, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::metrics::{Statements, turn};
 use crate::partition::{Consistency, Nodes, Stores};
@@ -73,6 +73,7 @@ pub struct Engine {
     pub(crate) rules: Rules,
     timeuuids: Arc<Timeuuids>,
     draws: Arc<Draws>,
+    call_limits: CallLimits,
 }
 
 impl std::fmt::Debug for Engine {
@@ -303,7 +304,8 @@ impl Engine {
 
     /// Time and randomness for the functions of one request.
     fn context(&self, now_micros: i64) -> Context {
-        Context::new(now_micros, Arc::clone(&self.timeuuids), self.draws.generator().u64(..))
+        let seed = self.draws.generator().u64(..);
+        Context::new(now_micros, Arc::clone(&self.timeuuids), seed).limited(self.call_limits)
     }
 
     // The schema.

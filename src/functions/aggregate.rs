@@ -4,6 +4,7 @@
 //! Each value moves the average of decimals, so it depends on their order. Sums of floating point numbers are
 //! compensated (Kahan). Without any values sum and avg are 0, min and max null.
 
+use super::Context;
 use super::argument::Argument;
 use super::candidates::{Candidates, natural};
 use super::cast::{Number, truncated, whole};
@@ -322,9 +323,9 @@ impl Accumulator {
     ///
     /// # Errors
     /// When a sum of decimals becomes too long, or a user function fails.
-    pub fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
+    pub fn add(&mut self, arguments: &[Option<Bytes>], context: &Context) -> Result<(), Error> {
         if let Some(folded) = &mut self.folded {
-            return folded.add(arguments);
+            return folded.add(arguments, context);
         }
         let (Some(Some(value)), Some(value_type)) = (arguments.first(), self.function.0.arguments.first()) else {
             return Ok(());
@@ -338,9 +339,9 @@ impl Accumulator {
     ///
     /// # Errors
     /// When a user function fails.
-    pub fn finish(self) -> Result<Option<Bytes>, Error> {
+    pub fn finish(self, context: &Context) -> Result<Option<Bytes>, Error> {
         if let Some(folded) = self.folded {
-            return folded.finish();
+            return folded.finish(context);
         }
         let value_type = self.function.return_type().clone();
         self.state

@@ -40,6 +40,38 @@ impl Timeuuids {
     }
 }
 
+/// What the bodies of user functions may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Maximum steps of one call.
+    pub steps_max: u64,
+    /// Maximum bytes that one call allocates.
+    pub bytes_max: u64,
+    /// Maximum steps of all calls of one request.
+    pub request_steps_max: u64,
+}
+
+impl CallLimits {
+    /// Default steps of one call. They take about a tenth of a second; a loop of a few operations runs half a million
+    /// times.
+    pub const STEPS_MAX: u64 = 5_000_000;
+    /// Default bytes of one call.
+    pub const BYTES_MAX: u64 = 16 * 1024 * 1024;
+    /// Default steps of one request, about twenty seconds: an aggregate may take a thousand steps for each of a million
+    /// rows.
+    pub const REQUEST_STEPS_MAX: u64 = 1_000_000_000;
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            steps_max: Self::STEPS_MAX,
+            bytes_max: Self::BYTES_MAX,
+            request_steps_max: Self::REQUEST_STEPS_MAX,
+        }
+    }
+}
+
 /// The state that the calls of one request share.
 #[derive(Debug)]
 pub struct Context {
@@ -49,17 +81,48 @@ pub struct Context {
     timeuuids: Arc<Timeuuids>,
     /// State of the generator of random numbers.
     random: AtomicU64,
+    /// Limits of the bodies of user functions.
+    limits: CallLimits,
+    /// Steps that the bodies of user functions have taken.
+    steps: AtomicU64,
 }
 
 impl Context {
-    /// A request at that time; `seed` must be unpredictable where `uuid()` must be.
+    /// A request at that time; `seed` must be unpredictable where `uuid()` must be. Its calls have the default limits
+    /// each, and none together.
     #[must_use]
     pub fn new(now_micros: i64, timeuuids: Arc<Timeuuids>, seed: u64) -> Self {
         Self {
             now_micros,
             timeuuids,
             random: AtomicU64::new(seed),
+            limits: CallLimits {
+                request_steps_max: u64::MAX,
+                ..CallLimits::default()
+            },
+            steps: AtomicU64::new(0),
         }
+    }
+
+    /// The same with these limits of its calls.
+    #[must_use]
+    pub fn limited(self, limits: CallLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    pub(super) const fn limits(&self) -> &CallLimits {
+        &self.limits
+    }
+
+    /// Steps that the request's next call may take.
+    pub(super) fn steps_left(&self) -> u64 {
+        let taken = self.steps.load(Ordering::Relaxed);
+        self.limits.request_steps_max.saturating_sub(taken)
+    }
+
+    /// Counts steps of a call. Calls that run at once may take together as much as each was allowed.
+    pub(super) fn take_steps(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
     /// A fresh timeuuid.

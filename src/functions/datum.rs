@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use java::{Datum, Type};
 
-use crate::types::{self, CqlType, Decimal, Duration, Native};
+use crate::types::{self, CqlType, Decimal, Duration, Native, UserType};
 
 /// The offset of a CQL date from days since 1970-01-01.
 fn epoch_days(bytes: &[u8]) -> Option<i32> {
@@ -18,8 +18,10 @@ pub(super) fn java_type(ty: &CqlType) -> Option<Type> {
     let inner = |ty: &Arc<CqlType>| java_type(ty).map(Arc::new);
     Some(match ty {
         CqlType::Native(native) => match native {
-            Native::Ascii | Native::Text => Type::Text,
-            Native::Bigint | Native::Counter | Native::Time => Type::Long,
+            Native::Ascii => Type::Ascii,
+            Native::Text => Type::Text,
+            Native::Bigint | Native::Counter => Type::Long,
+            Native::Time => Type::Time,
             Native::Blob => Type::Blob,
             Native::Boolean => Type::Boolean,
             Native::Date => Type::LocalDate,
@@ -32,29 +34,38 @@ pub(super) fn java_type(ty: &CqlType) -> Option<Type> {
             Native::Int => Type::Int,
             Native::Smallint => Type::Short,
             Native::Timestamp => Type::Date,
-            Native::Timeuuid | Native::Uuid => Type::Uuid,
+            Native::Timeuuid => Type::Timeuuid,
+            Native::Uuid => Type::Uuid,
             Native::Tinyint => Type::Byte,
             Native::Varint => Type::BigInteger,
         },
         CqlType::Custom(_) => return None,
         CqlType::Frozen(of) => return java_type(of),
-        CqlType::List(of) | CqlType::Vector(of, _) => Type::List(inner(of)?),
+        CqlType::List(of) => Type::List(inner(of)?),
+        CqlType::Vector(of, count) => Type::Vector(inner(of)?, *count),
         CqlType::Set(of) => Type::Set(inner(of)?),
         CqlType::Map(key, value) => Type::Map(inner(key)?, inner(value)?),
-        CqlType::Tuple(of) => Type::Tuple(of.iter().map(java_type).collect::<Option<Vec<Type>>>()?.into()),
-        CqlType::User(user) => {
-            let types = user
-                .fields
-                .iter()
-                .map(|(_, ty)| java_type(ty))
-                .collect::<Option<Vec<Type>>>()?;
-            Type::User(Arc::new(java::UserType {
-                name: format!("{}.{}", user.keyspace, user.name),
-                names: user.fields.iter().map(|(name, _)| name.clone()).collect(),
-                types: types.into(),
-            }))
-        }
+        CqlType::Tuple(of) => Type::Tuple(fields_type(of.iter())?),
+        CqlType::User(user) => Type::User(user_type(user)?),
     })
+}
+
+fn fields_type<'a>(of: impl IntoIterator<Item = &'a CqlType> + Clone) -> Option<Arc<java::Fields>> {
+    let frozen = of.clone().into_iter().map(|ty| matches!(ty, CqlType::Frozen(_)));
+    Some(Arc::new(java::Fields {
+        frozen: frozen.collect(),
+        types: of.into_iter().map(java_type).collect::<Option<_>>()?,
+    }))
+}
+
+/// A user type for a body.
+pub(super) fn user_type(user: &UserType) -> Option<Arc<java::UserType>> {
+    let types: Vec<&CqlType> = user.fields.iter().map(|(_, ty)| ty).collect();
+    Some(Arc::new(java::UserType {
+        name: format!("{}.{}", user.keyspace, user.name),
+        names: user.fields.iter().map(|(name, _)| name.clone()).collect(),
+        fields: fields_type(types)?,
+    }))
 }
 
 /// A value in Java's form. `None` is null; empty bytes are null for types without an empty value.
@@ -75,12 +86,12 @@ pub(super) fn datum(ty: &CqlType, bytes: Option<&[u8]>) -> Option<Datum> {
                 .ok()
                 .map(|entries| Datum::Map(entries.into_iter().map(entry).collect()))
         }
-        CqlType::Tuple(of) => Some(fields(of.iter(), of.len(), bytes)),
-        CqlType::User(user) => Some(fields(user.fields.iter().map(|(_, ty)| ty), user.fields.len(), bytes)),
+        CqlType::Tuple(of) => Some(values(of.iter(), of.len(), bytes)),
+        CqlType::User(user) => Some(values(user.fields.iter().map(|(_, ty)| ty), user.fields.len(), bytes)),
     }
 }
 
-fn fields<'a>(of: impl Iterator<Item = &'a CqlType>, count: usize, bytes: &[u8]) -> Datum {
+fn values<'a>(of: impl Iterator<Item = &'a CqlType>, count: usize, bytes: &[u8]) -> Datum {
     let values = types::tuple_fields(bytes, count);
     Datum::Tuple(of.zip(values).map(|(ty, value)| datum(ty, value)).collect())
 }
@@ -164,7 +175,6 @@ fn encoded_fields<'a>(of: impl Iterator<Item = &'a CqlType>, items: &[Option<Dat
 
 fn native_bytes(native: Native, datum: &Datum) -> Option<Bytes> {
     let bytes = match (native, datum) {
-        (Native::Ascii, Datum::Text(text)) if !text.is_ascii() => return None,
         (Native::Ascii | Native::Text, Datum::Text(text)) => text.clone().into_bytes(),
         (Native::Bigint | Native::Counter | Native::Time, Datum::Long(value)) => value.to_be_bytes().to_vec(),
         (Native::Timestamp, Datum::Date(value)) => value.to_be_bytes().to_vec(),

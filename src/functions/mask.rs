@@ -23,10 +23,10 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }))
 }
 
-/// Whether a function is a masking function, which a column may have as its mask.
+/// Whether a function is one of the built-in masking functions. Users' functions may have their names.
 #[must_use]
 pub fn is_mask(function: &Function) -> bool {
-    find(function.name()).is_some()
+    function.keyspace() == KEYSPACE && find(function.name()).is_some()
 }
 
 fn signature(name: &str, parameters: &str) -> String {

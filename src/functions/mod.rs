@@ -39,14 +39,14 @@ mod tests;
 
 pub use aggregate::Accumulator;
 pub use argument::{Argument, fit};
-pub use context::{Context, Timeuuids};
+pub use context::{CallLimits, Context, Timeuuids};
 pub use error::{Error, Failed};
 pub use mask::is_mask;
 pub use problem::{Failure, OperationFailure, Unfit};
 pub use resolve::{choose, is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
 pub use similarity::{Similarity, floats};
 pub use time::dropped;
-pub use user::{BYTES_MAX, STEPS_MAX, UserFold, UserScalar};
+pub use user::{UserFold, UserScalar};
 
 use crate::types::CqlType;
 use aggregate::Aggregate;

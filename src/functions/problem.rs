@@ -102,6 +102,9 @@ pub enum Failure {
     /// The body of a user's function failed.
     #[error(transparent)]
     User(java::Failure),
+    /// The bodies of the request's functions took more steps than it may take: the limit.
+    #[error("the request's functions took more than {0} steps and were stopped")]
+    RequestSteps(u64),
     /// The body of a user's function does not compile: an older version of this program accepted it.
     #[error("Java source compilation failed:\n{0}")]
     Uncompiled(java::CompileError),
@@ -179,7 +182,15 @@ impl From<OperationFailure> for Problem {
 impl Problem {
     #[cold]
     pub(super) fn of(self, function: &Function) -> Error {
-        let types: Vec<String> = function.argument_types().iter().map(CqlType::cql_name).collect();
+        // The arguments of users' functions are frozen, and Cassandra does not say so.
+        let name = |ty: &CqlType| {
+            if function.is_user_defined() {
+                ty.unfrozen().cql_name()
+            } else {
+                ty.cql_name()
+            }
+        };
+        let types: Vec<String> = function.argument_types().iter().map(name).collect();
         let why = match self {
             Self::Unfit(unfit) => return Error::Unfit(unfit),
             Self::Failure(failure) => *failure,

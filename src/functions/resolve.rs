@@ -90,10 +90,8 @@ pub fn choose(
     };
     match built_in {
         Some(Candidates::Overloads(others)) => candidates.extend(others),
-        // Cassandra makes the built-in function first, and refuses the call where it cannot be made.
-        Some(Candidates::Generic(make)) => {
-            candidates.insert(0, make(name.name.as_str(), arguments, receiver)?);
-        }
+        // Where the built-in function cannot be made, Cassandra refuses the call; else users' functions come first.
+        Some(Candidates::Generic(make)) => candidates.push(make(name.name.as_str(), arguments, receiver)?),
         None => {}
     }
     pick(candidates, arguments, receiver, |compatible, candidates| {

@@ -240,9 +240,9 @@ impl Evaluator<'_> {
                 if function.is_aggregate() {
                     let mut accumulator = Accumulator::new(&function);
                     for row in &self.rows {
-                        accumulator.add(&arguments(Some(row))?)?;
+                        accumulator.add(&arguments(Some(row))?, &self.context)?;
                     }
-                    return Ok(accumulator.finish()?);
+                    return Ok(accumulator.finish(&self.context)?);
                 }
                 Ok(function.call(&arguments(row)?, &self.context)?)
             }

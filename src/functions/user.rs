@@ -1,27 +1,14 @@
 //! User-defined functions and aggregates: a body in Java, interpreted within limits.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use java::{CompileError, Datum, Failure as Fault, Limits, Program, Signature};
 
 use super::problem::Failure;
-use super::{Body, Context, Definition, Error, Function, NameFormat, Timeuuids, datum};
-use crate::types::{self, CqlType};
-
-/// Maximum steps of one call. They take about a tenth of a second; a loop of a few operations runs half a million
-/// times.
-pub const STEPS_MAX: u64 = 5_000_000;
-
-/// Maximum bytes that one call allocates.
-pub const BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-const LIMITS: Limits = Limits {
-    steps_max: STEPS_MAX,
-    bytes_max: BYTES_MAX,
-    double_text: types::java_f64,
-    float_text: types::java_f32,
-};
+use super::{Body, Call, Context, Definition, Error, Function, NameFormat, datum};
+use crate::types::{self, CqlType, Native, UserType};
 
 /// The definition from CREATE FUNCTION.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +25,23 @@ pub struct UserScalar {
     pub takes_null: bool,
     /// The Java body.
     pub body: String,
+    /// The user types of its keyspace, by name, of which the body may make values.
+    pub types: BTreeMap<String, Arc<UserType>>,
+}
+
+impl java::Types for UserScalar {
+    fn keyspace(&self) -> &str {
+        &self.keyspace
+    }
+
+    fn user_type(&self, name: &str) -> Option<Arc<java::UserType>> {
+        self.types.get(name).and_then(|user| datum::user_type(user))
+    }
+
+    fn parsed(&self, text: &str) -> Option<java::Type> {
+        let ty = CqlType::parsed(text, &|name| self.types.get(name).cloned())?;
+        datum::java_type(&ty)
+    }
 }
 
 impl UserScalar {
@@ -46,7 +50,11 @@ impl UserScalar {
     /// # Errors
     /// All mistakes in the body.
     pub fn compile(&self) -> Result<Program, CompileError> {
-        let java = |ty: &CqlType| datum::java_type(ty).unwrap_or(java::Type::Blob);
+        let java = |ty: &CqlType| match ty {
+            // As in Cassandra, where only elements and fields of this type are UUIDs.
+            CqlType::Native(Native::Timeuuid) => java::Type::Blob,
+            ty => datum::java_type(ty).unwrap_or(java::Type::Blob),
+        };
         let arguments = self
             .arguments
             .iter()
@@ -80,7 +88,6 @@ pub struct UserFold {
 pub(super) struct Folded {
     fold: Arc<UserFold>,
     value: Option<Bytes>,
-    context: Arc<Context>,
 }
 
 impl Folded {
@@ -88,12 +95,10 @@ impl Folded {
         Self {
             fold: Arc::clone(fold),
             value: fold.initial.clone(),
-            // A body has no access to the time or to randomness.
-            context: Arc::new(Context::new(0, Arc::new(Timeuuids::new(0)), 0)),
         }
     }
 
-    pub(super) fn add(&mut self, arguments: &[Option<Bytes>]) -> Result<(), Error> {
+    pub(super) fn add(&mut self, arguments: &[Option<Bytes>], context: &Context) -> Result<(), Error> {
         let state = &self.fold.state;
         if !state.0.takes_null && arguments.iter().any(Option::is_none) {
             return Ok(());
@@ -101,16 +106,49 @@ impl Folded {
         let taken: Vec<Option<Bytes>> = std::iter::once(self.value.take())
             .chain(arguments.iter().cloned())
             .collect();
-        self.value = state.call(&taken, &self.context)?;
+        self.value = state.call(&taken, context)?;
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Option<Bytes>, Error> {
+    pub(super) fn finish(self, context: &Context) -> Result<Option<Bytes>, Error> {
         match &self.fold.last {
-            Some(last) => last.call(&[self.value], &self.context),
+            Some(last) => last.call(&[self.value], context),
             None => Ok(self.value),
         }
     }
+}
+
+/// The type whose bytes an argument or result has in a body.
+fn bytes_of(ty: &CqlType) -> &CqlType {
+    match ty {
+        CqlType::Native(Native::Timeuuid) => &CqlType::Native(Native::Blob),
+        ty => ty,
+    }
+}
+
+/// Runs a body within the limits of a call and of its request.
+fn run(
+    program: &Program,
+    arguments: &[Option<Datum>],
+    context: &Context,
+    of: &UserScalar,
+) -> Result<Option<Datum>, Failure> {
+    let (limits, left) = (context.limits(), context.steps_left());
+    let ran = program.run(
+        arguments,
+        &Limits {
+            steps_max: limits.steps_max.min(left),
+            bytes_max: limits.bytes_max,
+            double_text: types::java_f64,
+            float_text: types::java_f32,
+        },
+        of,
+    );
+    context.take_steps(ran.steps);
+    ran.result.map_err(|fault| match fault {
+        Fault::Steps { .. } if left < limits.steps_max => Failure::RequestSteps(limits.request_steps_max),
+        fault => Failure::User(fault),
+    })
 }
 
 impl Function {
@@ -121,20 +159,22 @@ impl Function {
         let (returns, takes_null) = (of.returns.clone(), of.takes_null);
         let arguments: Vec<CqlType> = of.arguments.iter().map(|(_, ty)| ty.clone()).collect();
         let compiled: OnceLock<Result<Program, CompileError>> = OnceLock::new();
-        let body = move |call: &super::Call<'_>| {
+        let body = move |call: &Call<'_>| {
             let program = match compiled.get_or_init(|| of.compile()) {
                 Ok(program) => program,
                 Err(error) => return Err(Failure::Uncompiled(error.clone()).into()),
             };
             let typed = of.arguments.iter().zip(call.arguments);
             let arguments: Vec<Option<Datum>> = typed
-                .map(|((_, ty), value)| datum::datum(ty, value.as_deref()))
+                .map(|((_, ty), value)| datum::datum(bytes_of(ty), value.as_deref()))
                 .collect();
             if !of.takes_null && arguments.iter().any(Option::is_none) {
                 return Ok(None);
             }
-            let result = program.run(&arguments, &LIMITS).map_err(Failure::User)?;
-            let encoded = result.map(|result| datum::encoded(&of.returns, &result)).transpose();
+            let result = run(program, &arguments, call.context, &of)?;
+            let encoded = result
+                .map(|result| datum::encoded(bytes_of(&of.returns), &result))
+                .transpose();
             encoded.map_err(|what| Failure::User(Fault::Fault(what)).into())
         };
         Self(Arc::new(Definition {

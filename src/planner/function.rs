@@ -152,12 +152,7 @@ pub(crate) fn resolve(
             if is_system && name.name.as_str() == "token" {
                 return token(typer, &arguments).map(Some);
             }
-            let candidates = user_functions(typer, name);
-            if candidates.is_empty() {
-                functions::resolve(name, &arguments, receiver)
-            } else {
-                functions::choose(name, candidates, &arguments, receiver)
-            }
+            named(typer, name, &arguments, receiver)
         }
         Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
             Ok(arguments) => functions::resolve_operation(operator, &arguments, receiver),
@@ -178,6 +173,21 @@ pub(crate) fn resolve(
         },
     };
     found.map(|function| Some(Resolved::of(function))).map_err(refusal)
+}
+
+/// The function or aggregate of this name, built-in or of a user, that takes these arguments.
+pub(crate) fn named(
+    typer: &TypeChecker<'_>,
+    name: &QualifiedName,
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+) -> Result<Function, functions::Error> {
+    let candidates = user_functions(typer, name);
+    if candidates.is_empty() {
+        functions::resolve(name, arguments, receiver)
+    } else {
+        functions::choose(name, candidates, arguments, receiver)
+    }
 }
 
 /// The function that depends on a table's partition key, and so is not among the built-in ones.
@@ -225,7 +235,7 @@ fn user_functions(typer: &TypeChecker<'_>, name: &QualifiedName) -> Vec<Function
     let name = name.name.as_str();
     let scalars = keyspace.functions.iter().filter(|function| function.name == name);
     let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
-    let scalars = scalars.map(|function| Function::user_scalar(function.definition(&keyspace.name)));
+    let scalars = scalars.map(|function| Function::user_scalar(function.definition(keyspace)));
     scalars
         .chain(aggregates.filter_map(|aggregate| fold(keyspace, aggregate)))
         .collect()
@@ -248,7 +258,7 @@ fn fold(keyspace: &Keyspace, aggregate: &UserAggregate) -> Option<Function> {
             function.name == name && own.eq(types.iter().map(|ty| ty.unfrozen()))
         };
         let found = keyspace.functions.iter().find(same)?;
-        Some(Function::user_scalar(found.definition(&keyspace.name)))
+        Some(Function::user_scalar(found.definition(keyspace)))
     };
     let taken: Vec<&CqlType> = std::iter::once(&aggregate.state_type)
         .chain(&aggregate.arguments)

@@ -161,7 +161,12 @@ fn column_text(table: &Table, column: &Column, ty: &CqlType) -> String {
     if column.kind == ColumnKind::Static && !table.compact_storage {
         text.push_str(" static");
     }
-    if let Some((function, arguments)) = &column.mask {
+    if let Some((function, _)) = &column.mask {
+        let arguments: Vec<&str> = column
+            .mask_arguments()
+            .into_iter()
+            .map(|(_, literal)| literal)
+            .collect();
         let _ = write!(text, " MASKED WITH {function}({})", arguments.join(", "));
     }
     text

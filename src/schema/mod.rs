@@ -42,7 +42,7 @@ pub use self::cosmos::{CellLevel, Throughput};
 pub use self::create::in_dependency_order;
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::functions::UserScalar;
-use crate::types::{CqlType, UserType};
+use crate::types::{CqlType, UserType, quoted};
 
 /// All definitions at one version.
 #[derive(Clone, Debug, Default)]
@@ -258,15 +258,45 @@ pub struct Column {
     pub position: usize,
     /// Clustering columns: sorted in descending order.
     pub descending: bool,
-    /// The dynamic data mask: the function's qualified name, and its arguments after the column as CQL literals. `None`
-    /// means that values are shown.
+    /// The dynamic data mask: the function's qualified name, and its arguments after the column as CQL literals, each
+    /// after its type in parentheses if the function is a user's. `None` means that values are shown.
     pub mask: Option<(String, Vec<String>)>,
 }
 
-/// The qualified name of a built-in masking function, in the form of [`Column::mask`].
+/// The qualified name of a masking function, in the form of [`Column::mask`].
 #[must_use]
-pub fn mask_of(function: &str) -> String {
-    format!("system.{function}")
+pub fn mask_of(keyspace: &str, function: &str) -> String {
+    format!("{}.{}", quoted(keyspace), quoted(function))
+}
+
+impl Column {
+    /// The keyspace and the name of the function that masks it.
+    #[must_use]
+    pub fn mask_function(&self) -> Option<(String, String)> {
+        let (keyspace, name) = self.mask.as_ref()?.0.split_once('.')?;
+        Some((unquoted(keyspace), unquoted(name)))
+    }
+
+    /// The arguments of its mask after the column, as CQL literals, each with its type if the function is a user's.
+    #[must_use]
+    pub fn mask_arguments(&self) -> Vec<(Option<&str>, &str)> {
+        let Some((function, arguments)) = &self.mask else {
+            return Vec::new();
+        };
+        let is_built_in = function.starts_with("system.");
+        let arguments = arguments.iter().map(|argument| {
+            let after = argument.strip_prefix('(').filter(|_| !is_built_in);
+            let typed = after.and_then(|after| after.split_once(") "));
+            typed.map_or((None, argument.as_str()), |(ty, literal)| (Some(ty), literal))
+        });
+        arguments.collect()
+    }
+}
+
+/// A name without the quotes that it may have.
+fn unquoted(name: &str) -> String {
+    let inside = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    inside.map_or_else(|| name.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
 /// A dropped column: cells written before `dropped_micros` are ignored.
@@ -559,14 +589,15 @@ impl UserFunction {
 
     /// What runs it.
     #[must_use]
-    pub fn definition(&self, keyspace: &str) -> UserScalar {
+    pub fn definition(&self, keyspace: &Keyspace) -> UserScalar {
         UserScalar {
-            keyspace: keyspace.to_owned(),
+            keyspace: keyspace.name.clone(),
             name: self.name.clone(),
             arguments: self.arguments.clone(),
             returns: self.returns.clone(),
             takes_null: self.called_on_null_input,
             body: self.body.clone(),
+            types: keyspace.types.clone(),
         }
     }
 }

@@ -21,6 +21,7 @@ pub(in crate::server) async fn memory() -> Database {
         guardrails: crate::guardrails::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
         limits: crate::engine::SizeLimits::default(),
+        call_limits: crate::functions::CallLimits::default(),
         clock_rules: crate::engine::ClockRules::default(),
         request_log_max: 100,
         profile: crate::profile::Profile::default(),

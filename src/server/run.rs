@@ -336,6 +336,7 @@ fn options(
         guardrails: config.guardrails.clone(),
         prices: config.prices,
         limits: config.limits,
+        call_limits: config.call_limits,
         clock_rules: config.clock_rules,
         request_log_max: config.request_log_max,
         profile: config.profile,

@@ -171,6 +171,13 @@ impl CqlType {
         from_ast(written, resolve, false)
     }
 
+    /// The type of a CQL text; `resolve` finds user-defined types by name. `None` means that the text is no type.
+    #[must_use]
+    pub fn parsed(text: &str, resolve: &dyn Fn(&str) -> Option<Arc<UserType>>) -> Option<Self> {
+        let written = grammar::parse_type(text).ok()?;
+        Self::from_ast(&written, &|name| resolve(name.name.as_str())).ok()
+    }
+
     /// The type of a class name, with or without its package; `ReversedType(T)` is T. A class that we have no name for
     /// becomes [`CqlType::Custom`].
     ///

@@ -94,6 +94,44 @@ async fn a_role_without_unmask_sees_masks_and_may_not_guess() {
 }
 
 #[tokio::test]
+async fn a_function_of_a_user_masks_though_it_has_a_built_in_ones_name() {
+    let client = client(true).await;
+    let function = |name: &str, arguments: &str, text: &str| {
+        format!(
+            "CREATE FUNCTION ks.{name} ({arguments}) CALLED ON NULL INPUT RETURNS text LANGUAGE java AS 'return \"{text}\";'"
+        )
+    };
+    for statement in [
+        &*function("mask_inner", "a text, b int, c int", "mine"),
+        &function("\"Own\"", "a text, b int", "own"),
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a text MASKED WITH mask_inner(1, 1), \
+         b text MASKED WITH system.mask_inner(1, 1), c text MASKED WITH ks.\"Own\"(7))",
+        "INSERT INTO ks.t (k, a, b, c) VALUES (1, 'abcdef', 'abcdef', 'abcdef')",
+        "GRANT SELECT ON ks.t TO ann",
+        // Neither makes the stored call ambiguous.
+        &function("\"Own\"", "a text, b bigint", "other"),
+        &function("\"Own\"", "a text, b smallint", "other"),
+    ] {
+        ask(&client, "boss", statement).await.unwrap();
+    }
+    let read = "SELECT a, b, c FROM ks.t";
+    let masked = "\"mine\" \"a****f\" \"own\"".to_owned();
+    assert_eq!(ask(&client, "ann", read).await, Ok(masked));
+    let described = ask(&client, "boss", "DESCRIBE TABLE ks.t").await.unwrap();
+    assert!(
+        described.contains("ks.\\\"Own\\\"(7)") || described.contains("ks.\"Own\"(7)"),
+        "{described}"
+    );
+    let refused = ask(&client, "boss", "DROP FUNCTION ks.mask_inner").await;
+    let wanted = "Function 'ks.mask_inner' is still referenced by column masks in tables t";
+    assert_eq!(refused, Err(wanted.to_owned()));
+    ask(&client, "boss", "ALTER TABLE ks.t ALTER a DROP MASKED")
+        .await
+        .unwrap();
+    ask(&client, "boss", "DROP FUNCTION ks.mask_inner").await.unwrap();
+}
+
+#[tokio::test]
 async fn masking_is_off_by_default() {
     let client = client(false).await;
     let refused = ask(

@@ -97,7 +97,10 @@ impl Session {
             data_centers: vec![("datacenter1".to_owned(), 1)],
             profile: helenus::profile::Profile::Cassandra,
             // The other recordings are of a server that masks nothing.
-            masks_columns: self.keyspace.as_deref() == Some("oracle_masks"),
+            masks_columns: self
+                .keyspace
+                .as_deref()
+                .is_some_and(|keyspace| keyspace.starts_with("oracle_masks")),
         };
         let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)?;
         let changes = record::changes(&self.schema, &outcome.schema);

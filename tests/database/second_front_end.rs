@@ -25,6 +25,7 @@ use helenus::engine::{
     ClockRules, Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, Request, Shape, SizeLimits, Terms,
     ThroughputRules, Written,
 };
+use helenus::functions::CallLimits;
 use helenus::guardrails::Guardrails;
 use helenus::invariant::{Broken, Invariant};
 use helenus::metrics::StatementKind;
@@ -151,6 +152,7 @@ impl Items {
             guardrails: Guardrails::default(),
             prices: Coefficients::default(),
             limits: SizeLimits::default(),
+            call_limits: CallLimits::default(),
             clock_rules: ClockRules::default(),
             request_log_max: 10,
             profile: Profile::default(),

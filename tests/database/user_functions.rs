@@ -4,12 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::Client;
+use helenus::clock::Clock;
+use helenus::cql::{Database, SessionState};
+use helenus::engine::Options;
+use helenus::functions::CallLimits;
 
 const SUM: &str = "CREATE FUNCTION plus (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
                    AS 'return value == null ? state : state + value;'";
 
 async fn filled(url: &str) -> Client {
     let client = Client::with_keyspace(url).await;
+    fill(&client).await;
+    client
+}
+
+async fn fill(client: &Client) {
     client
         .ok("CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))")
         .await;
@@ -22,7 +31,6 @@ async fn filled(url: &str) -> Client {
     client
         .ok("CREATE AGGREGATE total (int) SFUNC plus STYPE int INITCOND 0")
         .await;
-    client
 }
 
 #[tokio::test]
@@ -97,4 +105,78 @@ async fn a_body_that_never_ends_or_throws_fails_alone() {
         .refused("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return System.exit(1);'")
         .await;
     assert!(refused.contains("Line 1"), "{refused}");
+}
+
+/// A filled database whose user functions have these limits.
+async fn limited(call_limits: CallLimits) -> Client {
+    let clock = Clock::manual(crate::support::NOW_MICROS);
+    let options = Options {
+        call_limits,
+        ..Client::options("memory:", clock.clone())
+    };
+    let client = Client {
+        database: Database::open(options).await.expect("a database in memory opens"),
+        session: SessionState::default(),
+        clock,
+    };
+    let client = client.in_keyspace().await;
+    fill(&client).await;
+    client
+}
+
+#[tokio::test]
+async fn a_lower_limit_stops_a_call() {
+    const LOOP: &str = "CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
+                        AS 'int n = 0; for (int i = 0; i < 100; i++) n += i; return n;'";
+    const REPEAT: &str = "CREATE FUNCTION g (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
+                          AS 'return \"abc\".repeat(1000).length();'";
+    let usual = limited(CallLimits::default()).await;
+    usual.ok(LOOP).await;
+    usual.ok(REPEAT).await;
+    assert_eq!(usual.rows("SELECT f(v), g(v) FROM t LIMIT 1").await, ["4950 3000"]);
+
+    let steps = CallLimits {
+        steps_max: 500,
+        ..CallLimits::default()
+    };
+    let client = limited(steps).await;
+    client.ok(LOOP).await;
+    let refused = client.refused("SELECT f(v) FROM t").await;
+    assert!(
+        refused.contains("the function took more than 500 steps and was stopped"),
+        "{refused}"
+    );
+    assert_eq!(client.rows("SELECT total(v) FROM t").await, ["100"]);
+
+    let bytes = CallLimits {
+        bytes_max: 5000,
+        ..CallLimits::default()
+    };
+    let client = limited(bytes).await;
+    client.ok(REPEAT).await;
+    let refused = client.refused("SELECT g(v) FROM t").await;
+    assert!(refused.contains("allocated more than 5000 bytes"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_calls_of_one_request_have_a_limit_together() {
+    let client = limited(CallLimits {
+        request_steps_max: 100,
+        ..CallLimits::default()
+    })
+    .await;
+    // Every request begins anew.
+    for _ in 0..20 {
+        assert_eq!(client.rows("SELECT total(v) FROM t WHERE k = 1").await, ["30"]);
+    }
+    for c in 10..60 {
+        client.ok(&format!("INSERT INTO t (k, c, v) VALUES (9, {c}, 1)")).await;
+    }
+    for statement in ["SELECT total(v) FROM t", "SELECT plus(v, c) FROM t"] {
+        let refused = client.refused(statement).await;
+        let wanted = "the request's functions took more than 100 steps and were stopped";
+        assert!(refused.contains(wanted), "{statement}: {refused}");
+    }
+    let pages = client.pages("SELECT plus(v, c) FROM t WHERE k = 9", 2).await;
+    assert_eq!(pages.concat().len(), 50);
 }

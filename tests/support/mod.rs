@@ -17,7 +17,7 @@ use helenus::engine::{Options, ThroughputRules};
 use helenus::partition::store;
 use helenus::schema::node::NodeInfo;
 
-const NOW_MICROS: i64 = 1_700_000_000_000_000;
+pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
 pub(crate) struct Client {
     pub(crate) database: Database,
@@ -48,6 +48,7 @@ impl Client {
             guardrails: helenus::guardrails::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::engine::SizeLimits::default(),
+            call_limits: helenus::functions::CallLimits::default(),
             clock_rules: helenus::engine::ClockRules::default(),
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),

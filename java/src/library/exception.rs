@@ -22,9 +22,9 @@ pub(super) const METHODS: &[Method] = &[
     }),
 ];
 
-/// Whether an exception class has the constructor of a placeholder row. The parameters do not matter.
-pub(super) fn has(class: Class, _parameters: &str) -> bool {
-    class != Class::Error || class.is(Throwable)
+/// Whether an exception class has the constructor of a placeholder row. Those of Cassandra's driver take a message.
+pub(super) fn has(class: Class, parameters: &str) -> bool {
+    class != Class::DriverFailure && (!class.is(Class::DriverFailure) || !parameters.is_empty())
 }
 
 fn made(m: &mut Machine<'_>, class: Class, a: &[Value]) -> Run<Value> {
@@ -48,6 +48,7 @@ macro_rules! constructors {
 constructors! {
     Throwable Exception Error RuntimeException IllegalArgument NumberFormat IllegalState Arithmetic NullPointer ClassCast
     IndexOutOfBounds StringIndex ArrayIndex NegativeSize Unsupported NoSuchElement ConcurrentModification StackOverflow
+    CodecNotFound InvalidType
 }
 
 /// The constructor itself; for an exception, that of its class.

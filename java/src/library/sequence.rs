@@ -30,8 +30,14 @@ pub(super) const METHODS: &[Method] = &[
         m.step(length / 4)?;
         let units = units(m, a)?;
         // Surrogate pairs keep their order.
-        let reversed: String = String::from_utf16_lossy(units).chars().rev().collect();
-        *units = reversed.encode_utf16().collect();
+        let decoded: Vec<_> = char::decode_utf16(units.iter().copied()).collect();
+        units.clear();
+        for character in decoded.into_iter().rev() {
+            match character {
+                Ok(character) => units.extend_from_slice(character.encode_utf16(&mut [0; 2])),
+                Err(half) => units.push(half.unpaired_surrogate()),
+            }
+        }
         Ok(a.value(0))
     }),
     instance(Builder, "insert", "int,Object", "StringBuilder", insert),

@@ -384,7 +384,19 @@ fn find_unit(m: &mut Machine<'_>, a: &[Value], from: i32) -> Run<Value> {
 fn mapped(m: &mut Machine<'_>, a: &[Value], change: impl Fn(&str) -> String) -> Run<Value> {
     let units = text(m, a, 0)?;
     m.step(units.len())?;
-    let changed: Vec<u16> = change(&String::from_utf16_lossy(&units)).encode_utf16().collect();
+    let mut changed: Vec<u16> = Vec::with_capacity(units.len());
+    let mut run = String::new();
+    for decoded in char::decode_utf16(units.iter().copied()) {
+        match decoded {
+            Ok(character) => run.push(character),
+            // Half of a surrogate pair stays as it is.
+            Err(half) => {
+                changed.extend(change(&std::mem::take(&mut run)).encode_utf16());
+                changed.push(half.unpaired_surrogate());
+            }
+        }
+    }
+    changed.extend(change(&run).encode_utf16());
     if *changed == *units {
         return Ok(a.value(0));
     }

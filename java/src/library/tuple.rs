@@ -1,227 +1,380 @@
 //! Cassandra's `TupleValue` and `UDTValue`, and `udfContext`, which makes them.
+//!
+//! A field holds a copy of what was set, as Cassandra's classes hold its bytes: each getter makes a new value.
 
 use std::sync::Arc;
 
 use super::{Arguments, Method, instance, text};
 use crate::class::Class;
 use crate::class::Class::{TupleValue, UdfContext, UdtValue};
-use crate::datum::Type;
+use crate::datum::{Datum, Fields, Type};
+use crate::marshal;
 use crate::run::{Machine, Run, VALUE_BYTES};
 use crate::value::{Object, Plain, Prim, Value};
 
+/// The Java type that a getter or setter is called for.
+enum Want {
+    Class(Class),
+    List(Class),
+    Set(Class),
+    Map(Class, Class),
+}
+
+impl Want {
+    fn text(&self) -> String {
+        match self {
+            Self::Class(class) => class.full_name().to_owned(),
+            Self::List(of) => format!("java.util.List<{}>", of.full_name()),
+            Self::Set(of) => format!("java.util.Set<{}>", of.full_name()),
+            Self::Map(key, value) => format!("java.util.Map<{}, {}>", key.full_name(), value.full_name()),
+        }
+    }
+}
+
 macro_rules! accessors {
-    ($([$getter:literal $setter:literal $ty:literal],)*) => {
+    ($([$getter:literal $setter:literal $ty:literal $class:ident],)*) => {
         /// Getters by position and by name, and setters that return the value itself.
         pub(super) const ACCESSORS: &[Method] = &[$(
-            instance(TupleValue, $getter, "int", $ty, get),
-            instance(UdtValue, $getter, "int", $ty, get),
-            instance(UdtValue, $getter, "String", $ty, get),
-            instance(TupleValue, $setter, concat!("int,", $ty), "TupleValue", set),
-            instance(UdtValue, $setter, concat!("int,", $ty), "UDTValue", set),
-            instance(UdtValue, $setter, concat!("String,", $ty), "UDTValue", set),
+            instance(TupleValue, $getter, "int", $ty, |m, a| get(m, a, &Want::Class(Class::$class))),
+            instance(UdtValue, $getter, "int", $ty, |m, a| get(m, a, &Want::Class(Class::$class))),
+            instance(UdtValue, $getter, "String", $ty, |m, a| get(m, a, &Want::Class(Class::$class))),
+            instance(TupleValue, $setter, concat!("int,", $ty), "TupleValue", |m, a| {
+                set(m, a, Some(&Want::Class(Class::$class)))
+            }),
+            instance(UdtValue, $setter, concat!("int,", $ty), "UDTValue", |m, a| {
+                set(m, a, Some(&Want::Class(Class::$class)))
+            }),
+            instance(UdtValue, $setter, concat!("String,", $ty), "UDTValue", |m, a| {
+                set(m, a, Some(&Want::Class(Class::$class)))
+            }),
         )*];
     };
 }
 
 accessors! {
-    ["getBool" "setBool" "boolean"],
-    ["getByte" "setByte" "byte"],
-    ["getShort" "setShort" "short"],
-    ["getInt" "setInt" "int"],
-    ["getLong" "setLong" "long"],
-    ["getTime" "setTime" "long"],
-    ["getFloat" "setFloat" "float"],
-    ["getDouble" "setDouble" "double"],
-    ["getString" "setString" "String"],
-    ["getBytes" "setBytes" "ByteBuffer"],
-    ["getVarint" "setVarint" "BigInteger"],
-    ["getDecimal" "setDecimal" "BigDecimal"],
-    ["getUUID" "setUUID" "UUID"],
-    ["getTimestamp" "setTimestamp" "Date"],
-    ["getDate" "setDate" "LocalDate"],
-    ["getInet" "setInet" "InetAddress"],
-    ["getTupleValue" "setTupleValue" "TupleValue"],
-    ["getUDTValue" "setUDTValue" "UDTValue"],
+    ["getBool" "setBool" "boolean" Boolean],
+    ["getByte" "setByte" "byte" Byte],
+    ["getShort" "setShort" "short" Short],
+    ["getInt" "setInt" "int" Integer],
+    ["getLong" "setLong" "long" Long],
+    ["getTime" "setTime" "long" Long],
+    ["getFloat" "setFloat" "float" Float],
+    ["getDouble" "setDouble" "double" Double],
+    ["getString" "setString" "String" String],
+    ["getBytes" "setBytes" "ByteBuffer" ByteBuffer],
+    ["getVarint" "setVarint" "BigInteger" BigInteger],
+    ["getDecimal" "setDecimal" "BigDecimal" BigDecimal],
+    ["getUUID" "setUUID" "UUID" Uuid],
+    ["getTimestamp" "setTimestamp" "Date" Date],
+    ["getDate" "setDate" "LocalDate" LocalDate],
+    ["getInet" "setInet" "InetAddress" InetAddress],
+    ["getTupleValue" "setTupleValue" "TupleValue" TupleValue],
+    ["getUDTValue" "setUDTValue" "UDTValue" UdtValue],
 }
 
-/// The remaining methods.
-pub(super) const OTHERS: &[Method] = &[
-    instance(TupleValue, "getList", "int,Class<T>", "List<T>", get),
-    instance(UdtValue, "getList", "int,Class<T>", "List<T>", get),
-    instance(UdtValue, "getList", "String,Class<T>", "List<T>", get),
-    instance(TupleValue, "getSet", "int,Class<T>", "Set<T>", get),
-    instance(UdtValue, "getSet", "int,Class<T>", "Set<T>", get),
-    instance(UdtValue, "getSet", "String,Class<T>", "Set<T>", get),
-    instance(TupleValue, "setList", "int,List<T>", "TupleValue", set),
-    instance(UdtValue, "setList", "int,List<T>", "UDTValue", set),
-    instance(UdtValue, "setList", "String,List<T>", "UDTValue", set),
-    instance(TupleValue, "setSet", "int,Set<T>", "TupleValue", set),
-    instance(UdtValue, "setSet", "int,Set<T>", "UDTValue", set),
-    instance(UdtValue, "setSet", "String,Set<T>", "UDTValue", set),
-    instance(TupleValue, "isNull", "int", "boolean", is_null),
-    instance(UdtValue, "isNull", "int", "boolean", is_null),
-    instance(UdtValue, "isNull", "String", "boolean", is_null),
-    instance(TupleValue, "setToNull", "int", "TupleValue", set),
-    instance(UdtValue, "setToNull", "int", "UDTValue", set),
-    instance(UdtValue, "setToNull", "String", "UDTValue", set),
-    instance(UdfContext, "newReturnUDTValue", "", "UDTValue", new_return),
-    instance(UdfContext, "newReturnTupleValue", "", "TupleValue", new_return),
-    instance(UdfContext, "newArgUDTValue", "int", "UDTValue", new_argument),
-    instance(UdfContext, "newArgUDTValue", "String", "UDTValue", new_argument),
-    instance(UdfContext, "newArgTupleValue", "int", "TupleValue", new_argument),
-    instance(UdfContext, "newArgTupleValue", "String", "TupleValue", new_argument),
+/// A method by position of both classes, and by name of `UDTValue`.
+macro_rules! of_both {
+    ($([$name:literal $parameters:literal $returns:literal $body:expr],)*) => {
+        /// Methods that take or give values of any type.
+        pub(super) const OTHERS: &[Method] = &[$(
+            instance(TupleValue, $name, concat!("int", $parameters), $returns, $body),
+            instance(UdtValue, $name, concat!("int", $parameters), $returns, $body),
+            instance(UdtValue, $name, concat!("String", $parameters), $returns, $body),
+        )*];
+    };
+}
+
+of_both! {
+    ["getList" ",Class<T>" "List<T>" |m, a| { let want = Want::List(class(m, a, 2)?); get(m, a, &want) }],
+    ["getVector" ",Class<T>" "List<T>" |m, a| { let want = Want::List(class(m, a, 2)?); get(m, a, &want) }],
+    ["getSet" ",Class<T>" "Set<T>" |m, a| { let want = Want::Set(class(m, a, 2)?); get(m, a, &want) }],
+    ["getMap" ",Class<T>,Class<U>" "Map<T,U>" |m, a| {
+        let want = Want::Map(class(m, a, 2)?, class(m, a, 3)?);
+        get(m, a, &want)
+    }],
+    ["get" ",Class<T>" "T" |m, a| {
+        let want = Want::Class(class(m, a, 2)?);
+        let (at, ty, frozen) = field(m, a)?;
+        codec(m, &ty, frozen, &want)?;
+        read(m, a, at, &ty)
+    }],
+    ["getObject" "" "Object" |m, a| { let (at, ty, _) = field(m, a)?; read(m, a, at, &ty) }],
+    ["isNull" "" "boolean" |m, a| {
+        let (at, ..) = field(m, a)?;
+        Ok(Value::boolean(stored(m, a, at)?.is_none()))
+    }],
+}
+
+macro_rules! setters {
+    ($([$name:literal $parameters:literal $body:expr],)*) => {
+        /// Setters of values of any type.
+        pub(super) const SETTERS: &[Method] = &[$(
+            instance(TupleValue, $name, concat!("int", $parameters), "TupleValue", $body),
+            instance(UdtValue, $name, concat!("int", $parameters), "UDTValue", $body),
+            instance(UdtValue, $name, concat!("String", $parameters), "UDTValue", $body),
+        )*];
+    };
+}
+
+setters! {
+    ["setList" ",List<T>" |m, a| set(m, a, None)],
+    ["setVector" ",List<T>" |m, a| set(m, a, None)],
+    ["setSet" ",Set<T>" |m, a| set(m, a, None)],
+    ["setMap" ",Map<T,U>" |m, a| set(m, a, None)],
+    ["setList" ",List<T>,Class<T>" |m, a| { let want = Want::List(class(m, a, 3)?); set(m, a, Some(&want)) }],
+    ["setSet" ",Set<T>,Class<T>" |m, a| { let want = Want::Set(class(m, a, 3)?); set(m, a, Some(&want)) }],
+    ["setMap" ",Map<T,U>,Class<T>,Class<U>" |m, a| {
+        let want = Want::Map(class(m, a, 3)?, class(m, a, 4)?);
+        set(m, a, Some(&want))
+    }],
+    ["set" ",T,Class<T>" |m, a| { let want = Want::Class(class(m, a, 3)?); set(m, a, Some(&want)) }],
+    ["setToNull" "" |m, a| { let (at, ..) = field(m, a)?; store(m, a, at, None) }],
+}
+
+/// The methods of `udfContext`.
+pub(super) const CONTEXT: &[Method] = &[
+    instance(UdfContext, "newReturnUDTValue", "", "UDTValue", |m, _| {
+        new_return(m, UdtValue)
+    }),
+    instance(UdfContext, "newReturnTupleValue", "", "TupleValue", |m, _| {
+        new_return(m, TupleValue)
+    }),
+    instance(UdfContext, "newArgUDTValue", "int", "UDTValue", |m, a| {
+        new_argument(m, a, UdtValue)
+    }),
+    instance(UdfContext, "newArgUDTValue", "String", "UDTValue", |m, a| {
+        new_argument(m, a, UdtValue)
+    }),
+    instance(UdfContext, "newArgTupleValue", "int", "TupleValue", |m, a| {
+        new_argument(m, a, TupleValue)
+    }),
+    instance(UdfContext, "newArgTupleValue", "String", "TupleValue", |m, a| {
+        new_argument(m, a, TupleValue)
+    }),
+    instance(UdfContext, "newUDTValue", "String", "UDTValue", new_user_type),
+    instance(UdfContext, "newTupleValue", "String", "TupleValue", new_tuple),
 ];
 
-/// The selected field, by position or name.
-fn place(m: &mut Machine<'_>, a: &[Value]) -> Run<usize> {
-    let Object::Tuple { types, user, .. } = m.object(a.handle(0)?)? else {
-        return Machine::fault("a tuple was expected");
-    };
-    let (count, user) = (types.len(), user.clone());
-    if let Some(Value::Prim(Prim::Int(at))) = a.get(1) {
-        return match usize::try_from(*at).ok().filter(|at| *at < count) {
-            Some(at) => Ok(at),
-            None => m.throw(
-                Class::ArrayIndex,
-                format!("Index {at} out of bounds for length {count}"),
-            ),
-        };
-    }
-    let name = String::from_utf16_lossy(&text(m, a, 1)?);
-    let wanted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
-    let (exact, folded) = (wanted, name.to_lowercase());
-    let names = user.as_ref().map(|user| user.names.as_slice()).unwrap_or_default();
-    let is = |field: &String| exact.map_or_else(|| field.to_lowercase() == folded, |exact| field == exact);
-    match names.iter().position(is) {
-        Some(at) => Ok(at),
-        None => m.throw(
-            Class::IllegalArgument,
-            format!("{name} is not a field defined in this UDT"),
-        ),
+/// The class that an argument names.
+fn class(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Class> {
+    match a.get(at) {
+        Some(Value::Plain(plain)) if let Plain::Class(class) = &**plain => Ok(*class),
+        _ => m.throw_with(Class::NullPointer, None),
     }
 }
 
-fn field(m: &mut Machine<'_>, a: &[Value]) -> Run<(Value, Type)> {
-    let at = place(m, a)?;
+/// The selected field, by position or name: its place, its type, and whether that is frozen.
+fn field(m: &mut Machine<'_>, a: &[Value]) -> Run<(usize, Type, bool)> {
+    let Object::Tuple { ty, .. } = m.object(a.handle(0)?)? else {
+        return Machine::fault("a tuple was expected");
+    };
+    let ty = ty.clone();
+    let (of, names): (&Fields, &[String]) = match &ty {
+        Type::Tuple(of) => (of, &[]),
+        Type::User(user) => (&user.fields, &user.names),
+        _ => return Machine::fault("a tuple was expected"),
+    };
+    let at = if let Some(Value::Prim(Prim::Int(at))) = a.get(1) {
+        let count = of.types.len();
+        match usize::try_from(*at).ok().filter(|at| *at < count) {
+            Some(at) => at,
+            None => {
+                let message = format!("Index {at} out of bounds for length {count}");
+                return m.throw(Class::ArrayIndex, message);
+            }
+        }
+    } else {
+        let name = String::from_utf16_lossy(&text(m, a, 1)?);
+        let quoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+        let wanted = quoted.map_or_else(|| name.to_lowercase(), str::to_owned);
+        match names.iter().position(|field| *field == wanted) {
+            Some(at) => at,
+            None => return no_field(m, &name),
+        }
+    };
+    match (of.types.get(at), of.frozen.get(at)) {
+        (Some(of), Some(frozen)) => Ok((at, of.clone(), *frozen)),
+        _ => Machine::fault("a tuple lost a field"),
+    }
+}
+
+pub(crate) fn no_field<T>(m: &mut Machine<'_>, name: &str) -> Run<T> {
+    let message = format!("{name} is not a field defined in this UDT");
+    m.throw(Class::IllegalArgument, message)
+}
+
+/// Checks that a field's type has this Java type.
+fn codec(m: &mut Machine<'_>, ty: &Type, frozen: bool, want: &Want) -> Run<()> {
+    match (want, ty) {
+        (Want::List(of), Type::List(element) | Type::Vector(element, _)) | (Want::Set(of), Type::Set(element)) => {
+            return codec(m, element, true, &Want::Class(*of));
+        }
+        (Want::Map(key, value), Type::Map(key_type, value_type)) => {
+            codec(m, key_type, true, &Want::Class(*key))?;
+            return codec(m, value_type, true, &Want::Class(*value));
+        }
+        (Want::Class(class), ty) if ty.class() == Some(*class) => return Ok(()),
+        _ => {}
+    }
+    let (ty, want) = (ty.cql_name(frozen), want.text());
+    let message = format!("Codec not found for requested operation: [{ty} <-> {want}]");
+    m.throw(Class::CodecNotFound, message)
+}
+
+/// The stored value of a field.
+fn stored(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Option<Datum>> {
     match m.object(a.handle(0)?)? {
-        Object::Tuple { fields, types, .. } => match (fields.get(at), types.get(at)) {
-            (Some(value), Some(ty)) => Ok((value.clone(), ty.clone())),
-            _ => Machine::fault("a tuple lost a field"),
-        },
+        Object::Tuple { fields, .. } => Ok(fields.get(at).cloned().flatten()),
         _ => Machine::fault("a tuple was expected"),
     }
 }
 
-/// A field in its type's Java form; null is zero for getters of primitives.
-fn get(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
-    let (value, ty) = field(m, a)?;
-    Ok(match (value, ty) {
-        (Value::Boxed(value, _), _) => Value::Prim(value),
-        (Value::Null, Type::Boolean) => Value::Prim(Prim::Boolean(false)),
-        (Value::Null, Type::Byte) => Value::Prim(Prim::Byte(0)),
-        (Value::Null, Type::Short) => Value::Prim(Prim::Short(0)),
-        (Value::Null, Type::Int) => Value::Prim(Prim::Int(0)),
-        (Value::Null, Type::Long) => Value::Prim(Prim::Long(0)),
-        (Value::Null, Type::Float) => Value::Prim(Prim::Float(0.0)),
-        (Value::Null, Type::Double) => Value::Prim(Prim::Double(0.0)),
+/// A field's value; null of a collection is an empty one.
+fn read(m: &mut Machine<'_>, a: &[Value], at: usize, ty: &Type) -> Run<Value> {
+    let value = stored(m, a, at)?.or_else(|| match ty {
+        Type::List(_) | Type::Set(_) => Some(Datum::List(Vec::new())),
+        Type::Map(..) => Some(Datum::Map(Vec::new())),
+        _ => None,
+    });
+    marshal::value_of(m, value.as_ref(), ty)
+}
+
+/// A field's value in this Java type; null is zero for getters of primitives.
+fn get(m: &mut Machine<'_>, a: &[Value], want: &Want) -> Run<Value> {
+    let (at, ty, frozen) = field(m, a)?;
+    codec(m, &ty, frozen, want)?;
+    let value = read(m, a, at, &ty)?;
+    let kind = match want {
+        Want::Class(class) => class.unboxed(),
+        _ => None,
+    };
+    Ok(match (value, kind) {
+        (Value::Boxed(value, _), Some(_)) => Value::Prim(value),
+        (Value::Null, Some(kind)) => Value::Prim(Prim::zero(kind)),
         (value, _) => value,
     })
 }
 
-fn is_null(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
-    let (value, _) = field(m, a)?;
-    Ok(Value::boolean(matches!(value, Value::Null)))
-}
-
-fn set(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
-    let at = place(m, a)?;
+fn set(m: &mut Machine<'_>, a: &[Value], want: Option<&Want>) -> Run<Value> {
+    let (at, ty, frozen) = field(m, a)?;
+    if let Some(want) = want {
+        codec(m, &ty, frozen, want)?;
+    }
     let value = match a.value(2) {
         Value::Prim(value) => m.boxed(value),
         value => value,
     };
-    let (_, ty) = field(m, a)?;
-    if !fits(m, &value, &ty)? {
-        return m.throw(Class::IllegalArgument, "the value is not of the type of this field");
-    }
+    check_elements(m, &value, &ty)?;
+    let datum = marshal::datum_of(m, &value, &ty)?;
+    store(m, a, at, datum)
+}
+
+/// Puts a value into a field; gives the tuple.
+fn store(m: &mut Machine<'_>, a: &[Value], at: usize, datum: Option<Datum>) -> Run<Value> {
+    m.allocate(datum.as_ref().map_or(0, Datum::bytes))?;
     if let Object::Tuple { fields, .. } = m.object_mut(a.handle(0)?)?
         && let Some(place) = fields.get_mut(at)
     {
-        *place = value;
+        *place = datum;
     }
     Ok(a.value(0))
 }
 
-/// Whether a value is allowed in a field of this type; elements of collections are checked when the value is returned.
-fn fits(m: &Machine<'_>, value: &Value, ty: &Type) -> Run<bool> {
-    let of = |kind: Prim, value: &Value| matches!(value.prim(), Some(value) if value.kind() == kind.kind());
-    Ok(match (value, ty) {
-        (Value::Null, _) | (Value::Text(_), Type::Text) => true,
-        (value, Type::Boolean) => of(Prim::Boolean(false), value),
-        (value, Type::Byte) => of(Prim::Byte(0), value),
-        (value, Type::Short) => of(Prim::Short(0), value),
-        (value, Type::Int) => of(Prim::Int(0), value),
-        (value, Type::Long) => of(Prim::Long(0), value),
-        (value, Type::Float) => of(Prim::Float(0.0), value),
-        (value, Type::Double) => of(Prim::Double(0.0), value),
-        (Value::Plain(plain), ty) => matches!(
-            (&**plain, ty),
-            (Plain::Blob(_), Type::Blob)
-                | (Plain::Big(_), Type::BigInteger)
-                | (Plain::Decimal(_), Type::BigDecimal)
-                | (Plain::Uuid(_), Type::Uuid)
-                | (Plain::Date(_), Type::Date)
-                | (Plain::LocalDate(_), Type::LocalDate)
-                | (Plain::Inet(_), Type::Inet)
-                | (Plain::Duration { .. }, Type::Duration)
-        ),
-        (value @ Value::Ref(_), ty) => {
-            let class = m.class_of(value)?;
-            match ty {
-                Type::List(_) => class.is(Class::List),
-                Type::Set(_) => class.is(Class::Set),
-                Type::Map(..) => class.is(Class::Map),
-                Type::Tuple(_) => class == TupleValue,
-                Type::User(_) => class == UdtValue,
-                _ => false,
+/// Refuses elements that are null or of another class than the type's, which unchecked generics allow.
+fn check_elements(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<()> {
+    let Value::Ref(handle) = value else { return Ok(()) };
+    match ty {
+        Type::List(of) | Type::Set(of) | Type::Vector(of, _) if m.class_of(value)?.is(Class::Collection) => {
+            let what = format!("{} element", ty.plain_name());
+            for element in m.elements(*handle)? {
+                check_element(m, &element, of, &what, "Collection elements")?;
             }
+            Ok(())
         }
-        _ => false,
-    })
-}
-
-/// A value of a tuple or user type, all of whose fields are null.
-pub(crate) fn empty(m: &mut Machine<'_>, ty: &Type) -> Run<Option<Value>> {
-    let (types, user) = match ty {
-        Type::Tuple(types) => (Arc::clone(types), None),
-        Type::User(user) => (Arc::clone(&user.types), Some(Arc::clone(user))),
-        _ => return Ok(None),
-    };
-    m.allocate(types.len() as u64 * VALUE_BYTES)?;
-    let fields = vec![Value::Null; types.len()];
-    m.make(Object::Tuple { types, fields, user }).map(Some)
-}
-
-fn made(m: &mut Machine<'_>, ty: &Type) -> Run<Value> {
-    match empty(m, ty)? {
-        Some(value) => Ok(value),
-        None => m.throw(Class::IllegalState, "Function's type is not a tuple or user type"),
+        Type::Map(key_type, value_type) if m.class_of(value)?.is(Class::Map) => {
+            for (key, value) in m.table(*handle)?.entries() {
+                check_element(m, &key, key_type, "map key", "Map keys")?;
+                check_element(m, &value, value_type, "map value", "Map values")?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
-fn new_return(m: &mut Machine<'_>, _: &[Value]) -> Run<Value> {
-    let ty = m.returns.clone();
-    made(m, &ty)
+fn check_element(m: &mut Machine<'_>, element: &Value, of: &Type, what: &str, plural: &str) -> Run<()> {
+    m.step(1)?;
+    if matches!(element, Value::Null) {
+        return m.throw(Class::NullPointer, format!("{plural} cannot be null"));
+    }
+    let class = m.class_of(element)?;
+    if !of.is_of(class) {
+        let (wanted, found) = (of.java_name(), class.full_name());
+        let message = format!("Invalid type for {what}, expecting {wanted} but got class {found}");
+        return m.throw(Class::InvalidType, message);
+    }
+    m.deeper(|m| check_elements(m, element, of))
 }
 
-fn new_argument(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
-    let found = if let Some(Value::Prim(Prim::Int(at))) = a.get(1) {
-        usize::try_from(*at).ok().and_then(|at| m.parameters.get(at))
+/// A value of a tuple or user type, all of whose fields are null.
+fn made(m: &mut Machine<'_>, ty: &Type, class: Class) -> Run<Value> {
+    let count = match (ty, class) {
+        (Type::Tuple(of), TupleValue) => of.types.len(),
+        (Type::User(user), UdtValue) => user.fields.types.len(),
+        _ => {
+            let wanted = if class == UdtValue { "UDT" } else { "tuple type" };
+            let message = format!("Function argument is not a {wanted} but a {}", ty.kind_name());
+            return m.throw(Class::IllegalState, message);
+        }
+    };
+    m.allocate(count as u64 * VALUE_BYTES)?;
+    m.make(Object::Tuple {
+        ty: ty.clone(),
+        fields: vec![None; count],
+        is_argument: false,
+    })
+}
+
+fn new_return(m: &mut Machine<'_>, class: Class) -> Run<Value> {
+    let ty = m.returns.clone();
+    made(m, &ty, class)
+}
+
+fn new_argument(m: &mut Machine<'_>, a: &[Value], class: Class) -> Run<Value> {
+    let (found, which) = if let Some(Value::Prim(Prim::Int(at))) = a.get(1) {
+        let found = usize::try_from(*at).ok().and_then(|at| m.parameters.get(at));
+        (found, format!("with index {at}"))
     } else {
         let name = String::from_utf16_lossy(&text(m, a, 1)?);
-        m.parameters.iter().find(|(other, _)| *other == name)
+        let found = m.parameters.iter().find(|(other, _)| *other == name);
+        (found, format!("named '{name}'"))
     };
     match found.map(|(_, ty)| ty.clone()) {
-        Some(ty) => made(m, &ty),
-        None => m.throw(Class::IllegalArgument, "Function defines no such argument"),
+        Some(ty) => made(m, &ty, class),
+        None => m.throw(
+            Class::IllegalArgument,
+            format!("Function does not declare an argument {which}"),
+        ),
+    }
+}
+
+fn new_user_type(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+    let name = String::from_utf16_lossy(&text(m, a, 1)?);
+    match m.types.user_type(&name) {
+        Some(user) => made(m, &Type::User(Arc::clone(&user)), UdtValue),
+        None => {
+            let message = format!("No UDT named {name} in keyspace {}", m.types.keyspace());
+            m.throw(Class::IllegalArgument, message)
+        }
+    }
+}
+
+/// Differs: a text that is no type is an IllegalArgumentException with a text of ours.
+fn new_tuple(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+    let written = String::from_utf16_lossy(&text(m, a, 1)?);
+    m.step(written.len())?;
+    match m.types.parsed(&written) {
+        Some(ty) => made(m, &ty, TupleValue),
+        None => m.throw(Class::IllegalArgument, format!("Unknown type {written}")),
     }
 }

@@ -7,7 +7,9 @@ use num_bigint::{BigInt, Sign};
 
 use super::{Machine, Run, VALUE_BYTES};
 use crate::class::Class;
+use crate::datum::Type;
 use crate::library::number::compare_decimals;
+use crate::marshal::value_of;
 use crate::value::{Decimal, Handle, Object, Order, Plain, Prim, Shown, Table, Value};
 
 /// Buckets of a new `java.util.HashMap`.
@@ -97,8 +99,8 @@ impl Machine<'_> {
                 Object::Entry(..) => Class::Entry,
                 Object::Builder(_) => Class::StringBuilder,
                 Object::Iterator { .. } => Class::Iterator,
-                Object::Tuple { user: Some(_), .. } => Class::UdtValue,
-                Object::Tuple { user: None, .. } => Class::TupleValue,
+                Object::Tuple { ty: Type::User(_), .. } => Class::UdtValue,
+                Object::Tuple { .. } => Class::TupleValue,
                 Object::Array { .. } | Object::Bare => Class::Object,
             },
         })
@@ -202,16 +204,24 @@ impl Machine<'_> {
             return self.equal_all(&left, &right);
         }
         if let (
-            Object::Tuple { fields, types, user },
             Object::Tuple {
+                ty,
+                fields,
+                is_argument,
+            },
+            Object::Tuple {
+                ty: theirs,
                 fields: others,
-                types: theirs,
-                user: their,
+                is_argument: is_theirs,
             },
         ) = (self.object(x)?, self.object(y)?)
         {
-            let (same_type, fields, others) = (types == theirs && user == their, fields.clone(), others.clone());
-            return Ok(same_type && self.equal_all(&fields, &others)?);
+            let (count, same) = (
+                fields.len(),
+                ty == theirs && is_argument == is_theirs && fields == others,
+            );
+            self.step(count)?;
+            return Ok(same);
         }
         Ok(false)
     }
@@ -268,6 +278,19 @@ impl Machine<'_> {
         if let Object::Entry(key, value) = self.object(handle)? {
             let (key, value) = (key.clone(), value.clone());
             return Ok(self.hash(&key)? ^ self.hash(&value)?);
+        }
+        if let Object::Tuple { ty, fields, .. } = self.object(handle)? {
+            let types = match ty {
+                Type::Tuple(of) => of.types.clone(),
+                Type::User(user) => user.fields.types.clone(),
+                _ => Vec::new(),
+            };
+            let mut hash = 0_i32;
+            for (field, ty) in fields.clone().iter().zip(&types) {
+                let value = value_of(self, field.as_ref(), ty)?;
+                hash = hash.wrapping_mul(31).wrapping_add(self.hash(&value)?);
+            }
+            return Ok(hash);
         }
         // Java's hash is random; this one is the same in every run.
         Ok(handle.cast_signed())

@@ -2,9 +2,10 @@
 
 use super::{Machine, Run};
 use crate::class::Class;
+use crate::datum::{Datum, Type};
 use crate::library::number::decimal_text;
 use crate::library::time::{date_text, duration_text, local_date_text};
-use crate::value::{Handle, Object, Plain, Prim, Value};
+use crate::value::{Decimal, Handle, Object, Plain, Prim, Value};
 
 impl Machine<'_> {
     /// A text as a value.
@@ -101,10 +102,9 @@ impl Machine<'_> {
                 }
                 self.push("}", to)
             }
-            Object::Tuple { fields, user, .. } => {
-                let names = user.as_ref().map(|user| user.names.clone());
-                let fields = fields.clone();
-                self.append_fields(&fields, names.as_deref(), to)
+            Object::Tuple { ty, fields, .. } => {
+                let text = self.literal(Some(&Datum::Tuple(fields.clone())), &ty.clone());
+                self.push(&text, to)
             }
             Object::List { .. } | Object::Table(_) | Object::View { .. } => {
                 self.push("[", to)?;
@@ -136,27 +136,67 @@ impl Machine<'_> {
         }
     }
 
-    /// A tuple or user type as CQL writes it, which is what Cassandra's classes print.
-    fn append_fields(&mut self, fields: &[Value], names: Option<&[String]>, to: &mut Vec<u16>) -> Run<()> {
-        self.push(if names.is_some() { "{" } else { "(" }, to)?;
-        for (at, field) in fields.iter().enumerate() {
-            if at > 0 {
-                self.push(",", to)?;
+    /// A value as a CQL literal, as the tuples and user types of Cassandra print their fields. A null collection is an
+    /// empty one.
+    fn literal(&self, datum: Option<&Datum>, ty: &Type) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let all = |items: &[Option<Datum>], of: &Type| {
+            let texts: Vec<String> = items.iter().map(|item| self.literal(item.as_ref(), of)).collect();
+            texts.join(",")
+        };
+        let plain = |plain: Plain| plain_text(&plain);
+        match (datum, ty) {
+            (None, Type::List(_)) => "[]".to_owned(),
+            (None, Type::Set(_) | Type::Map(..)) => "{}".to_owned(),
+            (Some(Datum::List(items)), Type::Set(of)) => format!("{{{}}}", all(items, of)),
+            (Some(Datum::List(items)), Type::List(of)) => format!("[{}]", all(items, of)),
+            (Some(Datum::List(items)), Type::Vector(of, _)) => {
+                let texts: Vec<String> = items.iter().map(|item| self.literal(item.as_ref(), of)).collect();
+                format!("[{}]", texts.join(", "))
             }
-            if let Some(name) = names.and_then(|names| names.get(at)) {
-                self.push(name, to)?;
-                self.push(":", to)?;
+            (Some(Datum::Map(entries)), Type::Map(key_type, value_type)) => {
+                let entry = |(key, value): &(Option<Datum>, Option<Datum>)| {
+                    let key = self.literal(key.as_ref(), key_type);
+                    format!("{key}:{}", self.literal(value.as_ref(), value_type))
+                };
+                let texts: Vec<String> = entries.iter().map(entry).collect();
+                format!("{{{}}}", texts.join(","))
             }
-            match field {
-                Value::Null => self.push("NULL", to)?,
-                Value::Text(text) => {
-                    let quoted = String::from_utf16_lossy(text).replace('\'', "''");
-                    self.push(&format!("'{quoted}'"), to)?;
-                }
-                other => self.append(other, to)?,
+            (Some(Datum::Tuple(fields)), Type::Tuple(of)) => {
+                let fields = fields.iter().zip(&of.types);
+                let texts: Vec<String> = fields.map(|(field, ty)| self.literal(field.as_ref(), ty)).collect();
+                format!("({})", texts.join(","))
             }
+            (Some(Datum::Tuple(fields)), Type::User(user)) => {
+                let fields = user.names.iter().zip(fields.iter().zip(&user.fields.types));
+                let field = |(name, (field, ty)): (&String, (&Option<Datum>, &Type))| {
+                    format!("{}:{}", name_text(name), self.literal(field.as_ref(), ty))
+                };
+                format!("{{{}}}", fields.map(field).collect::<Vec<_>>().join(","))
+            }
+            (Some(Datum::Text(text)), _) => quoted(text),
+            (Some(Datum::Blob(bytes)), _) => bytes
+                .iter()
+                .fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+            (Some(Datum::Boolean(value)), _) => value.to_string(),
+            (Some(Datum::Byte(value)), _) => value.to_string(),
+            (Some(Datum::Short(value)), _) => value.to_string(),
+            (Some(Datum::Int(value)), _) => value.to_string(),
+            (Some(Datum::Long(nanos)), Type::Time) => quoted(&time_text(*nanos)),
+            (Some(Datum::Long(value) | Datum::Date(value)), _) => value.to_string(),
+            (Some(Datum::Float(value)), _) => (self.limits.float_text)(*value),
+            (Some(Datum::Double(value)), _) => (self.limits.double_text)(*value),
+            (Some(Datum::BigInteger(value)), _) => value.to_string(),
+            (Some(Datum::BigDecimal { unscaled, scale }), _) => plain(Plain::Decimal(Decimal {
+                unscaled: unscaled.clone(),
+                scale: *scale,
+            })),
+            (Some(Datum::Uuid(value)), _) => plain(Plain::Uuid(*value)),
+            (Some(Datum::LocalDate(days)), _) => quoted(&local_date_text(*days)),
+            (Some(Datum::Inet(address)), _) => quoted(&inet_text(*address)),
+            (Some(Datum::Duration { months, days, nanos }), _) => duration_text(*months, *days, *nanos),
+            _ => "NULL".to_owned(),
         }
-        self.push(if names.is_some() { "}" } else { ")" }, to)
     }
 
     /// The `toString` of a value, as a value.
@@ -170,7 +210,7 @@ impl Machine<'_> {
     }
 }
 
-fn plain_text(plain: &Plain) -> String {
+pub(crate) fn plain_text(plain: &Plain) -> String {
     match plain {
         Plain::Uuid(value) => {
             let hex = format!("{value:032x}");
@@ -198,6 +238,30 @@ fn plain_text(plain: &Plain) -> String {
         Plain::Class(class) if class.is_interface() => format!("interface {}", class.full_name()),
         Plain::Class(class) => format!("class {}", class.full_name()),
     }
+}
+
+/// A name as CQL writes it: in quotes unless it is lower-case letters, digits and `_`.
+fn name_text(name: &str) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Nanoseconds of a day as `01:02:03.000000000`.
+fn time_text(nanos: i64) -> String {
+    let (seconds, nanos) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+    format!(
+        "{:02}:{:02}:{:02}.{nanos:09}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// Java writes all eight groups of an IPv6 address.

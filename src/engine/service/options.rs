@@ -19,7 +19,7 @@ use super::super::write::WriteServices;
 use super::super::write::clock::{ListKeys, WriteClock};
 use super::Engine;
 use crate::clock::{Clock, Timestamps};
-use crate::functions::Timeuuids;
+use crate::functions::{CallLimits, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::partition::store::{self, Url};
 use crate::partition::{Nodes, Stores};
@@ -51,6 +51,8 @@ pub struct Options {
     pub prices: Coefficients,
     /// Size limits.
     pub limits: SizeLimits,
+    /// Limits of the bodies of user functions.
+    pub call_limits: CallLimits,
     /// Reaction to a jump of the wall clock.
     pub clock_rules: ClockRules,
     /// Statements that the request log keeps; 0 means none.
@@ -190,6 +192,7 @@ impl Options {
             rules,
             timeuuids,
             draws,
+            call_limits: self.call_limits,
         })
     }
 }

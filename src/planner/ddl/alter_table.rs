@@ -8,7 +8,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
-use super::table::{add_column, check_name, sort_columns};
+use super::table::{add_column, check_name, refuse_id, sort_columns};
 use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
@@ -162,7 +162,7 @@ impl Alteration<'_> {
         self.check_dropped(name, &ty, kind)?;
         // Cassandra accepts a mask here even if masking is disabled.
         let mask = written.mask.as_ref();
-        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, &self.table.name, name, &ty, mask));
         let column = Column {
             id: 0,
             name: name.to_owned(),
@@ -396,7 +396,7 @@ impl Alteration<'_> {
             .into());
         };
         let ty = column.ty.clone();
-        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, name, &ty, mask));
+        let mask = mask.map(|mask| mask::resolve(self.schema, &self.table.keyspace, &self.table.name, name, &ty, mask));
         let mask = mask.transpose()?;
         let set = |table: &mut Table| {
             let found = table.columns.iter_mut().find(|column| column.name == name);
@@ -456,16 +456,16 @@ impl Alteration<'_> {
     fn options(&mut self, written: &grammar::ast::TableOptions) -> Result<(), DdlError> {
         let given = options::read(written, Some(&self.table.options))?;
         given.check_names()?;
-        if given.id.is_some() {
-            return Err(AlterTableRefusal::Id.into());
-        }
-        if self.table.is_counter && given.options.default_time_to_live > 0 {
+        let id = given.id.clone();
+        let options = given.validate()?;
+        refuse_id(id.as_deref())?;
+        if self.table.is_counter && options.default_time_to_live > 0 {
             return Err(TableRefusal::CounterTimeToLive.into());
         }
-        if given.options.gc_grace_seconds == 0 && !self.views().is_empty() {
+        if options.gc_grace_seconds == 0 && !self.views().is_empty() {
             return Err(AlterTableRefusal::GraceUnderViews.into());
         }
-        self.table.options = given.validate()?;
+        self.table.options = options;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::functions;
 use crate::planner::text::{owned, type_text_full};
-use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
+use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, record, typename};
 use crate::types::{CqlType, LiteralError};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
@@ -73,6 +73,12 @@ fn check_frozen(what: &'static str, written: &Type, keyspace: &str) -> Result<()
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     authorize(keyspace_name, Right::Create, "Function", name)?;
+    // The permission to replace is one on the function of these types, so Cassandra reads them first.
+    if let (true, Some(keyspace)) = (statement.or_replace, ddl.schema.keyspace(keyspace_name)) {
+        for (_, written) in &statement.arguments {
+            column_type::resolve_frozen(written, keyspace)?;
+        }
+    }
     if statement.if_not_exists && statement.or_replace {
         return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
@@ -109,7 +115,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         body: statement.body.clone(),
     };
     function
-        .definition(keyspace_name)
+        .definition(keyspace)
         .compile()
         .map_err(FunctionRefusal::Compile)?;
     let types = |function: &UserFunction| type_names(function.arguments.iter().map(|(_, ty)| ty));
@@ -167,15 +173,7 @@ fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a 
 
 pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
-    if statement.if_not_exists && statement.or_replace {
-        return Err(FunctionRefusal::ReplaceIfNotExists.into());
-    }
-    statement
-        .arguments
-        .iter()
-        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
-    check_frozen("State type", &statement.state_type, keyspace_name)?;
+    // Cassandra reads the types when it prepares the statement, before all other checks.
     let keyspace = ddl
         .schema
         .keyspace(keyspace_name)
@@ -185,6 +183,15 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         arguments.push(column_type::resolve_frozen(written, keyspace)?);
     }
     let state_type = column_type::resolve_frozen(&statement.state_type, keyspace)?;
+    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
+    if statement.if_not_exists && statement.or_replace {
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("State type", &statement.state_type, keyspace_name)?;
     let wanted = type_names(&arguments);
     let state = typename::unfrozen_name(&state_type);
 
@@ -330,8 +337,6 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };
     authorize(keyspace_name, Right::Drop, kind, name)?;
-    let mut written = statement.arguments.iter().flatten();
-    written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
     let keyspace = ddl.schema.keyspace(keyspace_name);
     let wanted = match (&statement.arguments, keyspace) {
         (Some(written), Some(keyspace)) => {
@@ -341,6 +346,8 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
                     written, keyspace,
                 )?));
             }
+            let mut written = written.iter();
+            written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
             Some(types)
         }
         (written, _) => written
@@ -416,6 +423,27 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
                 name: name.to_owned(),
                 arguments: shown,
                 aggregates: users,
+            }
+            .into());
+        }
+        let own = (keyspace_name.to_owned(), name.to_owned());
+        let masks = |table: &&Arc<Table>| {
+            let mut columns = table.columns.iter();
+            columns.any(|column| column.mask_function().is_some_and(|function| function == own))
+        };
+        // As in Cassandra, by the name alone.
+        let tables: Vec<String> = keyspace
+            .tables
+            .values()
+            .filter(masks)
+            .map(|table| table.name.clone())
+            .collect();
+        if !tables.is_empty() {
+            return Err(FunctionRefusal::Masks {
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+                tables,
             }
             .into());
         }

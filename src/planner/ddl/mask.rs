@@ -14,13 +14,14 @@ use crate::planner::text::{Joined, TermText, qualified};
 use crate::schema::{Schema, mask_of};
 use crate::types::CqlType;
 
-/// A mask as stored in the schema: `keyspace.function`, and its arguments after the column as CQL literals.
+/// A mask as stored in the schema, in the form of [`crate::schema::Column::mask`].
 pub(super) type Kept = (String, Vec<String>);
 
-/// Resolves the mask of a column of this keyspace, name and type.
+/// Resolves the mask of a column of this keyspace, table, name and type.
 pub(super) fn resolve(
     schema: &Schema,
     keyspace: &str,
+    table: &str,
     column: &str,
     ty: &CqlType,
     mask: &ast::Mask,
@@ -42,7 +43,7 @@ pub(super) fn resolve(
     let own = functions::Argument::typed(ty.marshal_name(), ty.clone());
     let others = mask.arguments.iter().map(|term| function::argument(&typer, term));
     let arguments: Vec<functions::Argument<'_>> = std::iter::once(own).chain(others).collect();
-    let found = match functions::resolve(&mask.function, &arguments, None) {
+    let found = match function::named(&typer, &mask.function, &arguments, None) {
         Ok(found) => found,
         Err(functions::Error::Unknown(_)) => {
             return Err(MaskRefusal::Unknown {
@@ -57,8 +58,15 @@ pub(super) fn resolve(
     if found.is_aggregate() {
         return Err(MaskRefusal::Aggregate(written).into());
     }
-    if !functions::is_mask(&found) {
+    if !found.is_user_defined() && !functions::is_mask(&found) {
         return Err(MaskRefusal::NotMasking(written).into());
+    }
+    if found.is_user_defined() && found.keyspace() != keyspace {
+        return Err(MaskRefusal::OtherKeyspace {
+            function: written,
+            table: format!("{keyspace}.{table}"),
+        }
+        .into());
     }
     if found.return_type().unfrozen() != ty.unfrozen() {
         return Err(MaskRefusal::Returns {
@@ -73,13 +81,19 @@ pub(super) fn resolve(
     for (term, ty) in mask.arguments.iter().zip(found.argument_types().iter().skip(1)) {
         match typer.term(term, &ColumnSpec::new("mask", ty.clone())) {
             Ok(TypedTerm::Constant(value)) => {
-                literals.push(value.map_or_else(|| "null".to_owned(), |value| ty.to_literal(&value)));
+                let literal = value.map_or_else(|| "null".to_owned(), |value| ty.to_literal(&value));
+                // An overload that is made later must not make the call ambiguous.
+                literals.push(if found.is_user_defined() {
+                    format!("({}) {literal}", ty.unfrozen().cql_name())
+                } else {
+                    literal
+                });
             }
             Ok(_) => return Err(MaskRefusal::NotConstant(column.to_owned()).into()),
             Err(error) => return Err(MaskRefusal::Term(Box::new(error)).into()),
         }
     }
-    Ok((mask_of(found.name()), literals))
+    Ok((mask_of(found.keyspace(), found.name()), literals))
 }
 
 /// Whether a term contains neither marker nor call.

@@ -7,11 +7,11 @@ use grammar::ast::{self, CreateTable, Drop, DropKind};
 use uuid::Uuid;
 
 use super::error::DdlError;
-use super::refusal::{NameRefusal, TableRefusal};
+use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
 use super::{Ddl, Right, SchemaOutcome, column_type, index, mask, options, user_type, view};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
-use crate::planner::text::owned;
+use crate::planner::text::{owned, qualified};
 use crate::schema::names::{self, compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, TableOptions, typename};
 use crate::types::{CqlType, Native};
@@ -25,7 +25,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         .columns
         .iter()
         .try_for_each(|column| column_type::check_syntax(&column.column_type))?;
-    let key = primary_key(statement, name)?;
+    let key = primary_key(statement, &qualified(&statement.table))?;
     Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
     let given = options::read(&statement.options, None)?;
     if !ddl.context.masks_columns && statement.columns.iter().any(|column| column.mask.is_some()) {
@@ -55,9 +55,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     types.values().try_for_each(column_type::check_nested)?;
     let mut masks = BTreeMap::new();
     for column in &statement.columns {
-        let name = column.name.as_str();
-        if let (Some(mask), Some(ty)) = (&column.mask, types.get(name)) {
-            masks.insert(name, mask::resolve(ddl.schema, keyspace_name, name, ty, mask)?);
+        let column_name = column.name.as_str();
+        if let (Some(mask), Some(ty)) = (&column.mask, types.get(column_name)) {
+            let mask = mask::resolve(ddl.schema, keyspace_name, name, column_name, ty, mask)?;
+            masks.insert(column_name, mask);
         }
     }
     check_key(statement, &key, &types, name)?;
@@ -314,6 +315,15 @@ pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlEr
         }
         .into()),
         None => Ok(id),
+    }
+}
+
+/// Refuses the option `id`, which only CREATE takes.
+pub(super) fn refuse_id(given: Option<&str>) -> Result<(), DdlError> {
+    match given.map(Uuid::try_parse) {
+        None => Ok(()),
+        Some(Ok(_)) => Err(AlterTableRefusal::Id.into()),
+        Some(Err(_)) => Err(TableRefusal::Id.into()),
     }
 }
 

@@ -9,8 +9,8 @@ use grammar::ast::{
 };
 
 use super::error::DdlError;
-use super::refusal::{AlterTableRefusal, NameRefusal, ViewRefusal};
-use super::table::{Key, add_column, check_name, clustering_order, table_id};
+use super::refusal::{NameRefusal, ViewRefusal};
+use super::table::{Key, add_column, check_name, clustering_order, refuse_id, table_id};
 use super::{Ddl, Right, SchemaOutcome, options, view_tests};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
@@ -34,11 +34,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
         &format!("table {base_keyspace}.{base_name}"),
     )?;
     let given = options::read(&statement.options, None)?;
+    let keyspace = ddl.keyspace(keyspace_name)?;
     if base_keyspace != keyspace_name {
         return Err(ViewRefusal::OtherKeyspace.into());
     }
     check_markers(statement)?;
-    let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(base) = keyspace.tables.get(base_name) else {
         return Err(ViewRefusal::BaseMissing(base_name.to_owned()).into());
     };
@@ -49,7 +49,6 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
         let there = ddl.table_exists(statement.if_not_exists, keyspace_name, name)?;
         return Ok(there.warned(vec![EXPERIMENTAL.to_owned()]));
     }
-    given.check_names()?;
     if base.is_counter {
         return Err(ViewRefusal::OnCounters.into());
     }
@@ -65,18 +64,20 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     check_key(&key, base, &selected, name)?;
     check_relations(statement, &key, base)?;
     let tests = view_tests::of(ddl, &statement.relations, base)?;
-    if given.options.default_time_to_live > 0 {
-        return Err(ViewRefusal::TimeToLive.into());
-    }
-    if !statement.options.clustering_order.is_empty()
-        && statement.options.clustering_order.len() != key.clustering.len()
-    {
+    let order = &statement.options.clustering_order;
+    let ordered: Vec<&str> = order.iter().map(|(column, _)| column.as_str()).collect();
+    if !order.is_empty() && ordered != key.clustering {
         return Err(ViewRefusal::Order.into());
     }
     let descending = clustering_order(&statement.options, &key.clustering, name)?;
-    let id = table_id(ddl, given.id.as_deref())?;
-    check_name(keyspace_name, name)?;
+    given.check_names()?;
+    let given_id = given.id.clone();
     let options = given.validate()?;
+    if options.default_time_to_live > 0 {
+        return Err(ViewRefusal::TimeToLive.into());
+    }
+    let id = table_id(ddl, given_id.as_deref())?;
+    check_name(keyspace_name, name)?;
 
     let mut table = Table {
         id,
@@ -314,17 +315,17 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcom
     )?;
     let given = options::read(&statement.options, Some(&view.table.options))?;
     given.check_names()?;
-    if given.id.is_some() {
-        return Err(AlterTableRefusal::Id.into());
-    }
-    if given.options.gc_grace_seconds == 0 {
+    let id = given.id.clone();
+    let options = given.validate()?;
+    refuse_id(id.as_deref())?;
+    if options.gc_grace_seconds == 0 {
         return Err(ViewRefusal::AlterGrace.into());
     }
-    if given.options.default_time_to_live > 0 {
+    if options.default_time_to_live > 0 {
         return Err(ViewRefusal::AlterTimeToLive.into());
     }
     let mut changed = View::clone(view);
-    Arc::make_mut(&mut changed.table).options = given.validate()?;
+    Arc::make_mut(&mut changed.table).options = options;
     let mut next = Keyspace::clone(keyspace);
     next.views.insert(name.to_owned(), Arc::new(changed));
     Ok(SchemaOutcome::changed(

@@ -1,9 +1,11 @@
 //! The changes that the parts of a write add to the batches of their stores, and the sizes and charges to record once
 //! these are durable.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::quality::RandomState;
 
 use super::WritePart;
 use super::size::BatchSize;
@@ -43,9 +45,9 @@ pub(in crate::engine) struct StagedStore {
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(in crate::engine) stores: Vec<StagedStore>,
-    /// Rows of counters and rows that are rewritten whole, as written: later members of a batch add to them. A list's
+    /// Rows of counters and rows that are rewritten whole, as all members so far have written them: later members of a batch add to them. A list's
     /// element is looked up in the row as it was stored before the batch, as in Cassandra.
-    pub(super) added_to: Vec<(RowKey, Row)>,
+    pub(super) added_to: HashMap<RowKey, Row, RandomState>,
     /// Whether deletions of partitions and ranges are dated 1 µs before the rows written with them, so that they do not
     /// delete those rows. This is the case in conditional batches (Cassandra's
     /// `PartitionUpdate.withUpdatedTimestamps`).

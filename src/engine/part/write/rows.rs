@@ -195,7 +195,8 @@ impl WritePart<'_> {
             whole_row::carry(&mut row, stored, &self.stamp);
         }
         if rewrites || must_read && self.table().is_counter {
-            staged.added_to.push((key.clone(), row.clone().canonical()));
+            let said = staged.added_to.entry(key.clone()).or_default();
+            *said = Row::merge(std::mem::take(said), row.clone().canonical());
         }
         if let Some(size) = &mut staged.size {
             let clustering = (!of_static).then(|| key.clustering());
@@ -268,12 +269,10 @@ impl WritePart<'_> {
                 row.shadow(timestamp);
             }
         }
-        let said = staged
-            .added_to
-            .iter()
-            .filter(|(at, _)| at == key)
-            .map(|(_, row)| row.clone());
-        Ok(said.fold(row, |row, said| Some(Row::merge(row.unwrap_or_default(), said))))
+        Ok(match staged.added_to.get(key) {
+            Some(said) => Some(Row::merge(row.unwrap_or_default(), said.clone())),
+            None => row,
+        })
     }
 }
 

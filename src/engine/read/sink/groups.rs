@@ -98,7 +98,7 @@ impl<R: RowSink> Sink<'_, R> {
                 None => *count += 1,
                 Some(accumulator) => {
                     let arguments = self.scope(row).evaluate_all(&aggregate.arguments)?;
-                    accumulator.add(&arguments)?;
+                    accumulator.add(&arguments, self.context)?;
                 }
             }
         }
@@ -112,7 +112,7 @@ impl<R: RowSink> Sink<'_, R> {
         for (accumulator, count) in group.accumulators.into_iter().zip(group.counts) {
             results.push(match accumulator {
                 None => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
-                Some(accumulator) => accumulator.finish()?,
+                Some(accumulator) => accumulator.finish(self.context)?,
             });
         }
         let scope = Scope {

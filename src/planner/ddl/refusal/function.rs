@@ -206,6 +206,18 @@ pub enum FunctionRefusal {
         /// The aggregates.
         aggregates: Vec<String>,
     },
+    /// DROP of a function that masks columns.
+    #[error("Function '{keyspace}.{name}{arguments}' is still referenced by column masks in tables {}", .tables.join(", "))]
+    Masks {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        name: String,
+        /// The types of its arguments.
+        arguments: String,
+        /// The tables.
+        tables: Vec<String>,
+    },
 }
 
 impl FunctionRefusal {
@@ -236,7 +248,8 @@ impl FunctionRefusal {
             | Self::Value(_)
             | Self::Missing { .. }
             | Self::SeveralMatch { .. }
-            | Self::Used { .. } => Code::Invalid,
+            | Self::Used { .. }
+            | Self::Masks { .. } => Code::Invalid,
             Self::KeyspaceMissing(_) => Code::Configuration,
         }
     }

@@ -23,6 +23,14 @@ pub enum MaskRefusal {
     /// The call of a function that is no masking function.
     #[error("Not-masking function {0} cannot be used for masking table columns")]
     NotMasking(String),
+    /// A user's function of another keyspace.
+    #[error("Masking function {function} doesn't belong to the same keyspace as the table {table}")]
+    OtherKeyspace {
+        /// The call as it was written.
+        function: String,
+        /// The table with its keyspace.
+        table: String,
+    },
     /// The function's result type differs from the column's type.
     #[error(
         "Masking function {function} return type is {}. This is different to the type of the masked column {column} of type {}. Masking functions can only be attached to table columns if they return the same data type as the masked column.",
@@ -55,6 +63,7 @@ impl MaskRefusal {
             Self::Unknown { .. }
             | Self::Aggregate(_)
             | Self::NotMasking(_)
+            | Self::OtherKeyspace { .. }
             | Self::Returns { .. }
             | Self::Call(_)
             | Self::Term(_)
