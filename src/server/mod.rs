@@ -42,6 +42,7 @@ mod socket;
 pub mod survey;
 mod tls;
 mod trace;
+mod weight;
 
 use std::sync::Arc;
 

@@ -10,6 +10,8 @@ use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
 use super::{Events, Handled, Handler, Limits, Postponed, Session};
+use super::{incoming, weight};
+use crate::budget::{Budget, Granted};
 use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
 use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
@@ -39,6 +41,8 @@ pub struct Requests {
     charge_payload: ChargePayload,
     clock: Clock,
     audit: Option<Arc<Audit>>,
+    /// Memory for heavy requests while they are parsed and carried out.
+    pool: Arc<Budget>,
 }
 
 /// From this length on a request is run apart from the others: to parse and plan it may take long.
@@ -129,6 +133,7 @@ impl Requests {
             charge_payload: ChargePayload::default(),
             clock,
             audit: None,
+            pool: Budget::new(limits.memory_bytes_max / weight::POOL_PART, limits.memory_wait),
         }
     }
 
@@ -202,6 +207,10 @@ impl Requests {
         let mut request =
             Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
         let payload = payload(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
+        let _memory = match weight::counted(&request, body.len()) {
+            None => None,
+            Some(bytes) => Some(self.memory(bytes).await?),
+        };
         let mut around = Around {
             payload,
             request_bytes: u32::try_from(body.len()).unwrap_or(u32::MAX),
@@ -214,6 +223,16 @@ impl Requests {
         let is_requested = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
         let outcome = self.untraced(session, header.version, &mut request, &mut around).await;
         outcome.or_else(|error| self.with_refused_charge(is_requested, error))
+    }
+
+    /// Takes memory for a heavy request; waits for it in order of arrival.
+    async fn memory(&self, bytes: usize) -> Result<Granted, Refused> {
+        match self.pool.try_take(bytes) {
+            Some(memory) => Ok(memory),
+            None => Box::pin(Arc::clone(&self.pool).wait_for(bytes))
+                .await
+                .map_err(|_| ErrorBody::overloaded(incoming::REFUSAL).into()),
+        }
     }
 
     /// A refusal because of request units carries a charge, as in Cosmos, which no budget pays. Other errors carry
