@@ -100,7 +100,7 @@ impl Session {
             masks_columns: self
                 .keyspace
                 .as_deref()
-                .is_some_and(|keyspace| keyspace.starts_with("oracle_masks")),
+                .is_some_and(|name| name.starts_with("oracle_masks") || name == "oracle_ddl_two_faults"),
         };
         let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)?;
         let changes = record::changes(&self.schema, &outcome.schema);
