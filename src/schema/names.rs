@@ -33,13 +33,6 @@ pub fn java_buffer_hash(bytes: &[u8]) -> i32 {
     })
 }
 
-/// The hash of a Java `String`.
-#[must_use]
-pub fn java_string_hash(text: &str) -> i32 {
-    let add = |hash: i32, unit: u16| hash.wrapping_mul(31).wrapping_add(i32::from(unit));
-    text.encode_utf16().fold(0, add)
-}
-
 /// Sorts items into the iteration order of a Java `HashMap` filled in the given order. Some of Cassandra's messages
 /// list items in that order.
 pub fn java_hash_order<T>(things: &mut [T], hash: impl Fn(&T) -> i32) {

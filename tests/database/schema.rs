@@ -100,7 +100,7 @@ impl Session {
             masks_columns: self
                 .keyspace
                 .as_deref()
-                .is_some_and(|keyspace| keyspace.starts_with("oracle_masks")),
+                .is_some_and(|name| name.starts_with("oracle_masks") || name == "oracle_ddl_two_faults"),
         };
         let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)?;
         let changes = record::changes(&self.schema, &outcome.schema);
@@ -359,16 +359,19 @@ fn results_of_ddl_are_cassandras() {
     report("results", &differences, 0);
 }
 
-/// The statements of functions that a script marks as answered otherwise on purpose (`@differs`), if they are of one line.
+/// The statements of functions, or of DDL with two faults, that a script marks as answered otherwise on purpose (`@differs`), if they are of one
+/// line.
 fn decided(answers: &Path) -> BTreeSet<String> {
     let script = std::fs::read_to_string(answers.with_extension("cql")).unwrap_or_default();
-    let is_of_functions = answers.file_stem().is_some_and(|stem| {
+    let is_judged = answers.file_stem().is_some_and(|stem| {
         let stem = stem.to_string_lossy();
-        stem.starts_with("user_functions") || stem.starts_with("user_aggregates")
+        ["user_functions", "user_aggregates", "ddl_two_faults"]
+            .iter()
+            .any(|start| stem.starts_with(start))
     });
     let mut statements = BTreeSet::new();
     let mut is_decided = false;
-    for line in script.lines().filter(|_| is_of_functions) {
+    for line in script.lines().filter(|_| is_judged) {
         if line.starts_with('@') {
             is_decided |= line.starts_with("@differs");
         } else if std::mem::take(&mut is_decided) {

@@ -8,7 +8,6 @@ use super::index::part_of;
 use super::refusal::IndexOptionRefusal;
 use crate::planner::text::owned;
 use crate::schema::index::{SASI_CLASS, is_sai_class};
-use crate::schema::names;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -110,13 +109,12 @@ fn attached(
     table: &Table,
     targets: &[(IndexTargetKind, &Column)],
 ) -> Result<(), IndexOptionRefusal> {
-    let mut unknown: Vec<&str> = given
+    let unknown: Vec<&str> = given
         .iter()
         .map(|(option, _)| option.as_str())
         .filter(|option| !ANALYSIS_OPTIONS.contains(option) && !VECTOR_OPTIONS.contains(option))
         .collect();
     if !unknown.is_empty() {
-        names::java_hash_order(&mut unknown, |option| names::java_string_hash(option));
         return Err(IndexOptionRefusal::NotUnderstood(owned(unknown)));
     }
     let (kind, column) = match single(targets) {
