@@ -418,7 +418,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("268435456"),
         "Memory for answers, buffers and requests of all connections together, at least 8388608. A quarter of it is for large requests \
          while they are read. The rest is for everything else; one answer takes at most a quarter of the rest. A large request or answer \
-         waits until there is room, and is refused as overloaded after a few seconds",
+         waits until there is room, and is refused as overloaded after a few seconds. A further quarter, beside it, is for requests of \
+         many words or values while they are parsed and carried out; one that needs more runs alone",
     ),
     setting(
         "login-seconds",

@@ -366,3 +366,20 @@ async fn columns_of_a_table_made_again_are_sent_to_those_who_know_the_old() {
     let response = bench.execute(Version::V4, &prepared.id, &[]).await;
     assert_eq!(mode(&response), MetadataMode::Full);
 }
+
+/// A plan takes far more memory than its text.
+#[tokio::test(start_paused = true)]
+async fn a_heavy_request_waits_for_memory_and_a_light_one_does_not() {
+    let bench = Bench::new().await;
+    let inserts = "INSERT INTO ks.t (a) VALUES (1); ".repeat(2_000);
+    let heavy = format!("BEGIN UNLOGGED BATCH {inserts} APPLY BATCH");
+    bench.done(&heavy).await;
+    let taken = bench.requests.pool.try_take(usize::MAX).unwrap();
+    bench.done("INSERT INTO ks.t (a) VALUES (2)").await;
+    let literal = format!("SELECT a FROM ks.t WHERE a = 1 /* {} */", " ".repeat(100_000));
+    bench.done(&literal).await;
+    assert_eq!(code(&bench.query(&heavy).await), 0x1001);
+    drop(taken);
+    bench.done(&heavy).await;
+    assert_eq!(bench.requests.pool.used(), 0);
+}

@@ -6,6 +6,8 @@
     reason = "a test says no better what went wrong"
 )]
 
+use std::time::Duration;
+
 use crate::support::{Client, printed};
 use helenus::command::Value;
 use helenus::cql::{Error, RequestRefusal};
@@ -49,6 +51,7 @@ on_each_engine!(
     a_sweep_keeps_markers_that_expired,
     conditions_answer_as_cassandra_does,
     counters_count,
+    the_rest_of_a_partition_is_passed_over,
     pages_join_to_the_whole,
     paging_outlives_writes_and_refuses_strangers,
     prepared_statements_follow_the_schema,
@@ -283,6 +286,50 @@ async fn counters_count(client: Client) {
         .ok("BEGIN COUNTER BATCH UPDATE t SET n = n + 1 WHERE k = 1; UPDATE t SET n = n + 1 WHERE k = 1; APPLY BATCH")
         .await;
     assert_eq!(client.rows("SELECT * FROM t").await, ["1 5"]);
+    // Each merges with the row of all before it, not with each of them.
+    let many = "UPDATE t SET n = n + 1 WHERE k = 2; ".repeat(10_000);
+    let batch = format!("BEGIN COUNTER BATCH {many} UPDATE t SET n = n + 1 WHERE k = 3; APPLY BATCH");
+    tokio::time::timeout(Duration::from_secs(60), client.ok(&batch))
+        .await
+        .expect("a batch of counters takes longer the longer it is, and no more");
+    assert_eq!(
+        client.rows("SELECT * FROM t WHERE k IN (2, 3)").await,
+        ["2 10000", "3 1"]
+    );
+}
+
+/// The rest of a partition is passed over row by row at first, and by a new scan if it is long.
+async fn the_rest_of_a_partition_is_passed_over(client: Client) {
+    client
+        .ok("CREATE TABLE t (k int, c int, s int static, PRIMARY KEY (k, c))")
+        .await;
+    let rows_of = [1, 2, 31, 32, 33, 34, 35, 70];
+    for (k, rows) in rows_of.iter().enumerate() {
+        client.ok(&format!("UPDATE t SET s = {k} WHERE k = {k}")).await;
+        for c in 0..*rows {
+            client.ok(&format!("INSERT INTO t (k, c) VALUES ({k}, {c})")).await;
+        }
+    }
+    let sorted = |mut rows: Vec<String>| {
+        rows.sort_unstable();
+        rows
+    };
+    let keys: Vec<String> = (0..rows_of.len()).map(|k| format!("{k} {k}")).collect();
+    assert_eq!(sorted(client.rows("SELECT DISTINCT k, s FROM t").await), keys);
+    let first: Vec<String> = (0..rows_of.len()).map(|k| format!("{k} 0 {k}")).collect();
+    assert_eq!(
+        sorted(client.rows("SELECT k, c, s FROM t PER PARTITION LIMIT 1").await),
+        first
+    );
+    let pages = client.pages("SELECT k, c, s FROM t PER PARTITION LIMIT 1", 3).await;
+    assert_eq!(sorted(pages.concat()), first);
+    let counted = sorted(client.rows("SELECT k, count(*) FROM t GROUP BY k").await);
+    let counts: Vec<String> = rows_of
+        .iter()
+        .enumerate()
+        .map(|(k, rows)| format!("{k} {rows}"))
+        .collect();
+    assert_eq!(counted, counts);
 }
 
 async fn pages_join_to_the_whole(client: Client) {

@@ -15,6 +15,10 @@ use crate::partition::{Ahead, Hosted, KeySpan, Moment, Passed, Prefix, RowRange}
 /// How many partitions' deletions a full scan reads ahead.
 const DELETIONS_AHEAD: usize = 256;
 
+/// Rows of a partition that a scan passes over before it pauses and begins again behind the partition: a new scan costs
+/// more than a few rows, on SlateDB far more.
+const PASSED_OVER_ROWS_MAX: usize = 32;
+
 /// A scan over part of the ring, in order of token.
 pub(super) struct Ring<'a> {
     partition: &'a Hosted,
@@ -23,6 +27,8 @@ pub(super) struct Ring<'a> {
     range: RowRange,
     has_deletions: bool,
     ahead: Ahead,
+    /// The partition whose rest is passed over, and how many of its rows were.
+    passed_over: Option<(Prefix, usize)>,
 }
 
 /// The logical partition being read, and its deletions.
@@ -52,6 +58,7 @@ impl<'a> Ring<'a> {
             range: partition.rows_in(table, span)?,
             has_deletions: at.has_deletions(table),
             ahead: Ahead::default(),
+            passed_over: None,
             at,
         })
     }
@@ -77,7 +84,7 @@ impl<'a> Ring<'a> {
                 }
                 Pause::Stop => return Ok(Step::Stop),
                 Pause::NextPartition(prefix) => {
-                    current = None;
+                    self.passed_over = None;
                     if !self.range.start_after(&prefix) {
                         return Ok(Step::Continue);
                     }
@@ -124,8 +131,9 @@ impl<'a> Ring<'a> {
         Ok(Some((logical.prefix().clone(), deletions)))
     }
 
-    async fn stride(&self, current: &mut Current, reader: &mut Reader<'_, impl PartSink>) -> Result<Pause, Error> {
+    async fn stride(&mut self, current: &mut Current, reader: &mut Reader<'_, impl PartSink>) -> Result<Pause, Error> {
         let mut pause = Pause::End;
+        let (partition, range, at) = (self.partition, self.range.clone(), self.at.clone());
         let visit = |row: Passed<'_>| match self.visit(row, current, reader) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(why)) => {
@@ -137,17 +145,25 @@ impl<'a> Ring<'a> {
                 ControlFlow::Break(())
             }
         };
-        let scanned = self.partition.scan(&self.range, &self.at, visit).await;
+        let scanned = partition.scan(&range, &at, visit).await;
         scanned.map_err(|error| storage_read(&error))?;
         Ok(pause)
     }
 
     fn visit(
-        &self,
+        &mut self,
         row: Passed<'_>,
         current: &mut Current,
         reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Option<Pause>, Error> {
+        if let Some((prefix, rows)) = &mut self.passed_over {
+            if row.is_of(prefix) {
+                *rows += 1;
+                let is_long = *rows >= PASSED_OVER_ROWS_MAX;
+                return Ok(is_long.then(|| Pause::NextPartition(prefix.clone())));
+            }
+            self.passed_over = None;
+        }
         if !current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
             if current.take().is_some() && reader.end_partition()? == Step::Stop {
                 return Ok(Some(Pause::Stop));
@@ -175,12 +191,13 @@ impl<'a> Ring<'a> {
         if !self.select.rows.covers(clustering) {
             return Ok(None);
         }
-        Ok(
-            match reader.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
-                Step::Continue => None,
-                Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
-                Step::Stop => Some(Pause::Stop),
-            },
-        )
+        match reader.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
+            Step::Continue => Ok(None),
+            Step::SkipPartition => {
+                self.passed_over = current.take().map(|(prefix, _)| (prefix, 0));
+                Ok(None)
+            }
+            Step::Stop => Ok(Some(Pause::Stop)),
+        }
     }
 }

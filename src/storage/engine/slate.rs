@@ -168,7 +168,7 @@ impl Store {
     pub(in crate::storage) async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
-            Url::SlateFile(path) => Home::in_directory(path.clone(), location, clock)?,
+            Url::SlateFile(path) => Home::in_directory(path.clone(), location, options, clock)?,
             Url::Bucket(address) => Home::in_bucket(address, location, options, clock).await?,
             _ => Home {
                 directory: None,
@@ -178,6 +178,7 @@ impl Store {
                 ticks: Arc::new(Ticks::new(clock)),
                 durable: Arc::default(),
                 bucket: None,
+                blocks: None,
             },
         };
         Self::open_at(home, options).await

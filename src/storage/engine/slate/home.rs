@@ -44,6 +44,8 @@ pub(super) struct Home {
     pub(super) durable: Arc<Durable>,
     /// The bucket, if it is in a cloud.
     pub(super) bucket: Option<Arc<Bucket>>,
+    /// `None` means no cache.
+    pub(super) blocks: Option<Arc<Blocks>>,
 }
 
 /// A bucket of a cloud.
@@ -54,9 +56,24 @@ pub(super) struct Bucket {
     databases: AtomicUsize,
     /// Whether there was a database when the bucket was first reached.
     is_used: AtomicBool,
-    blocks: Option<Arc<dyn DbCache>>,
-    /// Distinguishes the openings of its databases in the block cache.
+}
+
+/// The cache of blocks, indexes and filters for all databases of the bucket or directory.
+pub(super) struct Blocks {
+    cache: Arc<dyn DbCache>,
+    /// Distinguishes the openings of the databases.
     openings: AtomicU64,
+}
+
+impl Blocks {
+    /// `None` means no cache.
+    pub(super) fn new(options: &Options) -> Option<Arc<Self>> {
+        let cache = block_cache(options)?;
+        Some(Arc::new(Self {
+            cache,
+            openings: AtomicU64::default(),
+        }))
+    }
 }
 
 impl std::fmt::Debug for Home {
@@ -68,7 +85,7 @@ impl std::fmt::Debug for Home {
 }
 
 impl Home {
-    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, clock: Clock) -> Result<Self> {
+    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options, clock: Clock) -> Result<Self> {
         let directory = Directory::open(&path, FORMAT)?;
         let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
             location: location.to_string(),
@@ -82,6 +99,7 @@ impl Home {
             ticks: Arc::new(Ticks::new(clock)),
             durable: Arc::default(),
             bucket: None,
+            blocks: Blocks::new(options),
         })
     }
 
@@ -143,9 +161,8 @@ impl Home {
                 owner,
                 databases: AtomicUsize::default(),
                 is_used: AtomicBool::new(is_used),
-                blocks: block_cache(options),
-                openings: AtomicU64::default(),
             })),
+            blocks: Blocks::new(options),
         })
     }
 
@@ -179,11 +196,13 @@ impl Home {
         Patience::of(self.is_remote())
     }
 
-    /// The cache of blocks for an opening, and its number there. Without one SlateDB makes one for each database.
+    /// The cache of blocks for an opening, and its number there.
     pub(super) fn blocks(&self) -> Option<(Arc<dyn DbCache>, u64)> {
-        let bucket = self.bucket.as_ref()?;
-        let blocks = Arc::clone(bucket.blocks.as_ref()?);
-        Some((blocks, bucket.openings.fetch_add(1, Ordering::Relaxed)))
+        let blocks = self.blocks.as_ref()?;
+        Some((
+            Arc::clone(&blocks.cache),
+            blocks.openings.fetch_add(1, Ordering::Relaxed),
+        ))
     }
 
     /// Refuses to create the main database if it was used before: then a manifest must exist.
@@ -270,6 +289,7 @@ impl Home {
             ticks: Arc::clone(&self.ticks),
             durable: Arc::default(),
             bucket: self.bucket.clone(),
+            blocks: self.blocks.clone(),
         }
     }
 

@@ -59,6 +59,7 @@ pub(in crate::storage::engine) async fn files(
         ticks: Arc::new(Ticks::new(clock)),
         durable: Arc::default(),
         bucket: None,
+        blocks: None,
     };
     let mut reading = Reading {
         home,

@@ -16,7 +16,7 @@ use slatedb::object_store::{
 };
 
 use super::clock::Ticks;
-use super::home::{FORMAT, Home};
+use super::home::{Blocks, FORMAT, Home};
 use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::*;
@@ -146,6 +146,7 @@ async fn open_with(directory: &FilePath, durability: Durability) -> (Store, Arc<
         ticks: Arc::new(Ticks::new(Clock::system())),
         durable: Arc::default(),
         bucket: None,
+        blocks: Blocks::new(&Options::default()),
     };
     let options = Options {
         row_cache_bytes_max: 0,

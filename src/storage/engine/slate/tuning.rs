@@ -5,7 +5,7 @@
 //! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
 //! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
-//! | blocks | by the system's cache | in one cache for all databases of the process |
+//! | blocks that are cached | those of point reads | those of short scans too |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
 
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn clean_up() -> GarbageCollectorOptions {
     }
 }
 
-/// The cache of blocks, indexes and filters for all databases of a bucket. `None` means no cache.
+/// The cache of blocks, indexes and filters for all databases of a bucket or directory. `None` means no cache.
 pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
     let bytes_max = u64::try_from(options.block_cache_bytes_max).unwrap_or(u64::MAX);
     if bytes_max == 0 {
