@@ -49,11 +49,10 @@ impl Unlogged {
 
     /// Forgets the groups that the log has.
     fn forget(&mut self, durable: CommitSeq) {
-        while let Some(kept) = self
-            .groups
-            .pop_front_if(|kept| kept.seq.is_some_and(|seq| seq <= durable))
-        {
-            self.bytes -= kept.bytes;
+        let is_logged = |kept: &Kept| kept.seq.is_some_and(|seq| seq <= durable);
+        while self.groups.front().is_some_and(is_logged) {
+            let kept = self.groups.pop_front();
+            self.bytes -= kept.map_or(0, |kept| kept.bytes);
         }
     }
 
