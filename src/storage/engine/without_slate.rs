@@ -62,6 +62,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub(in crate::storage) fn why_unavailable(&self) -> Error {
+        match self.0 {}
+    }
+
     pub(in crate::storage) fn opening(&self) -> Opening {
         match self.0 {}
     }
