@@ -34,10 +34,6 @@ const STACK_KEY_BYTES: usize = 256;
 pub(super) enum Own {
     /// `None` means it was written before there were time marks.
     Chain(ChainEnd, Option<TimeMark>),
-    #[cfg_attr(
-        not(any(feature = "slate", test)),
-        expect(dead_code, reason = "only the slate engine reads it")
-    )]
     Time(TimeMark),
     Size(TableId, TableSize),
     Range(u64, Space, KeyRange),

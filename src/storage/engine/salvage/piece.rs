@@ -11,6 +11,10 @@ use crate::storage::key::covers;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::storage::engine) enum Change {
     Put(Bytes),
+    #[cfg_attr(
+        not(feature = "slate"),
+        expect(dead_code, reason = "only SlateDB's log has partial rows")
+    )]
     Merge(Bytes),
     Delete,
 }
