@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, servers};
 use crate::clock::Clock;
-use crate::config::{Config, Origin, Values};
+use crate::config::{Config, Values};
 use crate::server::admin::client::{self, Place};
 
 /// Time between two checks.
@@ -72,10 +72,6 @@ fn look(values: &Values) -> Result<(), Failure> {
         return ask_admin(admin.into());
     }
     let config = Config::new(values)?;
-    let is_given = |name| {
-        let origin = values.origin(name);
-        origin.is_some_and(|origin| !matches!(origin, Origin::Default | Origin::Profile(_) | Origin::Verb(_)))
-    };
     if let Some(place) = servers::admin_socket(&config)? {
         return ask_admin(place);
     }
@@ -85,18 +81,7 @@ fn look(values: &Values) -> Result<(), Failure> {
             None => (record.cql, record.tls),
         },
         None => {
-            // Another server may have the default address.
-            if let Some(directory) = servers::data_directory(&config)
-                && is_given("data")
-                && !is_given("listen")
-                && !is_given("tls-listen")
-            {
-                return Err(format!(
-                    "no server has {} open: start it, or give --listen ADDRESS:PORT of the server that is meant",
-                    directory.display()
-                )
-                .into());
-            }
+            servers::refuse_other(values, &config)?;
             servers::addresses(&config)
         }
     };

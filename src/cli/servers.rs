@@ -166,10 +166,11 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
         if is_address_given {
             return configured(config);
         }
-        return match running(config)? {
-            Some(record) => Ok(record),
-            None => configured(config),
-        };
+        if let Some(record) = running(config)? {
+            return Ok(record);
+        }
+        refuse_other(values, config)?;
+        return configured(config);
     };
     let address = address.to_string();
     let same = running(config)?.filter(|record| record.tls.as_ref() == Some(&address));
@@ -186,6 +187,26 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
         );
     }
     Ok(record)
+}
+
+/// Rejects the default address for a data directory that was named and that no server has open: another server may have that
+/// address.
+///
+/// # Errors
+/// The settings name the data directory and no address.
+pub(super) fn refuse_other(values: &Values, config: &Config) -> Result<(), Failure> {
+    let is_given = |name| {
+        let origin = values.origin(name);
+        origin.is_some_and(|origin| !matches!(origin, Origin::Default | Origin::Profile(_) | Origin::Verb(_)))
+    };
+    match data_directory(config) {
+        Some(directory) if is_given("data") && !is_given("listen") && !is_given("tls-listen") => Err(format!(
+            "no server has {} open: start it, or give --listen ADDRESS:PORT of the server that is meant",
+            directory.display()
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// The server as the settings describe it: its data may be in memory, or on another machine.
