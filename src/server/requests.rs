@@ -45,9 +45,6 @@ pub struct Requests {
     pool: Arc<Budget>,
 }
 
-/// From this length on a request is run apart from the others: to parse and plan it may take long.
-const LARGE_REQUEST_BYTES_MIN: usize = 64 * 1024;
-
 /// The key of the custom payload that returns a request's charge, and by which a client requests it.
 const REQUEST_CHARGE: &str = "RequestCharge";
 
@@ -546,7 +543,8 @@ impl Requests {
 
 impl Handler for Requests {
     async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Handled {
-        let answered = if body.len() >= LARGE_REQUEST_BYTES_MIN {
+        // To parse and plan a large request may take long.
+        let answered = if body.len() > incoming::LARGE_BYTES {
             Box::pin(apart(self.answer(&session, &header, &body))).await
         } else {
             self.answer(&session, &header, &body).await

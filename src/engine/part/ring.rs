@@ -27,12 +27,16 @@ pub(super) struct Ring<'a> {
     range: RowRange,
     has_deletions: bool,
     ahead: Ahead,
-    /// The partition whose rest is passed over, and how many of its rows were.
-    passed_over: Option<(Prefix, usize)>,
 }
 
-/// The logical partition being read, and its deletions.
-type Current = Option<(Prefix, Deletions)>;
+/// The logical partition that the scan is in.
+enum Current {
+    None,
+    /// Being read, with its deletions.
+    Read(Prefix, Deletions),
+    /// The rest is passed over; so many of its rows were.
+    PassedOver(Prefix, usize),
+}
 
 /// Why a scan paused.
 enum Pause {
@@ -58,7 +62,6 @@ impl<'a> Ring<'a> {
             range: partition.rows_in(table, span)?,
             has_deletions: at.has_deletions(table),
             ahead: Ahead::default(),
-            passed_over: None,
             at,
         })
     }
@@ -68,15 +71,14 @@ impl<'a> Ring<'a> {
         resume: Option<&Position>,
         reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
-        // The prefix of the partition being read, and its deletions.
-        let mut current: Current = None;
+        let mut current = Current::None;
         if let Some(position) = resume {
             current = self.resume(position, reader).await?;
         }
         loop {
             match self.stride(&mut current, reader).await? {
                 Pause::End => {
-                    return if current.is_some() {
+                    return if let Current::Read(..) = current {
                         reader.end_partition()
                     } else {
                         Ok(Step::Continue)
@@ -84,7 +86,7 @@ impl<'a> Ring<'a> {
                 }
                 Pause::Stop => return Ok(Step::Stop),
                 Pause::NextPartition(prefix) => {
-                    self.passed_over = None;
+                    current = Current::None;
                     if !self.range.start_after(&prefix) {
                         return Ok(Step::Continue);
                     }
@@ -110,15 +112,15 @@ impl<'a> Ring<'a> {
             self.partition.token(&position.partition_key),
         );
         if !self.partition.span.contains(token.value(), &position.partition_key) {
-            return Ok(None);
+            return Ok(Current::None);
         }
         let logical = self.partition.logical(table, token, &position.partition_key)?;
         if !self.range.has(logical.prefix()) {
-            return Ok(None);
+            return Ok(Current::None);
         }
         let Some(clustering) = &position.clustering else {
             self.range.start_after(logical.prefix());
-            return Ok(None);
+            return Ok(Current::None);
         };
         let deletions = logical.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
@@ -128,12 +130,11 @@ impl<'a> Ring<'a> {
         }
         let is_left_out = !mutant::is_on(Mutant::PageRepeatsRow);
         self.range.begin_by_row(logical.prefix().row(clustering), is_left_out);
-        Ok(Some((logical.prefix().clone(), deletions)))
+        Ok(Current::Read(logical.prefix().clone(), deletions))
     }
 
-    async fn stride(&mut self, current: &mut Current, reader: &mut Reader<'_, impl PartSink>) -> Result<Pause, Error> {
+    async fn stride(&self, current: &mut Current, reader: &mut Reader<'_, impl PartSink>) -> Result<Pause, Error> {
         let mut pause = Pause::End;
-        let (partition, range, at) = (self.partition, self.range.clone(), self.at.clone());
         let visit = |row: Passed<'_>| match self.visit(row, current, reader) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(why)) => {
@@ -145,27 +146,29 @@ impl<'a> Ring<'a> {
                 ControlFlow::Break(())
             }
         };
-        let scanned = partition.scan(&range, &at, visit).await;
+        let scanned = self.partition.scan(&self.range, &self.at, visit).await;
         scanned.map_err(|error| storage_read(&error))?;
         Ok(pause)
     }
 
     fn visit(
-        &mut self,
+        &self,
         row: Passed<'_>,
         current: &mut Current,
         reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Option<Pause>, Error> {
-        if let Some((prefix, rows)) = &mut self.passed_over {
-            if row.is_of(prefix) {
+        let goes_on = match current {
+            Current::PassedOver(prefix, rows) if row.is_of(prefix) => {
                 *rows += 1;
                 let is_long = *rows >= PASSED_OVER_ROWS_MAX;
                 return Ok(is_long.then(|| Pause::NextPartition(prefix.clone())));
             }
-            self.passed_over = None;
-        }
-        if !current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
-            if current.take().is_some() && reader.end_partition()? == Step::Stop {
+            Current::Read(prefix, _) => row.is_of(prefix),
+            Current::None | Current::PassedOver(..) => false,
+        };
+        if !goes_on {
+            let was_read = matches!(std::mem::replace(current, Current::None), Current::Read(..));
+            if was_read && reader.end_partition()? == Step::Stop {
                 return Ok(Some(Pause::Stop));
             }
             let (prefix, _, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
@@ -176,9 +179,9 @@ impl<'a> Ring<'a> {
             }
             let deletions = self.ahead.of(&prefix);
             reader.begin_partition(&partition_key, None)?;
-            *current = Some((prefix, deletions));
+            *current = Current::Read(prefix, deletions);
         }
-        let Some((prefix, deletions)) = current else {
+        let Current::Read(prefix, deletions) = current else {
             return Ok(None);
         };
         let view = RowView::parse(row.value).map_err(|error| storage_read(&error))?;
@@ -194,7 +197,7 @@ impl<'a> Ring<'a> {
         match reader.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
             Step::Continue => Ok(None),
             Step::SkipPartition => {
-                self.passed_over = current.take().map(|(prefix, _)| (prefix, 0));
+                *current = Current::PassedOver(prefix.clone(), 0);
                 Ok(None)
             }
             Step::Stop => Ok(Some(Pause::Stop)),

@@ -45,8 +45,8 @@ pub(in crate::engine) struct StagedStore {
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(in crate::engine) stores: Vec<StagedStore>,
-    /// Rows of counters and rows that are rewritten whole, as all members so far have written them: later members of a batch add to them. A list's
-    /// element is looked up in the row as it was stored before the batch, as in Cassandra.
+    /// Rows of counters and rows that are rewritten whole, as all members of a batch so far have written them: later ones
+    /// add to them. A list's element is looked up in the row as it was stored before the batch, as in Cassandra.
     pub(super) added_to: HashMap<RowKey, Row, RandomState>,
     /// Whether deletions of partitions and ranges are dated 1 µs before the rows written with them, so that they do not
     /// delete those rows. This is the case in conditional batches (Cassandra's
