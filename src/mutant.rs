@@ -73,6 +73,10 @@ pub enum Mutant {
     LagAtQuorum,
     /// A collection that is overwritten keeps its old elements.
     OverwriteKeepsElements,
+    /// A row whose key in a view changes stays under its old key too.
+    ViewKeepsOldRow,
+    /// A replay of a logged batch computes no rows of views anew.
+    ReplayForgetsViews,
     /// A backup takes its snapshots while writes go on. The simulation makes no backups: a separate test does
     /// (tests/database/backup.rs).
     SnapshotWithoutLatches,
@@ -80,7 +84,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// The bugs that the simulation must catch.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -110,6 +114,8 @@ impl Mutant {
         Self::SkipSync,
         Self::LagAtQuorum,
         Self::OverwriteKeepsElements,
+        Self::ViewKeepsOldRow,
+        Self::ReplayForgetsViews,
     ];
 }
 

@@ -5,6 +5,7 @@ mod changes;
 mod scans;
 pub(crate) mod shapes;
 mod sweeps;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -30,6 +31,7 @@ pub(crate) use scans::finish_scans;
 use scans::next_page;
 use shapes::{ask_shapes, check_shapes};
 use sweeps::{ask_wide, check_wide};
+use views::{ask_views, check_views};
 
 /// Client timestamps ahead of all that the server issues, however often the clock is set forward: from ten years on, a
 /// millisecond for each number, so that conditional writes fit between two.
@@ -80,6 +82,7 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
                 .to_owned(),
             "CREATE TABLE ks.x (k bigint PRIMARY KEY) WITH helenus_partitions = 2".to_owned(),
         ];
+        texts.extend(views::schema(of_world.is_graceless));
         if of_world.is_indexed {
             texts.push("CREATE INDEX ON ks.t (v)".to_owned());
         }
@@ -114,7 +117,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(164) {
+    match world.below(180) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -137,6 +140,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         122..130 => ask_plain(world, server).await,
         130..146 => ask_wide(world, server).await,
         146..162 => ask_shapes(world, server).await,
+        162..178 => ask_views(world, server).await,
         _ => create_or_drop(world, server).await,
     }
 }

@@ -50,10 +50,12 @@ pub(crate) enum Mark {
     ReplicasLagged,
     WriteTorn,
     Command,
+    ViewCompared,
+    ViewWhileApart,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 45] = [
+    pub(crate) const ALL: [Self; 47] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -99,6 +101,8 @@ impl Mark {
         Self::ReplicasLagged,
         Self::WriteTorn,
         Self::Command,
+        Self::ViewCompared,
+        Self::ViewWhileApart,
     ];
 }
 

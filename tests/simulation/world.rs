@@ -89,6 +89,8 @@ pub(crate) struct World {
     pub(crate) is_narrow: bool,
     /// Table `y` has no grace: the next sweep removes what is deleted or expired there.
     pub(crate) is_graceless: bool,
+    /// Rows of table `b` are written with a time to live, too.
+    pub(crate) views_expire: bool,
 
     pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
     /// Cells of table `y`, by key, row and column.
@@ -156,6 +158,7 @@ impl World {
             is_indexed: random.bool(),
             is_narrow: random.u8(..4) == 0,
             is_graceless: random.bool(),
+            views_expire: random.u8(..3) == 0,
             random: RefCell::new(random),
             log: Rc::new(RefCell::new(Log::new(is_loud))),
             marks: RefCell::default(),

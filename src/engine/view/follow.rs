@@ -10,6 +10,7 @@ use super::plan::Followed;
 use super::rows::{Key, values_of};
 use crate::engine::catalog::Snapshot;
 use crate::engine::{Error, storage_read};
+use crate::mutant::{self, Mutant};
 use crate::partition::rows::{DecodedChange, RowPlace, row_place};
 use crate::partition::store::deletion::Covered;
 use crate::partition::store::{Deletion, Deletions, RangeTombstone, Row};
@@ -265,6 +266,9 @@ impl OfPartition<'_> {
             let mut old: Vec<Key> = was.into_iter().chain(rechecked).collect();
             old.sort_unstable();
             old.dedup();
+            if mutant::is_on(Mutant::ViewKeepsOldRow) {
+                old.clear();
+            }
             for old_key in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
                 // The whole row is replaced, hidden cells included, so the timestamp has no effect.
                 let removed = Row {

@@ -60,6 +60,9 @@ async fn check(world: &Rc<World>, server: &Server) {
     }
     check_wide(world, server, is_settled).await;
     check_shapes(world, server, is_settled).await;
+    if is_settled {
+        check_views(world, server).await;
+    }
     check_pairs(world, server, is_settled).await;
     check_registers(world, server, is_settled).await;
     for counter in 0..COUNTERS {

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
-    let table = ["t", "t", "t", "t", "p", "r", "n", "x", "w", "y", "z"][usize::try_from(world.below(11)).unwrap()];
+    let table = ["t", "t", "t", "t", "p", "r", "n", "x", "w", "y", "z", "b"][usize::try_from(world.below(12)).unwrap()];
     let parts = world.parts(&server.database, table);
     let splits = parts.len() < 2 || (parts.len() < 12 && world.chance(550));
     let text = if splits {
@@ -39,7 +39,7 @@ pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
 }
 
 pub(super) async fn lift_or_lower_any(world: &Rc<World>, server: &Server) {
-    let table = ["t", "t", "p", "p", "p", "r", "n", "x", "w", "z"][usize::try_from(world.below(10)).unwrap()];
+    let table = ["t", "t", "p", "p", "p", "r", "n", "x", "w", "z", "b", "b"][usize::try_from(world.below(12)).unwrap()];
     lift_or_lower(world, server, table).await;
 }
 
