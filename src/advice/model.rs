@@ -127,6 +127,8 @@ pub(super) struct Model {
     pub(super) queries: Vec<ModelledStatement>,
     /// Statements that a server would reject.
     pub(super) refused: Vec<Finding>,
+    /// Queries that a server would reject only because they lack ALLOW FILTERING.
+    pub(super) unfiltered: Vec<Finding>,
     /// Whether there are queries, in a file of their own or in the schema.
     pub(super) has_queries: bool,
 }
@@ -226,6 +228,11 @@ struct Reader {
     rules: Rules,
 }
 
+/// The finding that a statement would be refused.
+fn refusal(found: &Found<'_>, place: Place, message: String) -> Finding {
+    Spot::of(found, place).finding(&rules::INVALID, Level::Error, String::new(), message)
+}
+
 impl Reader {
     fn read(&mut self, script: &Script) {
         for (found, unread) in script.all_unread() {
@@ -245,9 +252,7 @@ impl Reader {
     }
 
     fn refuse(&mut self, found: &Found<'_>, place: Place, message: String) {
-        let spot = Spot::of(found, place);
-        let finding = spot.finding(&rules::INVALID, Level::Error, String::new(), message);
-        self.model.refused.push(finding);
+        self.model.refused.push(refusal(found, place, message));
     }
 
     fn statement(&mut self, found: &Found<'_>, statement: Statement) {
@@ -294,6 +299,11 @@ impl Reader {
             // A server may have objects that the schema lacks, such as views. A query that needs ALLOW FILTERING is
             // still planned, to report its cost.
             Err(planner::Error::Unsupported(_)) => self.ask(found, statement),
+            Err(error @ planner::Error::NeedsFiltering) => {
+                let finding = refusal(found, found.place(), error.to_string());
+                self.model.unfiltered.push(finding);
+                self.ask(found, statement);
+            }
             Err(error) => {
                 self.refuse(found, found.place(), error.to_string());
                 self.ask(found, statement);

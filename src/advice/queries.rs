@@ -30,7 +30,9 @@ pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) 
                 let Some(modelled) = model.table(&keyspace, &name) else {
                     continue;
                 };
+                let before = found.len();
                 select(modelled, asked, query, input, found);
+                report_unfiltered(model, asked, found, before);
                 used.select(modelled, query);
             }
             Statement::Batch(members) => {
@@ -61,6 +63,23 @@ pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) 
     for modelled in model.tables() {
         used.queues(modelled, found);
         used.constants(modelled, found);
+    }
+}
+
+/// Reports once that a query lacks ALLOW FILTERING: in the finding about its cost, or else as a refusal. `before`: the findings before it.
+fn report_unfiltered(model: &Model, asked: &ModelledStatement, found: &mut Vec<Finding>, before: usize) {
+    let place = asked.spot.place;
+    let mut unfiltered = model.unfiltered.iter();
+    let is_of = |finding: &&Finding| {
+        finding.file == asked.spot.file && (finding.line, finding.column) == (place.line, place.column)
+    };
+    let Some(refusal) = unfiltered.find(is_of) else { return };
+    match found.get_mut(before) {
+        Some(about_cost) => {
+            about_cost.level = Level::Error;
+            about_cost.message.push_str("; refused without ALLOW FILTERING");
+        }
+        None => found.push(refusal.clone()),
     }
 }
 
