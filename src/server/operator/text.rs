@@ -9,6 +9,8 @@
 //! | collections, tuples, user-defined types | a CQL literal | as in `SELECT JSON` |
 //! | values that none of these restores byte for byte | `0x` and its bytes | a string of `0x` and its bytes |
 //!
+//! A value of a user-defined type that was written before ALTER TYPE added a field is written, and read back, with null for that field.
+//!
 //! Every value is read back before it is written, so that the last row of the table is used only if it is needed: for
 //! values of types without text, tuples shorter than their type, empty values inside collections. A decimal in JSON is
 //! a string if a number would lose its scale.
@@ -17,7 +19,10 @@ use std::io::{self, BufRead, Read};
 
 use bytes::Bytes;
 
-use crate::types::{CqlType, Json, Native, json_string};
+use crate::types::{
+    CqlType, Json, Native, encode_list, encode_map, encode_tuple, json_string, list_elements, map_entries,
+    set_elements, tuple_fields,
+};
 
 /// Bytes of one record of a file: more than any row may have.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
@@ -54,14 +59,63 @@ fn from_raw(text: &str) -> Option<Bytes> {
 
 /// A value as a cell of CSV without quotes; an empty text or value gives an empty string.
 fn plain(ty: &CqlType, bytes: &[u8]) -> String {
+    let now = grown(ty, bytes).unwrap_or_else(|| Bytes::copy_from_slice(bytes));
     let text = match ty.unfrozen() {
         CqlType::Native(Native::Blob) | CqlType::Custom(_) => return raw(bytes),
-        CqlType::Native(_) => ty.to_text(bytes),
-        _ => ty.to_literal(bytes),
+        CqlType::Native(_) => ty.to_text(&now),
+        _ => ty.to_literal(&now),
     };
     match from_plain(ty, &text) {
-        Ok(read) if read.as_ref() == bytes => text,
+        Ok(read) if read == now => text,
         _ => raw(bytes),
+    }
+}
+
+/// A value with nulls for the fields that were added to its user-defined types since it was written. `None` means that it is not of its
+/// type, or is encoded in another way than this program encodes it.
+fn grown(ty: &CqlType, bytes: &[u8]) -> Option<Bytes> {
+    let all = |ty: &CqlType, elements: Vec<&[u8]>| -> Option<Vec<Bytes>> {
+        elements.into_iter().map(|element| grown(ty, element)).collect()
+    };
+    let as_written = |encoded: &Bytes| encoded == bytes;
+    match ty.unfrozen() {
+        CqlType::User(user) => {
+            let fields = tuple_fields(bytes, user.fields.len());
+            let prefixes = (0..=fields.len()).filter_map(|count| fields.get(..count));
+            let mut encoded = prefixes.map(|prefix| encode_tuple(prefix.iter().copied()));
+            encoded.find(as_written)?;
+            let fields = fields.into_iter().zip(&user.fields);
+            let fields = fields.map(|(field, (_, ty))| match field {
+                Some(field) => grown(ty, field).map(Some),
+                None => Some(None),
+            });
+            let fields = fields.collect::<Option<Vec<Option<Bytes>>>>()?;
+            Some(encode_tuple(fields.iter().map(Option::as_deref)))
+        }
+        CqlType::List(of) => {
+            let elements = list_elements(bytes).ok()?;
+            Some(encode_list(elements.iter().copied())).filter(as_written)?;
+            let elements = all(of, elements)?;
+            Some(encode_list(elements.iter().map(Bytes::as_ref)))
+        }
+        CqlType::Set(of) => {
+            let elements = set_elements(bytes).ok()?;
+            Some(encode_list(elements.iter().copied())).filter(as_written)?;
+            let elements = all(of, elements)?;
+            Some(encode_list(elements.iter().map(Bytes::as_ref)))
+        }
+        CqlType::Map(key, value) => {
+            let entries = map_entries(bytes).ok()?;
+            Some(encode_map(entries.iter().copied())).filter(as_written)?;
+            let entries = entries
+                .into_iter()
+                .map(|(left, right)| Some((grown(key, left)?, grown(value, right)?)));
+            let entries = entries.collect::<Option<Vec<_>>>()?;
+            Some(encode_map(
+                entries.iter().map(|(left, right)| (left.as_ref(), right.as_ref())),
+            ))
+        }
+        _ => Some(Bytes::copy_from_slice(bytes)),
     }
 }
 
@@ -120,18 +174,19 @@ pub(super) fn csv_value(ty: &CqlType, cell: Option<&str>) -> Result<Option<Bytes
 
 /// A value as JSON.
 fn json(ty: &CqlType, bytes: &[u8]) -> String {
+    let now = grown(ty, bytes).unwrap_or_else(|| Bytes::copy_from_slice(bytes));
     let as_text = || match ty.unfrozen() {
         CqlType::Native(_) => json_string(&ty.to_text(bytes)),
         _ => json_string(&raw(bytes)),
     };
-    let gives_back = |text: &String| {
+    let is_given_back = |text: &String| {
         let read = Json::parse(text).map_err(|error| error.to_string());
         let read = read.and_then(|json| json_value(ty, &json));
-        matches!(read, Ok(Some(read)) if read.as_ref() == bytes)
+        matches!(read, Ok(Some(read)) if read == now)
     };
-    [ty.to_json(bytes), as_text()]
+    [ty.to_json(&now), as_text()]
         .into_iter()
-        .find(gives_back)
+        .find(is_given_back)
         .unwrap_or_else(|| json_string(&raw(bytes)))
 }
 
@@ -324,6 +379,40 @@ mod tests {
             bytes,
             "{line}"
         );
+    }
+
+    #[test]
+    fn a_value_from_before_its_type_grew_has_nulls_for_the_new_fields() {
+        let user = |fields: &[(&str, &str)]| {
+            let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), of(ty))).collect();
+            CqlType::User(std::sync::Arc::new(crate::types::UserType {
+                keyspace: "ks".to_owned(),
+                name: "u".to_owned(),
+                fields,
+            }))
+        };
+        let ty = user(&[("a", "int"), ("b", "text"), ("c", "list<int>")]);
+        let old = encode_tuple([Some(&[0, 0, 0, 1][..])]);
+        let whole = encode_tuple([Some(&[0, 0, 0, 1][..]), None, None]);
+        let lists = |of: &CqlType| CqlType::List(std::sync::Arc::new(of.clone()));
+        let values = [
+            (ty.clone(), old.clone(), whole.clone(), "{a: 1, b: null, c: null}"),
+            (
+                lists(&ty),
+                encode_list([&old[..]]),
+                encode_list([&whole[..]]),
+                "[{a: 1, b: null, c: null}]",
+            ),
+        ];
+        for (ty, written, read, literal) in values {
+            assert_eq!(plain(&ty, &written), literal);
+            assert_eq!(from_plain(&ty, literal).unwrap(), read);
+            let text = json(&ty, &written);
+            assert!(text.contains("\"b\": null") && !text.contains("0x"), "{text}");
+            assert_eq!(json_value(&ty, &Json::parse(&text).unwrap()).unwrap().unwrap(), read);
+        }
+        let malformed = [0, 0, 0, 9, 1];
+        assert_eq!(plain(&ty, &malformed), "0x0000000901");
     }
 
     proptest! {
