@@ -1,9 +1,11 @@
 //! `helenus backup`, `restore`, `salvage`, `export` and `import`.
 
 use std::error::Error;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::terminal::{self, count};
@@ -187,11 +189,30 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes of a file that show whether it is JSON.
+const HEAD_BYTES: u64 = 1024;
+
+/// Whether a file begins as JSON does. No line of column names begins so.
+fn looks_like_json(file: &str) -> bool {
+    let mut head = Vec::new();
+    let read = std::fs::File::open(file).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+    read.is_ok() && matches!(first, Some(b'{' | b'['))
+}
+
 fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     // A running server reads the file itself, and has another standard input.
     if std::fs::metadata(given("from")).is_ok_and(|found| !found.is_file()) {
         return Err(format!("{} is no regular file: import reads files only", given("from")).into());
+    }
+    let is_form_given = matches.value_source("format") == Some(ValueSource::CommandLine);
+    if !is_form_given && looks_like_json(&given("from")) {
+        return Err(format!(
+            "{} looks like JSON: give --format json, and one JSON object a line",
+            given("from")
+        )
+        .into());
     }
     let ask = Ask::Import {
         table: table_name(&given("table"))?,
@@ -231,7 +252,7 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
     println!(
         "{}, {}, {} in {}; writes waited {:.1} ms",
         count(figures.tables, "table"),
-        count(figures.rows, "row"),
+        count(figures.rows, "stored row"),
         count(figures.bytes, "byte"),
         to.display(),
         figures.held_micros as f64 / 1000.0
@@ -303,7 +324,7 @@ fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode,
     println!(
         "{}, {} in {}",
         count(restored.tables, "table"),
-        count(restored.rows, "row"),
+        count(restored.rows, "stored row"),
         config.data
     );
     if restored.lost > 0 {

@@ -145,7 +145,10 @@ fn virtual_tables() -> String {
     let mut schema = crate::schema::system::base();
     views::define(&mut schema);
     let mut page = "# Virtual tables\n\nThese tables show the server's own figures. The program's views generate this page. Reads of them are not \
-                    charged to a budget.\n"
+                    charged to a budget.\n\nDESCRIBE KEYSPACES lists Cassandra's keyspaces and yours. `system_cosmos` is Helenus's own and is \
+                    not among them. These show it:\n\n<!-- before: helenus --data memory: >log 2>&1 & helenus health --wait 30s -->\n\n```sql\n\
+                    DESCRIBE KEYSPACE system_cosmos;\nDESCRIBE TABLE system_cosmos.tables;\n\
+                    SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_cosmos';\n```\n"
         .to_owned();
     for (name, keyspace) in &schema.keyspaces {
         let shown: Vec<_> = keyspace.tables.values().filter(|table| views::is_view(table)).collect();

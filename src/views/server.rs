@@ -152,15 +152,20 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
         |of: &Server| Value::Count(of.users.bytes),
     )
     .json("bytes"),
-    Figure::new("Rows in users' tables.", |of: &Server| Value::Count(of.users.rows)).json("rows"),
+    Figure::new(
+        "Rows in users' tables as stored, deleted and expired ones until they are cleaned up.",
+        |of: &Server| Value::Count(of.users.rows),
+    )
+    .json("rows"),
     Figure::new("Physical partitions.", |of: &Server| Value::size(of.all.partitions)).gauge("partitions"),
     Figure::new("Bytes of keys and values, before compression.", |of: &Server| {
         Value::Count(of.all.bytes)
     })
     .gauge("data_bytes"),
-    Figure::new("Rows, those not yet cleaned up included.", |of: &Server| {
-        Value::Count(of.all.rows)
-    })
+    Figure::new(
+        "Rows as stored, deleted and expired ones until they are cleaned up.",
+        |of: &Server| Value::Count(of.all.rows),
+    )
     .gauge("data_rows"),
     Figure::new("Connections open now.", |of: &Server| {
         Value::size(of.live.load.connections)
@@ -289,7 +294,7 @@ pub(super) const LINES: &[Line] = &[
     Line("holds", |row| {
         let of = |name, what| counted(row.count(name), what);
         let (tables, keyspaces) = (of("tables", "table"), of("keyspaces", "keyspace"));
-        let (partitions, rows) = (of("partitions", "physical partition"), of("rows", "row"));
+        let (partitions, rows) = (of("partitions", "physical partition"), of("rows", "stored row"));
         Some(format!(
             "{tables} in {keyspaces}, {partitions}: {rows}, {}",
             size(row.count("bytes"))

@@ -17,7 +17,7 @@ impl Client {
     /// The physical partitions of a table of `ks`, in the order of the ring, which they must cover.
     pub(crate) async fn parts(&self, table: &str) -> Vec<Part> {
         let text = format!(
-            "SELECT id, epoch, lower, upper, store, rows FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = '{table}'"
+            "SELECT id, epoch, lower, upper, store, stored_rows FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = '{table}'"
         );
         let rows = printed(&self.ok(&text).await);
         let part = |row: &String| {

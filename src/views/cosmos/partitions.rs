@@ -93,10 +93,11 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
     .column("bytes", "bigint")
     .json("bytes")
     .gauge("partition_bytes"),
-    Figure::new("Rows, those not yet cleaned up included.", |of: &PartitionFigures| {
-        Value::Count(of.rows)
-    })
-    .column("rows", "bigint")
+    Figure::new(
+        "Rows as stored, deleted and expired ones until they are cleaned up.",
+        |of: &PartitionFigures| Value::Count(of.rows),
+    )
+    .column("stored_rows", "bigint")
     .json("rows"),
     Figure::new("Whether bytes and rows are exact.", |of: &PartitionFigures| {
         Value::Bool(of.is_exact)
@@ -151,7 +152,7 @@ pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::right("replicas", |row| {
         format!("{} of {}", row.text("replicas_alive"), row.text("replicas"))
     }),
-    Printed::right("rows", |row| row.text("rows")),
+    Printed::right("stored rows", |row| row.text("rows")),
     Printed::right("size", |row| size(row.count("bytes"))),
     Printed::right("RU/s", |row| format!("{:.0}", row.float("request_units_per_second"))),
     Printed::right("RU/s used", |row| {

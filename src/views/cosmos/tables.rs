@@ -61,9 +61,12 @@ pub(in crate::views) static FIGURES: &[Figure<TableRow>] = &[
     Figure::new("Bytes of keys and values.", |of: &TableRow| Value::Count(of.bytes))
         .column("bytes", "bigint")
         .json("bytes"),
-    Figure::new("Rows.", |of: &TableRow| Value::Count(of.rows))
-        .column("rows", "bigint")
-        .json("rows"),
+    Figure::new(
+        "Rows as stored, deleted and expired ones until they are cleaned up.",
+        |of: &TableRow| Value::Count(of.rows),
+    )
+    .column("stored_rows", "bigint")
+    .json("rows"),
     Figure::new("Whether bytes and rows are exact.", |of: &TableRow| {
         Value::Bool(of.is_exact)
     })
@@ -145,7 +148,7 @@ fn p99(row: &Row<'_>, latency: &str) -> String {
 pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("table", |row| row.table()),
     Printed::right("parts", |row| row.text("partitions")),
-    Printed::right("rows", |row| row.text("rows")),
+    Printed::right("stored rows", |row| row.text("rows")),
     Printed::right("size", |row| size(row.count("bytes"))),
     Printed::right("reads", |row| row.text("reads.count")),
     Printed::right("p99", |row| p99(row, "reads")),
