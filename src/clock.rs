@@ -244,6 +244,15 @@ impl Clock {
         }
     }
 
+    /// As [`Clock::monotonic`], but moving, stopping and resetting a movable clock leave it as it is: how long a process has run.
+    #[must_use]
+    pub fn of_process(&self) -> Duration {
+        match &self.0 {
+            Source::Movable(movable) => movable.origin.elapsed(),
+            Source::System { .. } | Source::Manual { .. } => self.monotonic(),
+        }
+    }
+
     /// As [`Clock::monotonic`], but also counts the time while the machine sleeps, if the system measures that (Linux).
     /// Used for promises to other machines that last for a time. Only differences have a meaning.
     #[must_use]

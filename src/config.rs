@@ -9,6 +9,7 @@ mod amounts;
 mod audit;
 mod audit_settings;
 mod bucket_settings;
+mod nearest;
 mod setting;
 mod settings;
 mod shape_settings;
@@ -22,6 +23,7 @@ use self::access::{credentials, password_cost, refuse_open_admin, refuse_open_ne
 use self::amounts::{
     REQUEST_LOG_MAX, call_limits, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput,
 };
+pub use self::nearest::nearest;
 pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
 use self::values::read;
@@ -520,7 +522,9 @@ mod tests {
         std::fs::write(&path, "lisen = 3").unwrap();
         let error = Values::gather(Some(&path), &BTreeMap::new(), |_| None).unwrap_err();
         assert!(
-            error.to_string().ends_with("lisen: there is no such setting"),
+            error
+                .to_string()
+                .ends_with("lisen: there is no such setting; did you mean listen?"),
             "{error}"
         );
     }

@@ -1,13 +1,13 @@
 //! `helenus health`: whether a server answers, for scripts and images.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Failure, servers};
+use super::{Failure, cqlsh, servers};
 use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::server::admin::client::{self, Place};
@@ -65,8 +65,7 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
     }
 }
 
-/// Queries the admin port if it is known: that writes and reads a record in each store. Otherwise sends OPTIONS. An
-/// address with TLS is only checked for accepting connections.
+/// Queries the admin port if it is known: that writes and reads a record in each store. Otherwise sends OPTIONS.
 fn look(values: &Values) -> Result<(), Failure> {
     if let Some(admin) = values.admin_listen()? {
         return ask_admin(admin.into());
@@ -75,7 +74,7 @@ fn look(values: &Values) -> Result<(), Failure> {
     if let Some(place) = servers::admin_socket(&config)? {
         return ask_admin(place);
     }
-    let (cql, tls) = match servers::running(&config)? {
+    let (cql, tls) = match servers::running_or_dev(values, &config)? {
         Some(record) => match record.admin {
             Some(admin) => return ask_admin(admin.parse::<SocketAddr>()?.into()),
             None => (record.cql, record.tls),
@@ -87,7 +86,7 @@ fn look(values: &Values) -> Result<(), Failure> {
     };
     match (cql, tls) {
         (Some(cql), _) => ask_cql(cql.parse()?),
-        (None, Some(tls)) => servers::connect(tls.parse()?).map(drop),
+        (None, Some(tls)) => ask_tls(tls.parse()?),
         (None, None) => Err("no address to connect to: give --listen ADDRESS:PORT as to the server".into()),
     }
 }
@@ -101,9 +100,32 @@ fn ask_admin(place: Place) -> Result<(), Failure> {
 
 fn ask_cql(address: SocketAddr) -> Result<(), Failure> {
     let mut socket = servers::connect(address)?;
+    let head = ask(&mut socket).map_err(|error| format!("no answer from {address}: {error}"))?;
+    judge(address, head)
+}
+
+/// Asks over TLS, with any certificate: OPTIONS carries no secret. A server that wants the client's certificate says so behind the
+/// handshake, and that is all that it says to a client without one.
+fn ask_tls(address: SocketAddr) -> Result<(), Failure> {
+    let socket = servers::connect(address)?;
+    let mut socket = cqlsh::with_any_certificate(socket, &address.ip().to_string())?;
+    match ask(&mut socket) {
+        Ok(head) => judge(address, head),
+        Err(error) if cqlsh::is_certificate_required(&error) => Ok(()),
+        Err(error) => Err(format!("no answer from {address} over TLS: {error}").into()),
+    }
+}
+
+/// Sends OPTIONS; the beginning of the answer.
+fn ask(socket: &mut (impl Read + Write)) -> io::Result<[u8; 5]> {
     let mut head = [0; 5];
-    let answered = socket.write_all(&OPTIONS).and_then(|()| socket.read_exact(&mut head));
-    answered.map_err(|error| format!("no answer from {address}: {error}"))?;
+    socket.write_all(&OPTIONS)?;
+    socket.flush()?;
+    socket.read_exact(&mut head)?;
+    Ok(head)
+}
+
+fn judge(address: SocketAddr, head: [u8; 5]) -> Result<(), Failure> {
     if head == SUPPORTED {
         Ok(())
     } else {

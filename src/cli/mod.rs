@@ -31,6 +31,7 @@ mod servers;
 mod serving;
 mod settings;
 pub mod shell;
+mod switches;
 mod terminal;
 mod verbs;
 mod verify;
@@ -41,6 +42,9 @@ use std::process::ExitCode;
 /// An error for the user of the command line.
 pub type Failure = Box<dyn std::error::Error>;
 
+/// Exit code of arguments that cannot be parsed, as clap has it.
+const USAGE: u8 = 2;
+
 /// Parses the program's arguments and runs the verb. Called as `cqlsh`, it acts as cqlsh. Exits with 2 if the arguments
 /// are invalid.
 #[must_use]
@@ -48,7 +52,18 @@ pub fn run() -> ExitCode {
     if cqlsh::is_called_by(std::env::args_os().next().as_deref()) {
         return cqlsh::run();
     }
-    match verbs::run(&verbs::command().get_matches()) {
+    let matches = match verbs::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => match switches::separated(std::env::args()) {
+            Some(hint) if error.use_stderr() => {
+                terminal::say(format_args!("error: {hint}"));
+                return ExitCode::from(USAGE);
+            }
+            // Help and the version are such errors, too.
+            Some(_) | None => error.exit(),
+        },
+    };
+    match verbs::run(&matches) {
         Ok(code) => code,
         // The reader of our output, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,

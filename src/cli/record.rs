@@ -180,28 +180,47 @@ impl ServerRecord {
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<Written> {
         permissions::write(path, &self.line()?, PRIVATE)?;
-        Ok(Written(path.to_owned()))
+        Ok(Written {
+            path: path.to_owned(),
+            of: Some(self.clone()),
+        })
     }
 }
 
-/// A file with the addresses of the server; removed on drop.
+/// A file with the addresses of the server; removed on drop, unless another server has written its record there since.
 #[derive(Debug)]
 #[must_use = "the file is removed when this is dropped"]
-pub struct Written(PathBuf);
+pub struct Written {
+    path: PathBuf,
+    /// The record in it. `None` means that the file holds no record.
+    of: Option<ServerRecord>,
+}
 
 impl Written {
     /// Takes ownership of an existing file.
     pub fn of(path: &Path) -> Self {
-        Self(path.to_owned())
+        Self {
+            path: path.to_owned(),
+            of: None,
+        }
+    }
+
+    /// Whether the file holds the record of another server.
+    fn is_of_another(&self) -> bool {
+        let found = ServerRecord::read(&self.path).ok().flatten();
+        self.of.is_some() && found.is_some() && found != self.of
     }
 }
 
 impl Drop for Written {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.0)
+        if self.is_of_another() {
+            return;
+        }
+        if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.0.display(), %error, "cannot remove the record of the server");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the record of the server");
         }
     }
 }
@@ -232,7 +251,15 @@ mod tests {
         let written = record().write(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
         assert_eq!(ServerRecord::read(&path).unwrap(), Some(record()));
+        let later = ServerRecord { pid: 4712, ..record() };
+        let of_later = later.write(&path).unwrap();
         drop(written);
+        assert_eq!(
+            ServerRecord::read(&path).unwrap(),
+            Some(later),
+            "another server's stays"
+        );
+        drop(of_later);
         assert!(!path.exists());
     }
 

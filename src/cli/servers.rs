@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Failure;
 use super::record::ServerRecord;
+use super::{Failure, dev};
 use crate::config::{Config, Origin, Values};
 use crate::server::admin::client::Place;
 
@@ -79,6 +79,27 @@ pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> 
         Place::Directory(directory).is_listened_on() || (is_alive(record.pid) && answers(record))
     };
     Ok(record.filter(is_there))
+}
+
+/// The record of the server that has the data open, or else of this user's `helenus dev` if no setting names a server.
+///
+/// # Errors
+/// As those of [`running`].
+pub(super) fn running_or_dev(values: &Values, config: &Config) -> Result<Option<ServerRecord>, Failure> {
+    if let Some(record) = running(config)? {
+        return Ok(Some(record));
+    }
+    let places = ["data", "listen", "tls-listen", "admin-listen", "ready-json"];
+    if places.into_iter().any(|name| is_given(values, name)) {
+        return Ok(None);
+    }
+    Ok(dev::noted().filter(|record| is_alive(record.pid) && answers(record)))
+}
+
+/// Whether a setting has a value that is no default.
+fn is_given(values: &Values, name: &str) -> bool {
+    let origin = values.origin(name);
+    origin.is_some_and(|origin| !matches!(origin, Origin::Default | Origin::Profile(_) | Origin::Verb(_)))
 }
 
 /// Whether a process other than this one has the id. In a container, the id of a killed server may be that of its reader.
@@ -166,7 +187,7 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
         if is_address_given {
             return configured(config);
         }
-        if let Some(record) = running(config)? {
+        if let Some(record) = running_or_dev(values, config)? {
             return Ok(record);
         }
         refuse_other(values, config)?;
@@ -195,10 +216,7 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
 /// # Errors
 /// The settings name the data directory and no address.
 pub(super) fn refuse_other(values: &Values, config: &Config) -> Result<(), Failure> {
-    let is_given = |name| {
-        let origin = values.origin(name);
-        origin.is_some_and(|origin| !matches!(origin, Origin::Default | Origin::Profile(_) | Origin::Verb(_)))
-    };
+    let is_given = |name| is_given(values, name);
     match data_directory(config) {
         Some(directory) if is_given("data") && !is_given("listen") && !is_given("tls-listen") => Err(format!(
             "no server has {} open: start it, or give --listen ADDRESS:PORT of the server that is meant",
@@ -275,7 +293,7 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
     if let Some(place) = admin_socket(&config)? {
         return Ok((place, None));
     }
-    match running(&config)? {
+    match running_or_dev(values, &config)? {
         Some(ServerRecord {
             admin: Some(admin),
             token,
@@ -285,7 +303,7 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
             Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
         }
         None => Err(format!(
-            "no server has {} open: give --data as to the server, or --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN)",
+            "no server has {} open, and no helenus dev of this user runs: give --data as to the server, or --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN)",
             config.data
         )
         .into()),

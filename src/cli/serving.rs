@@ -87,14 +87,21 @@ pub(super) async fn start(config: &Config) -> Result<Running, Failure> {
         running.stop().await?;
         return Err(error);
     }
+    for warning in running.fault_warnings() {
+        tracing::warn!(warning, "the fault plan");
+    }
     Ok(running)
 }
 
-/// Serves until a signal arrives. `more` is printed after the banner.
+/// Serves until a signal arrives. `more` is printed after the banner. `note` writes the record where else it belongs.
 ///
 /// # Errors
 /// The server cannot start, or the data cannot be closed.
-pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String) -> Result<ExitCode, Failure> {
+pub(super) fn serve(
+    config: &Config,
+    more: fn(&Config, &ServerRecord) -> String,
+    note: fn(&ServerRecord) -> Option<Written>,
+) -> Result<ExitCode, Failure> {
     log(config)?;
     permissions::keep_new_files_private();
     runtime(config)?.block_on(async {
@@ -104,7 +111,7 @@ pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String)
         let had_terminal = terminal::ends_programs();
         let mut hang_up = signal(SignalKind::hangup())?;
         let running = start(config).await?;
-        let written = announce(config, &running, more)?;
+        let written = announce(config, &running, more, note)?;
         let mut stdin_ends = std::pin::pin!(stdin_ends(config));
         let lost = loop {
             tokio::select! {
@@ -152,6 +159,7 @@ fn announce(
     config: &Config,
     running: &Running,
     more: fn(&Config, &ServerRecord) -> String,
+    note: fn(&ServerRecord) -> Option<Written>,
 ) -> Result<Vec<Written>, Failure> {
     let server = running.server();
     let record = ServerRecord::of(config, running)?;
@@ -180,7 +188,7 @@ fn announce(
         durability = %config.durability,
         "Startup complete: serving"
     );
-    let mut written = Vec::new();
+    let mut written: Vec<Written> = note(&record).into_iter().collect();
     if let Some(directory) = data_directory(config) {
         let path = ServerRecord::path(&directory);
         let done = record.write(&path);

@@ -142,7 +142,7 @@ pub(super) const VERBS: &[Verb] = &[
             for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
                 terminal::say(format_args!("helenus: warning: {warning}"));
             }
-            serving::serve(&config, |_, _| String::new())
+            serving::serve(&config, |_, _| String::new(), |_| None)
         },
     },
     Verb {
@@ -154,7 +154,7 @@ pub(super) const VERBS: &[Verb] = &[
         run: |call| {
             let mut values = call.to_serve()?;
             dev::suggest(&mut values);
-            serving::serve(&dev::config(&values)?, dev::connections)
+            serving::serve(&dev::config(&values)?, dev::connections, dev::note)
         },
     },
     Verb {
@@ -198,7 +198,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "status",
         aliases: &[],
-        summary: "Print the figures of a running server, from its admin port",
+        summary: "Print the figures of a running server, by the socket in its data directory or its admin port",
         uses: ADMIN,
         arguments: |command| {
             let json = Arg::new("json").long("json").action(ArgAction::SetTrue);

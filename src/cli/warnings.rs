@@ -1,6 +1,6 @@
 //! Warnings about settings without effect: misspelt variables, settings of the other profile.
 
-use crate::config::{Origin, SETTINGS, Values, variable};
+use crate::config::{Origin, SETTINGS, Values, nearest, variable};
 
 /// Variables with the prefix `HELENUS_` that belong to scripts, tests and the configuration file's name.
 const OTHERS: &[&str] = &[
@@ -37,12 +37,7 @@ pub fn of_environment(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn unknown_variable(name: &str) -> String {
-    let nearest = SETTINGS
-        .iter()
-        .map(|setting| variable(setting.name))
-        .min_by_key(|known| distance(known, name))
-        .filter(|known| distance(known, name) <= 2);
-    match nearest {
+    match nearest(name, SETTINGS.iter().map(|setting| variable(setting.name))) {
         Some(known) => format!("{name} is no setting and is ignored; did you mean {known}?"),
         None => format!("{name} is no setting and is ignored; `helenus settings` lists all settings"),
     }
@@ -66,29 +61,6 @@ pub fn of_profile(values: &Values, is_cosmos: bool) -> Vec<String> {
         .collect()
 }
 
-/// Edits of one character, or swaps of two neighbours, between two texts (optimal string alignment).
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let at = |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX);
-            let above = rows.last().map_or(&[][..], Vec::as_slice);
-            let mut best = (at(above, j + 1) + 1)
-                .min(at(&row, j) + 1)
-                .min(at(above, j) + usize::from(a != b));
-            let is_swap = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
-            if is_swap && let Some(before) = rows.get(i - 1) {
-                best = best.min(at(before, j - 1) + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows.last().and_then(|row| row.last()).copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,18 +82,5 @@ mod tests {
                 "HELENUS_ZZZ is no setting and is ignored; `helenus settings` lists all settings",
             ]
         );
-    }
-
-    #[test]
-    fn distances_count_edits_and_swaps() {
-        for (left, right, edits) in [
-            ("abc", "abc", 0),
-            ("abc", "acb", 1),
-            ("abc", "ab", 1),
-            ("", "ab", 2),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(left, right), edits, "{left} {right}");
-        }
     }
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{ConfigError, Values};
+use super::{ConfigError, SETTINGS, Values, nearest};
 use crate::engine::{self, SizeLimits, ThroughputRules};
 use crate::functions::CallLimits;
 use crate::guardrails::Guardrails;
-use crate::guardrails::{Listed, Names, Switches};
+use crate::guardrails::{Listed, Names, Switches, Threshold};
 use crate::partition::Consistency;
+use crate::planner::ddl::TABLE_PROPERTIES;
 use crate::profile::Profile;
 use crate::server::Limits;
 use crate::throughput::Coefficients;
@@ -145,26 +146,26 @@ pub(super) fn prices(values: &Values) -> Result<Coefficients, ConfigError> {
 
 pub(super) fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
     Ok(Guardrails {
-        batch_bytes: values.parsed("batch-size-thresholds")?,
-        unlogged_batch_partitions: values.parsed("unlogged-batch-across-partitions-thresholds")?,
-        tombstones: values.parsed("tombstone-thresholds")?,
-        keyspaces: values.parsed("keyspaces-thresholds")?,
-        tables: values.parsed("tables-thresholds")?,
-        columns_per_table: values.parsed("columns-per-table-thresholds")?,
-        secondary_indexes_per_table: values.parsed("secondary-indexes-per-table-thresholds")?,
-        materialized_views_per_table: values.parsed("materialized-views-per-table-thresholds")?,
-        fields_per_udt: values.parsed("fields-per-udt-thresholds")?,
-        partition_keys_in_select: values.parsed("partition-keys-in-select-thresholds")?,
-        in_select_cartesian_product: values.parsed("in-select-cartesian-product-thresholds")?,
-        page_size: values.parsed("page-size-thresholds")?,
-        items_per_collection: values.parsed("items-per-collection-thresholds")?,
-        collection_bytes: values.parsed("collection-size-thresholds")?,
-        column_value_bytes: values.parsed("column-value-size-thresholds")?,
-        vector_dimensions: values.parsed("vector-dimensions-thresholds")?,
-        maximum_timestamp_seconds: values.parsed("maximum-timestamp-thresholds")?,
-        minimum_timestamp_seconds: values.parsed("minimum-timestamp-thresholds")?,
-        partition_bytes: values.parsed("partition-size-thresholds")?,
-        partition_tombstones: values.parsed("partition-tombstones-thresholds")?,
+        batch_bytes: thresholds(values, "batch-size-thresholds")?,
+        unlogged_batch_partitions: thresholds(values, "unlogged-batch-across-partitions-thresholds")?,
+        tombstones: thresholds(values, "tombstone-thresholds")?,
+        keyspaces: thresholds(values, "keyspaces-thresholds")?,
+        tables: thresholds(values, "tables-thresholds")?,
+        columns_per_table: thresholds(values, "columns-per-table-thresholds")?,
+        secondary_indexes_per_table: thresholds(values, "secondary-indexes-per-table-thresholds")?,
+        materialized_views_per_table: thresholds(values, "materialized-views-per-table-thresholds")?,
+        fields_per_udt: thresholds(values, "fields-per-udt-thresholds")?,
+        partition_keys_in_select: thresholds(values, "partition-keys-in-select-thresholds")?,
+        in_select_cartesian_product: thresholds(values, "in-select-cartesian-product-thresholds")?,
+        page_size: thresholds(values, "page-size-thresholds")?,
+        items_per_collection: thresholds(values, "items-per-collection-thresholds")?,
+        collection_bytes: thresholds(values, "collection-size-thresholds")?,
+        column_value_bytes: thresholds(values, "column-value-size-thresholds")?,
+        vector_dimensions: thresholds(values, "vector-dimensions-thresholds")?,
+        maximum_timestamp_seconds: thresholds(values, "maximum-timestamp-thresholds")?,
+        minimum_timestamp_seconds: thresholds(values, "minimum-timestamp-thresholds")?,
+        partition_bytes: thresholds(values, "partition-size-thresholds")?,
+        partition_tombstones: thresholds(values, "partition-tombstones-thresholds")?,
         read_levels: Listed {
             warned: levels(values, "read-consistency-levels-warned")?,
             disallowed: levels(values, "read-consistency-levels-disallowed")?,
@@ -174,8 +175,8 @@ pub(super) fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
             disallowed: levels(values, "write-consistency-levels-disallowed")?,
         },
         table_properties: Listed {
-            warned: values.parsed("table-properties-warned")?,
-            disallowed: values.parsed("table-properties-disallowed")?,
+            warned: properties(values, "table-properties-warned")?,
+            disallowed: properties(values, "table-properties-disallowed")?,
         },
         switches: Switches {
             allow_filtering: values.parsed("allow-filtering-enabled")?,
@@ -211,5 +212,83 @@ fn levels(values: &Values, setting: &'static str) -> Result<Names, ConfigError> 
             unknown,
             "must be consistency levels with commas between, as in ALL,EACH_QUORUM",
         )),
+    }
+}
+
+/// Two amounts. One amount alone is taken only by a setting that has no amount to refuse above.
+fn thresholds(values: &Values, name: &'static str) -> Result<Threshold, ConfigError> {
+    let text = values.text(name).unwrap_or_default();
+    let is_pair = SETTINGS
+        .iter()
+        .any(|setting| setting.name == name && setting.value == "WARN,FAIL");
+    if is_pair && text != "off" && !text.contains(',') {
+        let what = format!(
+            "expected WARN,FAIL: the amount to warn above and the one to refuse above, each a whole number or off, such as {text},off"
+        );
+        return Err(values.wrong(name, text, what));
+    }
+    values.parsed(name)
+}
+
+/// Names of table properties with commas between.
+fn properties(values: &Values, setting: &'static str) -> Result<Names, ConfigError> {
+    let names: Names = values.parsed(setting)?;
+    let is_known = |name: &&String| TABLE_PROPERTIES.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let Some(unknown) = names.0.iter().find(|name| !is_known(name)) else {
+        return Ok(names);
+    };
+    let what = match nearest(&unknown.to_ascii_lowercase(), TABLE_PROPERTIES.iter()) {
+        Some(meant) => format!("no table has such a property; did you mean {meant}?"),
+        None => format!(
+            "no table has such a property; expected some of {}",
+            TABLE_PROPERTIES.join(", ")
+        ),
+    };
+    Err(values.wrong(setting, unknown, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_pairs_are_refused_by_name() {
+        let of = |name: &str, value: &str| {
+            let given = [(name.to_owned(), vec![value.to_owned()])].into_iter().collect();
+            let values = Values::gather(None, &given, |_| None).unwrap();
+            guardrails(&values).map_err(|error| error.to_string())
+        };
+        for name in ["table-properties-warned", "table-properties-disallowed"] {
+            let refused = of(name, "comment,compactoin").unwrap_err();
+            assert!(
+                refused.starts_with(name)
+                    && refused.contains("\"compactoin\"")
+                    && refused.ends_with("did you mean compaction?"),
+                "{refused}"
+            );
+            let refused = of(name, "nope").unwrap_err();
+            assert!(
+                refused.contains("expected some of additional_write_policy, "),
+                "{refused}"
+            );
+        }
+        assert_eq!(
+            of("table-properties-warned", "Comment, cdc")
+                .unwrap()
+                .table_properties
+                .warned
+                .0
+                .len(),
+            2
+        );
+        let refused = of("tables-thresholds", "5").unwrap_err();
+        assert!(
+            refused.contains("expected WARN,FAIL: ") && refused.ends_with("such as 5,off"),
+            "{refused}"
+        );
+        assert_eq!(of("tables-thresholds", "5,off").unwrap().tables.warn, Some(5));
+        assert!(of("tables-thresholds", "off").unwrap().tables.is_off());
+        let single = of("unlogged-batch-across-partitions-thresholds", "5").unwrap();
+        assert_eq!(single.unlogged_batch_partitions.warn, Some(5));
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::{FromStr, ParseBoolError};
 use std::time::Duration;
 
-use super::{SETTINGS, Setting};
+use super::{SETTINGS, Setting, nearest};
 use crate::permissions::SecretError;
 use crate::profile::Profile;
 
@@ -69,7 +69,7 @@ pub enum ConfigError {
         /// The key.
         key: String,
         /// The defect.
-        what: &'static str,
+        what: String,
     },
     /// A value is invalid.
     #[error("{name} = {value:?} ({origin}): {what}")]
@@ -315,16 +315,16 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, ConfigError> 
     })?;
     let mut values = BTreeMap::new();
     for (key, value) in table {
-        let wrong = |what| ConfigError::Key {
+        let wrong = |what: &str| ConfigError::Key {
             path: path.to_owned(),
             key: key.clone(),
-            what,
+            what: what.to_owned(),
         };
         let name = key.replace('_', "-");
         let setting = SETTINGS
             .iter()
             .find(|setting| setting.name == name)
-            .ok_or_else(|| wrong("there is no such setting"))?;
+            .ok_or_else(|| wrong(&unknown(&name)))?;
         let scalar = |value: toml::Value| match value {
             toml::Value::String(text) => Ok(text),
             toml::Value::Integer(number) => Ok(number.to_string()),
@@ -339,6 +339,14 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, ConfigError> 
         values.insert(name, list);
     }
     Ok(values)
+}
+
+/// What to say of a name that is no setting.
+fn unknown(name: &str) -> String {
+    match nearest(name, SETTINGS.iter().map(|setting| setting.name)) {
+        Some(meant) => format!("there is no such setting; did you mean {meant}?"),
+        None => "there is no such setting; `helenus settings` lists all settings".to_owned(),
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {

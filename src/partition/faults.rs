@@ -187,7 +187,8 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] describes the flaw.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let plan: Self = toml::from_str(text).map_err(|error| PlanError::Form(error.to_string()))?;
+        let keys = || toml::from_str(text).ok().map(Loose::keys);
+        let plan: Self = toml::from_str(text).map_err(|error| form(&error, keys()))?;
         plan.check()?;
         Ok(plan)
     }
@@ -197,7 +198,8 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] describes the flaw.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        let plan: Self = serde_json::from_str(text).map_err(|error| PlanError::Form(error.to_string()))?;
+        let keys = || serde_json::from_str(text).ok().map(Loose::keys);
+        let plan: Self = serde_json::from_str(text).map_err(|error| form(&error, keys()))?;
         plan.check()?;
         Ok(plan)
     }
@@ -220,6 +222,48 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// A plan of any keys, for a hint at what was meant.
+#[derive(Deserialize)]
+struct Loose {
+    #[serde(default)]
+    fault: Vec<std::collections::BTreeMap<String, serde_json::Value>>,
+}
+
+impl Loose {
+    /// The keys of all faults, and whether their values are texts.
+    fn keys(self) -> Vec<(String, bool)> {
+        let keys = self.fault.into_iter().flatten();
+        keys.map(|(key, value)| (key, value.is_string())).collect()
+    }
+}
+
+/// Keys by which people give a time, where the key is `ms`.
+const TIMES: [&str; 10] = [
+    "delay",
+    "delay-ms",
+    "delay-millis",
+    "duration",
+    "duration-ms",
+    "millis",
+    "milliseconds",
+    "retry-after-ms",
+    "seconds",
+    "time",
+];
+
+/// Why a plan cannot be parsed, with a hint at the key that holds a time.
+fn form(error: &impl std::fmt::Display, keys: Option<Vec<(String, bool)>>) -> PlanError {
+    let is_time = |(key, is_text): &(String, bool)| {
+        let key = key.replace('_', "-");
+        TIMES.contains(&key.as_str()) || (*is_text && key == "ms")
+    };
+    let hint = match keys.unwrap_or_default().iter().any(is_time) {
+        true => "\na time is a whole number of milliseconds under the key ms, such as ms = 200",
+        false => "",
+    };
+    PlanError::Form(format!("{}{hint}", error.to_string().trim_end()))
 }
 
 impl Fault {
@@ -264,7 +308,10 @@ impl Fault {
             action == Action::Lag && self.ms.is_none() && self.commits.is_none(),
             "how far behind? ms or commits",
         )?;
-        refuse(action == Action::Delay && self.ms.is_none(), "how long? ms")?;
+        refuse(
+            action == Action::Delay && self.ms.is_none(),
+            "how long? Give milliseconds, such as ms = 200",
+        )?;
         let takes_ms = matches!(action, Action::Lag | Action::Delay | Action::Drop | Action::Throttle);
         refuse(
             self.ms.is_some() && !takes_ms,

@@ -19,6 +19,7 @@ mod client_certificates;
 mod closing;
 mod connection;
 mod events;
+mod fault_warnings;
 mod guesses;
 mod handshake;
 mod held;

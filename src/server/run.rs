@@ -181,6 +181,7 @@ impl Running {
                     roles: Arc::clone(roles),
                 }),
                 audit: audit.clone(),
+                is_in_memory: directory.is_none(),
             };
             Admin::serve(admin, admin_socket, source)
         });
@@ -222,6 +223,14 @@ impl Running {
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Warnings about the active fault plan, by the schema as it is now.
+    #[must_use]
+    pub fn fault_warnings(&self) -> Vec<String> {
+        let report = self.database.nodes().report();
+        let faults = report.fault.iter().map(|fault| &fault.fault);
+        super::fault_warnings::of(faults, &self.database.schema())
     }
 
     /// The database.
@@ -462,7 +471,7 @@ fn live_source(
     facts: Arc<Facts>,
     clock: Clock,
 ) -> engine::LiveSource {
-    let (sessions, load, started) = (server.sessions(), server.load(), clock.monotonic());
+    let (sessions, load, started) = (server.sessions(), server.load(), clock.of_process());
     let (settings, requests) = (Arc::new(config.settings.clone()), Arc::downgrade(requests));
     Box::new(move || {
         let prepared = requests.upgrade().map(|requests| requests.prepared());
@@ -473,7 +482,7 @@ fn live_source(
             prepared,
             prepared_bytes,
             load: load(),
-            uptime: clock.monotonic().saturating_sub(started),
+            uptime: clock.of_process().saturating_sub(started),
             facts: Arc::clone(&facts),
         }
     })

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use crate::program::{helenus, terminate, until};
 use helenus::cli::record::ServerRecord;
 
-/// Transcripts without commands that this cqlsh refuses.
-const TRANSCRIPTS: &[&str] = &["describe", "paging", "seed_tables", "types"];
+/// Transcripts without commands that this cqlsh refuses, and without CAPTURE OFF, which here ends the capture.
+const TRANSCRIPTS: &[&str] = &["banner", "describe", "paging", "seed_tables", "tracing", "types"];
 
 /// A server and a cqlsh that is a link to the program.
 struct Place {
@@ -52,6 +52,19 @@ impl Place {
         child.wait_with_output().unwrap()
     }
 
+    /// A line with the names that transcripts have for the address and the cluster.
+    fn without_address(&self, line: String) -> String {
+        let address = self.record.cql.as_ref().or(self.record.tls.as_ref()).unwrap();
+        let line = line.replace(address, "<address>");
+        match line
+            .strip_prefix("Connected to ")
+            .and_then(|line| line.split_once(" at "))
+        {
+            Some((_, address)) => format!("Connected to <cluster> at {address}"),
+            None => line,
+        }
+    }
+
     fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -77,13 +90,88 @@ fn transcripts_are_those_of_cqlsh() {
         let read = |extension: &str| std::fs::read_to_string(folder.join(format!("{name}.{extension}"))).unwrap();
         let done = place.cqlsh(&["--no-color"], &[], &read("cql"));
         let told = [lines(&text(&done.stdout), ""), lines(&text(&done.stderr), "! ")].concat();
-        let told: Vec<String> = told.into_iter().map(without_id).collect();
+        let told = told.into_iter().map(|line| without_id(place.without_address(line)));
+        let told = without_trace(told.collect());
         let wanted: Vec<String> = read("txt").lines().map(str::to_owned).collect();
         assert_eq!(told, wanted, "{name}");
         let wanted = if done.stderr.is_empty() { 0 } else { 2 };
         assert_eq!(done.status.code(), Some(wanted), "{name}: as cqlsh without a terminal");
     }
     terminate(&mut place.server);
+}
+
+#[test]
+fn a_capture_holds_what_statements_answer() {
+    let mut place = Place::new(&["--listen", "127.0.0.1:0"]);
+    let file = place.folder.path().join("it's out.txt");
+    let script = format!(
+        "CAPTURE\nCAPTURE '{0}'\nCAPTURE\nCAPTURE 'other'\nSELECT key FROM system.local;\nCONSISTENCY\nCAPTURE OFF\n\
+         SELECT key FROM system.local;\nCAPTURE OFF\n",
+        file.display().to_string().replace('\'', "''")
+    );
+    let done = place.cqlsh(&[], &[], &script);
+    let table = "\n key\n-------\n local\n\n(1 rows)\n";
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), table);
+    let name = file.display().to_string().replace('\'', "\\'");
+    assert_eq!(
+        text(&done.stdout),
+        format!(
+            "Currently not capturing query output.\nNow capturing query output to '{name}'.\n\
+             Currently capturing query output to '{name}'.\nCurrent consistency level is ONE.\n{table}"
+        )
+    );
+    let errors = text(&done.stderr);
+    assert!(
+        errors.contains(":5:Already capturing output to ") && errors.contains(":10:Not currently capturing output."),
+        "{errors}"
+    );
+    terminate(&mut place.server);
+}
+
+#[test]
+fn login_takes_another_role_as_in_the_transcript() {
+    let mut place = Place::new(&["--listen", "127.0.0.1:0", "--login"]);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat/cqlsh/transcripts");
+    let read = |extension: &str| std::fs::read_to_string(folder.join(format!("login.{extension}"))).unwrap();
+    let done = place.cqlsh(&["-u", "cassandra", "-p", "cassandra"], &[], &read("cql"));
+    let told = [lines(&text(&done.stdout), ""), lines(&text(&done.stderr), "! ")].concat();
+    let told: Vec<String> = told.into_iter().map(|line| place.without_address(line)).collect();
+    let wanted: Vec<String> = read("txt").lines().map(str::to_owned).collect();
+    assert_eq!(told, wanted);
+
+    // The keyspace stays, and the role is the other one.
+    let script = "CREATE ROLE ada WITH LOGIN = true AND PASSWORD = 'x';\n\
+                  CREATE KEYSPACE \"K\" WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
+                  CREATE TABLE \"K\".t (k int PRIMARY KEY);\nGRANT SELECT ON KEYSPACE \"K\" TO ada;\nUSE \"K\";\n\
+                  LOGIN ada 'x'\nSELECT * FROM t;\nINSERT INTO t (k) VALUES (1);\n";
+    let done = place.cqlsh(&["-u", "cassandra", "-p", "cassandra"], &[], script);
+    assert!(text(&done.stdout).contains("(0 rows)"), "{done:?}");
+    let errors = text(&done.stderr);
+    assert!(
+        errors.contains("<stdin>:9:Unauthorized") && errors.contains("User ada has no MODIFY permission"),
+        "{errors}"
+    );
+    terminate(&mut place.server);
+}
+
+/// Of a trace only what does not depend on how a server works, as `compat/cqlsh/transcripts.py` has it.
+fn without_trace(lines: Vec<String>) -> Vec<String> {
+    let (mut kept, mut inside) = (Vec::new(), false);
+    for line in lines {
+        let first = line.split('|').next().unwrap_or_default().trim();
+        if line.starts_with("Tracing session:") {
+            inside = true;
+            kept.push("Tracing session: <session>".to_owned());
+        } else if inside && first == "activity" {
+            kept.push("activity | timestamp | source | source_elapsed | client".to_owned());
+        } else if inside && ["Execute CQL3 query", "Request complete"].contains(&first) {
+            inside = first != "Request complete";
+            kept.push(first.to_owned());
+        } else if !inside {
+            kept.push(line);
+        }
+    }
+    kept
 }
 
 /// The id of a table, which the transcripts name `<id>`.
@@ -119,14 +207,14 @@ fn statements_and_files_run_and_fail_as_in_cqlsh() {
         "<stdin>:1:AlreadyExists: Keyspace 'K' already exists\n<stdin>:1:AlreadyExists: Table 'K.t' already exists\n\
          <stdin>:1:SyntaxException: line 1:0 no viable alternative at input 'SELEC' ([SELEC]...)\n"
     );
-    let file = place.file("a.cql", "-- a file\nSELECT k FROM nowhere.t;\nHELP\nSELECT 1");
+    let file = place.file("a.cql", "-- a file\nSELECT k FROM nowhere.t;\nDEBUG\nSELECT 1");
     let file = file.to_str().unwrap();
     let done = place.cqlsh(&["-f", file], &[], "");
     assert_eq!(done.status.code(), Some(2));
     let told = text(&done.stderr);
     let wanted = [
         format!("{file}:3:InvalidRequest: Error from server: code=2200 [Invalid query]"),
-        format!("{file}:4:HELP is not known to this cqlsh"),
+        format!("{file}:4:DEBUG is not known to this cqlsh"),
         format!("{file}:5:Incomplete statement at end of file"),
     ];
     assert_eq!(told.lines().count(), wanted.len(), "{told}");

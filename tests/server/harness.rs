@@ -38,6 +38,31 @@ impl Harness {
         Self { record, child }
     }
 
+    fn get(&self, path: &str) -> (u16, Value) {
+        let admin = self.record.admin.as_deref().unwrap();
+        let mut socket = TcpStream::connect(admin).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {admin}\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap())
+    }
+
+    fn uptime_seconds(&self) -> u64 {
+        self.get("/api/status").1["uptime_seconds"].as_u64().unwrap()
+    }
+
+    fn post_json(&self, path: &str, body: &Value) -> (u16, Value) {
+        let content = "\r\nContent-Type: application/json";
+        self.post_as(
+            &format!("{}{content}", self.record.token.as_deref().unwrap()),
+            path,
+            body,
+        )
+    }
+
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.post_as(self.record.token.as_deref().unwrap(), path, body)
     }
@@ -113,6 +138,7 @@ async fn what_expires_is_gone_when_the_move_is_answered() {
     assert_eq!(count(&mut client).await, 1);
     let (status, shown) = server.post("/api/clock", &json!({"advance_ms": 3_601_000}));
     assert_eq!((status, &shown["mode"]), (200, &json!("running")));
+    assert!(server.uptime_seconds() < 3_600, "uptime is the process's");
     assert_eq!(shown["ahead_ms"], 3_601_000);
     assert_eq!(count(&mut client).await, 0);
 
@@ -127,6 +153,49 @@ async fn what_expires_is_gone_when_the_move_is_answered() {
     let to_ms = stopped["now_ms"].as_i64().unwrap() + 60_000;
     let (_, moved) = server.post("/api/clock", &json!({"set_ms": to_ms, "mode": "running"}));
     assert!(moved["now_ms"].as_i64().unwrap() >= to_ms);
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_and_a_fault_that_hits_nothing_are_named() {
+    let server = Harness::start(&["--data", "memory:"]);
+    let (status, body) = server.get("/api/nope");
+    assert_eq!((status, &body["error"]), (404, &json!("there is no /api/nope")));
+    let paths: Vec<&str> = body["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
+    assert!(
+        paths.contains(&"/api/faults") && paths.contains(&"/api/status") && paths.contains(&"/"),
+        "{paths:?}"
+    );
+    let (status, refused) = server.post_as("wrong", "/api/reset", &json!({}));
+    let refused = refused.as_str().unwrap();
+    assert!(
+        status == 401 && refused.contains("--ready-json FILE") && !refused.contains("directory"),
+        "{refused}"
+    );
+
+    let mut client = server.client().await;
+    run(&mut client, SCHEMA).await;
+    let plan = json!({"fault": [
+        {"action": "throttle", "keyspace": "ks", "table": "t", "count": 0},
+        {"action": "throttle", "keyspace": "ks", "table": "later", "count": 0},
+        {"action": "throttle", "keyspace": "nowhere", "count": 0},
+        {"action": "throttle", "table": "later", "count": 0},
+        {"action": "throttle", "count": 0},
+    ]});
+    let (status, shown) = server.post_json("/api/faults", &plan);
+    let warnings = json!([
+        "fault 2 hits nothing yet: table ks.later does not exist",
+        "fault 3 hits nothing yet: keyspace nowhere does not exist",
+        "fault 4 hits nothing yet: table later does not exist",
+    ]);
+    assert_eq!((status, &shown["warnings"]), (200, &warnings), "{shown}");
+    run(&mut client, &["CREATE TABLE ks.later (k int PRIMARY KEY)"]).await;
+    let (_, shown) = server.get("/api/faults");
+    assert_eq!(shown["warnings"], json!([warnings[1]]));
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub(crate) fn helenus(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("HELENUS_CONFIG")
+        // Where no `helenus dev` of the person who runs the tests is found.
+        .env("XDG_RUNTIME_DIR", "/dev/null")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -335,6 +335,139 @@ async fn dev_serves_plain_and_tls_on_one_port_and_says_how_to_connect() {
 }
 
 #[test]
+fn dev_is_found_without_arguments_by_its_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let with_home = |arguments: &[&str]| {
+        let mut command = helenus(arguments);
+        command.env("HOME", home).env("XDG_RUNTIME_DIR", home.join("run"));
+        command.env_remove("XDG_DATA_HOME").env_remove("HELENUS_READY_JSON");
+        command
+    };
+    let told = |arguments: &[&str]| {
+        let done = with_home(arguments).output().unwrap();
+        let text = [done.stdout, done.stderr].concat();
+        (done.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (success, text) = told(&["status"]);
+    assert!(!success && text.contains("no helenus dev of this user runs"), "{text}");
+    let record = home.join("run/helenus/dev.server");
+    let start = || {
+        let mut command = with_home(&["dev", "--listen", "127.0.0.1:0", "--exit-with-stdin"]);
+        let child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let is_of_child = || {
+            let read = ServerRecord::read(&record).ok().flatten();
+            read.is_some_and(|record| record.pid == child.id())
+        };
+        crate::program::until("it is ready", is_of_child);
+        child
+    };
+    let (mut first, mut second) = (start(), start());
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&record).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let address = ServerRecord::read(&record).unwrap().unwrap().cql.unwrap();
+    let end = |child: &mut std::process::Child| {
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    };
+    // The last one is found, also after the one before has ended.
+    end(&mut first);
+    let (success, text) = told(&["status"]);
+    assert!(success && text.contains(&address), "{text}");
+    assert!(told(&["health"]).0);
+    // Where a setting names a server, that one is meant.
+    let elsewhere = format!("file:{}", home.join("data").display());
+    let (success, text) = told(&["status", "--data", &elsewhere]);
+    assert!(!success && text.contains("no server has "), "{text}");
+    end(&mut second);
+    assert!(!record.exists());
+    assert!(!told(&["status"]).0);
+}
+
+#[test]
+fn health_speaks_the_protocol_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ready");
+    let mut command = helenus(&[
+        "--data",
+        "memory:",
+        "--profile",
+        "cosmos",
+        "--tls-listen",
+        "127.0.0.1:0",
+    ]);
+    command
+        .args(["--ready-file".as_ref(), file.as_os_str()])
+        .stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let address = ready(&file, &mut child);
+    let health = |address: &str| {
+        let arguments = [
+            "health",
+            "--data",
+            "memory:",
+            "--profile",
+            "cosmos",
+            "--tls-listen",
+            address,
+        ];
+        output(&arguments)
+    };
+    let (success, _, error) = health(&address);
+    assert!(success, "{error}");
+    assert!(terminate(&mut child).0);
+    // A port that only takes connections is no server.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = mute.local_addr().unwrap().to_string();
+    let closing = std::thread::spawn(move || drop(mute.accept().unwrap()));
+    let (success, _, error) = health(&address);
+    assert!(!success && error.contains("over TLS"), "{error}");
+    closing.join().unwrap();
+}
+
+#[test]
+fn what_is_mistyped_is_answered_by_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let done = helenus(&["--login", "false"]).output().unwrap();
+    let error = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        done.status.code() == Some(2) && error.contains("type --login=false"),
+        "{error}"
+    );
+    let (success, text, _) = output(&["settings", "--data", "memory:", "--login=false"]);
+    assert!(success && text.contains("login = \"false\"  # command line"), "{text}");
+
+    fs::write(path("file"), "").unwrap();
+    for scheme in ["file", "slate+file"] {
+        let (success, _, error) = output(&[
+            "--data",
+            &format!("{scheme}:{}", path("file")),
+            "--listen",
+            "127.0.0.1:0",
+        ]);
+        assert!(!success && error.contains("it is a file, not a directory"), "{error}");
+    }
+
+    for fault in ["delay = 5", "millis = 5", "ms = \"5ms\"", "retry_after_ms = 5", ""] {
+        fs::write(path("faults.toml"), format!("[[fault]]\naction = \"delay\"\n{fault}\n")).unwrap();
+        let (success, _, error) = output(&["settings", "--fault-plan", &path("faults.toml")]);
+        assert!(!success && error.contains("such as ms = 200"), "{fault}: {error}");
+    }
+
+    fs::write(path("rows"), "\n {\"k\": 1}\n").unwrap();
+    let data = format!("file:{}", path("data"));
+    let import = ["import", "--data", &data, "--table", "a.b", "--from", &path("rows")];
+    let (success, _, error) = output(&import);
+    assert!(
+        !success && error.contains("looks like JSON: give --format json"),
+        "{error}"
+    );
+    let (_, _, error) = output(&[&import[..], &["--format", "csv"]].concat());
+    assert!(!error.contains("looks like JSON"), "{error}");
+}
+
+#[test]
 fn a_log_that_cannot_be_written_keeps_no_server_from_serving() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ready");

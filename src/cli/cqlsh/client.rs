@@ -27,6 +27,9 @@ const RESULT: u8 = 0x08;
 const AUTH_RESPONSE: u8 = 0x0F;
 const AUTH_SUCCESS: u8 = 0x10;
 
+/// The flag of a header by which a trace is asked for and told (§2.2).
+const TRACED: u8 = 0x02;
+
 /// Most bytes of a response: a server's default is 16 MiB for requests, and pages are smaller.
 const BODY_BYTES_MAX: u32 = 256 << 20;
 
@@ -55,7 +58,7 @@ pub(super) struct Target {
 
 /// Why a request has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ClientError {
+pub(in crate::cli) enum ClientError {
     /// The server rejects the statement.
     #[error("{message}")]
     Refused {
@@ -95,6 +98,8 @@ pub(super) struct Page {
     pub(super) warnings: Vec<String>,
     /// The keyspace to use from now on; `None` means that it is unchanged.
     pub(super) keyspace: Option<String>,
+    /// The id of its trace; `None` means that it was not traced.
+    pub(super) trace: Option<[u8; 16]>,
 }
 
 /// The parameters of a query.
@@ -105,6 +110,7 @@ pub(super) struct Asked<'a> {
     /// The page size; `None` means all rows at once.
     pub(super) page_rows: Option<i32>,
     pub(super) from: Option<&'a [u8]>,
+    pub(super) is_traced: bool,
 }
 
 trait Stream: Read + Write {}
@@ -150,7 +156,7 @@ impl Connection {
         put_short(&mut body, 1);
         put_string(&mut body, "CQL_VERSION");
         put_string(&mut body, "3.0.0");
-        let (opcode, _) = self.ask(STARTUP, &body)?;
+        let (opcode, _) = self.ask(STARTUP, 0, &body)?;
         if opcode == READY {
             return Ok(());
         }
@@ -160,7 +166,7 @@ impl Connection {
         let token = [&[0], user.as_bytes(), &[0], password.as_bytes()].concat();
         let mut body = Vec::new();
         put_bytes(&mut body, &token);
-        match self.ask(AUTH_RESPONSE, &body)? {
+        match self.ask(AUTH_RESPONSE, 0, &body)? {
             (AUTH_SUCCESS, _) => Ok(()),
             (opcode, _) => Err(strange(opcode)),
         }
@@ -184,16 +190,16 @@ impl Connection {
             put_bytes(&mut body, from);
         }
         put_short(&mut body, asked.serial_consistency);
-        match self.ask(QUERY, &body)? {
+        match self.ask(QUERY, u8::from(asked.is_traced) * TRACED, &body)? {
             (RESULT, answer) => Ok(answer.page().ok_or_else(cut_off)?),
             (opcode, _) => Err(strange(opcode)),
         }
     }
 
     /// Sends one request and reads its response. An ERROR response becomes an `Err`.
-    fn ask(&mut self, opcode: u8, body: &[u8]) -> Result<(u8, Answer), ClientError> {
+    fn ask(&mut self, opcode: u8, flags: u8, body: &[u8]) -> Result<(u8, Answer), ClientError> {
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
-        let mut frame = vec![REQUEST, 0, 0, 0, opcode];
+        let mut frame = vec![REQUEST, flags, 0, 0, opcode];
         frame.extend(length.to_be_bytes());
         frame.extend(body);
         self.0.write_all(&frame)?;
@@ -211,6 +217,7 @@ impl Connection {
             body,
             at: 0,
             warnings: Vec::new(),
+            trace: None,
         };
         answer.prefix(flags).ok_or_else(cut_off)?;
         if opcode != ERROR {
@@ -224,6 +231,28 @@ impl Connection {
         };
         Err(ClientError::Refused { code, message, exists })
     }
+}
+
+/// A stream over TLS to a server of any certificate.
+///
+/// # Errors
+/// The host is neither a name nor an address.
+pub(in crate::cli) fn with_any_certificate(
+    socket: TcpStream,
+    host: &str,
+) -> Result<impl Read + Write + use<>, ClientError> {
+    with_tls(socket, host, None)
+}
+
+/// Whether a TLS server refuses a client because it shows no certificate.
+pub(in crate::cli) fn is_certificate_required(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(
+        error,
+        Some(rustls::Error::AlertReceived(
+            rustls::AlertDescription::CertificateRequired
+        ))
+    )
 }
 
 fn strange(opcode: u8) -> ClientError {
@@ -331,6 +360,7 @@ struct Answer {
     body: Vec<u8>,
     at: usize,
     warnings: Vec<String>,
+    trace: Option<[u8; 16]>,
 }
 
 impl Answer {
@@ -363,8 +393,8 @@ impl Answer {
 
     /// The parts before the body proper (§2.2): 0x02 a trace's id, 0x08 warnings, 0x04 a custom payload.
     fn prefix(&mut self, flags: u8) -> Option<()> {
-        if flags & 0x02 != 0 {
-            self.take(16)?;
+        if flags & TRACED != 0 {
+            self.trace = Some(self.take(16)?.try_into().ok()?);
         }
         if flags & 0x08 != 0 {
             for _ in 0..self.short()? {
@@ -390,6 +420,7 @@ impl Answer {
             _ => {}
         }
         page.warnings = self.warnings;
+        page.trace = self.trace;
         Some(page)
     }
 

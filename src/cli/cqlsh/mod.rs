@@ -6,14 +6,16 @@
 //! ```
 //! Output is that of cqlsh 6.2 without a terminal; `compat/cqlsh/run` compares it with cqlsh's output on Cassandra.
 //! Exit codes are cqlsh's without a terminal: 0, 1 without a connection, 2 if a statement failed or the last one is
-//! unterminated. Deliberately absent: a prompt, COPY, CAPTURE, LOGIN, TRACING, SHOW, HELP; each is refused with a
-//! message that names the real cqlsh.
+//! unterminated. Deliberately absent: a prompt, COPY, the texts of HELP; each is refused with a message that names the
+//! real cqlsh.
 
 mod client;
+mod commands;
 mod errors;
 mod print;
 mod session;
 mod split;
+mod trace;
 mod value;
 
 use std::ffi::OsStr;
@@ -25,6 +27,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::client::{ClientError, Connection, Target, Trust};
+pub(super) use self::client::{is_certificate_required, with_any_certificate};
 use self::session::Session;
 use super::{Failure, terminal};
 
@@ -147,16 +150,17 @@ fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
              Recommendation: use the credentials file to securely provide the password.\n"
         ));
     }
-    let connection = Connection::open(&target).map_err(|error| unreachable(&target, &error))?;
+    let unreached = |target: &Target, error| format!("Connection error: {}", unreachable(target, &error));
+    let connection = Connection::open(&target).map_err(|error| unreached(&target, error))?;
     let mut session = Session::new(
         connection,
+        target,
         BufWriter::new(std::io::stdout().lock()),
         given("execute").is_some(),
     );
     if let Some(keyspace) = given("keyspace") {
-        session
-            .use_keyspace(keyspace)
-            .map_err(|error| unreachable(&target, &error))?;
+        let used = session.use_keyspace(keyspace);
+        used.map_err(|error| unreached(&session.target, error))?;
     }
     session.script(&script, &name, 0)?;
     // Also for standard input: here it is never a terminal, and cqlsh's `batch_mode` is that.
@@ -177,7 +181,7 @@ fn unreachable(target: &Target, error: &ClientError) -> String {
         ),
         other => other.to_string(),
     };
-    format!("Connection error: ('Unable to connect to any servers', {{'{address}': {text}}})")
+    format!("('Unable to connect to any servers', {{'{address}': {text}}})")
 }
 
 fn target(matches: &ArgMatches) -> Result<Target, Failure> {

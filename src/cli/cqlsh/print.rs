@@ -6,7 +6,7 @@ use super::client::{Column, Page};
 use super::value::{print, width};
 
 /// Width in columns of a line of names (`cmd.Cmd.columnize`).
-const LINE_COLUMNS: usize = 80;
+pub(super) const LINE_COLUMNS: usize = 80;
 
 /// The cells of a page as texts.
 pub(super) fn cells(page: &Page) -> Vec<Vec<String>> {
@@ -77,11 +77,11 @@ pub(super) fn expanded(out: &mut impl Write, page: &Page, before: usize) -> io::
     Ok(())
 }
 
-/// Prints names in as few lines as the columns allow, downwards.
+/// Prints names in as few lines as so many columns allow, downwards.
 ///
 /// # Errors
 /// Output cannot be written.
-pub(super) fn names(out: &mut impl Write, names: &[String]) -> io::Result<()> {
+pub(super) fn names(out: &mut impl Write, names: &[String], columns_max: usize) -> io::Result<()> {
     let last = names.len();
     let shapes = (1..=last).map(|lines| {
         let widths = names
@@ -90,7 +90,7 @@ pub(super) fn names(out: &mut impl Write, names: &[String]) -> io::Result<()> {
         (lines, widths.collect::<Vec<usize>>())
     });
     let fits = |(lines, widths): &(usize, Vec<usize>)| {
-        *lines == last || widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= LINE_COLUMNS
+        *lines == last || widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= columns_max
     };
     let Some((lines, widths)) = shapes.into_iter().find(fits) else {
         return writeln!(out, "<empty>");

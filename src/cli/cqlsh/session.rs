@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::client::{Asked, ClientError, Connection, Page};
+use std::fs::File;
+
+use super::client::{Asked, ClientError, Connection, Page, Target};
+use super::commands::use_of;
 use super::print;
 use super::split::{Piece, pieces};
 use super::value;
@@ -37,15 +40,22 @@ enum Next {
 
 /// A connection, and the state that commands set.
 pub(super) struct Session<Out> {
-    connection: Connection,
-    out: Out,
+    pub(super) connection: Connection,
+    /// Where the connection leads, and its login.
+    pub(super) target: Target,
+    pub(super) out: Out,
+    /// The file of CAPTURE, and its name.
+    pub(super) capture: Option<(String, File)>,
+    is_traced: bool,
+    /// The ids of the last statement's traces.
+    pub(super) traced: Vec<[u8; 16]>,
     consistency: usize,
     serial_consistency: usize,
     /// The page size; `None` means that paging is off.
     page_rows: Option<i32>,
     is_expanded: bool,
-    /// Whether DESCRIBE TABLES prints keyspaces: only while no keyspace is in use.
-    in_keyspace: bool,
+    /// The keyspace in use. DESCRIBE TABLES prints keyspaces only while there is none.
+    pub(super) keyspace: Option<String>,
     /// Whether the script is one argument; cqlsh does not count its lines.
     is_argument: bool,
     /// Whether any statement failed.
@@ -53,15 +63,19 @@ pub(super) struct Session<Out> {
 }
 
 impl<Out: Write> Session<Out> {
-    pub(super) fn new(connection: Connection, out: Out, is_argument: bool) -> Self {
+    pub(super) fn new(connection: Connection, target: Target, out: Out, is_argument: bool) -> Self {
         Self {
             connection,
+            target,
             out,
+            capture: None,
+            is_traced: false,
+            traced: Vec::new(),
             consistency: 1,
             serial_consistency: 8,
             page_rows: Some(PAGE_ROWS),
             is_expanded: false,
-            in_keyspace: false,
+            keyspace: None,
             is_argument,
             has_failed: false,
         }
@@ -72,8 +86,8 @@ impl<Out: Write> Session<Out> {
     /// # Errors
     /// There is no keyspace of that name.
     pub(super) fn use_keyspace(&mut self, name: &str) -> Result<(), ClientError> {
-        let page = self.connection.query(&format!("USE \"{name}\""), self.asked(None))?;
-        self.in_keyspace = page.keyspace.is_some();
+        let page = self.connection.query(&use_of(name), self.asked(None))?;
+        self.keyspace = page.keyspace;
         Ok(())
     }
 
@@ -95,7 +109,7 @@ impl<Out: Write> Session<Out> {
     }
 
     /// Prints an error, after flushing the output.
-    fn fail(&mut self, name: &str, line: usize, what: &str) {
+    pub(super) fn fail(&mut self, name: &str, line: usize, what: &str) {
         self.has_failed = true;
         let line = if self.is_argument { 1 } else { line };
         drop(self.out.flush());
@@ -134,11 +148,12 @@ impl<Out: Write> Session<Out> {
             },
             ["SOURCE", ..] => self.source(piece, name, depth)?,
             ["DESCRIBE" | "DESC", what, ..] => self.describe(piece, name, what)?,
-            [
-                word @ ("CAPTURE" | "CLEAR" | "CLS" | "COPY" | "DEBUG" | "HELP" | "HISTORY" | "LOGIN" | "SHOW"
-                | "TRACING" | "UNICODE"),
-                ..,
-            ] => {
+            ["SHOW", what @ ..] => self.show(piece, name, what)?,
+            ["HELP", topics @ ..] => self.help(piece, name, topics)?,
+            ["CAPTURE", ..] => self.capture(piece, name)?,
+            ["LOGIN", ..] => self.log_in(piece, name)?,
+            ["TRACING", to @ ..] => self.is_traced = self.switch("TRACING", self.is_traced, to)?,
+            [word @ ("CLEAR" | "CLS" | "COPY" | "DEBUG" | "HISTORY" | "UNICODE"), ..] => {
                 let what = format!(
                     "{word} is not known to this cqlsh, which comes with helenus: `pipx install cqlsh` brings one that knows it"
                 );
@@ -207,14 +222,30 @@ impl<Out: Write> Session<Out> {
         Ok(())
     }
 
-    fn asked<'a>(&self, from: Option<&'a [u8]>) -> Asked<'a> {
+    /// As the statements of a script are asked.
+    pub(super) fn asked<'a>(&self, from: Option<&'a [u8]>) -> Asked<'a> {
         let short = |number: usize| u16::try_from(number).unwrap_or(1);
         Asked {
             consistency: short(self.consistency),
             serial_consistency: short(self.serial_consistency),
             page_rows: self.page_rows,
             from,
+            is_traced: self.is_traced,
         }
+    }
+
+    /// As a statement of this program is asked: without a trace, all rows at once.
+    pub(super) fn plainly_asked(&self) -> Asked<'static> {
+        Asked {
+            page_rows: None,
+            is_traced: false,
+            ..self.asked(None)
+        }
+    }
+
+    /// Keeps the id of a trace until the statement is printed.
+    fn keep_trace(&mut self, page: &Page) {
+        self.traced.extend(page.trace);
     }
 
     fn statement(&mut self, piece: &Piece, name: &str) -> io::Result<()> {
@@ -224,21 +255,25 @@ impl<Out: Write> Session<Out> {
             Ok(page) => page,
             Err(error) => return self.refused(piece, name, &error),
         };
-        self.in_keyspace |= page.keyspace.is_some();
+        self.keep_trace(&page);
+        if page.keyspace.is_some() {
+            self.keyspace.clone_from(&page.keyspace);
+        }
         let start = piece.text.split_whitespace().next().unwrap_or_default().to_lowercase();
         let mut warnings = page.warnings.clone();
         if start == "select" || start == "list" {
             warnings = self.pages(piece, name, page)?;
         } else if !page.rows.is_empty() {
-            writeln!(self.out)?;
+            writeln!(self.results())?;
             self.page(&page, true, 0)?;
         }
-        self.warn(&warnings)
+        self.warn(&warnings)?;
+        self.traces(piece, name)
     }
 
     /// Prints all pages and their total of rows. Returns the warnings of the last page.
     fn pages(&mut self, piece: &Piece, name: &str, first: Page) -> io::Result<Vec<String>> {
-        writeln!(self.out)?;
+        writeln!(self.results())?;
         let (mut page, mut count, mut is_first) = (first, 0, true);
         loop {
             if is_first || !page.rows.is_empty() {
@@ -248,14 +283,17 @@ impl<Out: Write> Session<Out> {
             let Some(from) = page.next.take() else { break };
             is_first = false;
             page = match self.connection.query(&piece.text, self.asked(Some(&from))) {
-                Ok(page) => page,
+                Ok(page) => {
+                    self.keep_trace(&page);
+                    page
+                }
                 Err(error) => {
                     self.refused(piece, name, &error)?;
                     return Ok(Vec::new());
                 }
             };
         }
-        writeln!(self.out, "\n({count} rows)")?;
+        writeln!(self.results(), "\n({count} rows)")?;
         Ok(page.warnings)
     }
 
@@ -263,9 +301,9 @@ impl<Out: Write> Session<Out> {
         if page.columns.is_empty() {
             Ok(())
         } else if self.is_expanded && !page.rows.is_empty() {
-            print::expanded(&mut self.out, page, before)
+            print::expanded(&mut self.results(), page, before)
         } else {
-            print::table(&mut self.out, page, with_header)
+            print::table(&mut self.results(), page, with_header)
         }
     }
 
@@ -280,7 +318,7 @@ impl<Out: Write> Session<Out> {
     }
 
     /// Prints an error of the server; the script continues. A lost connection ends it.
-    fn refused(&mut self, piece: &Piece, name: &str, error: &ClientError) -> io::Result<()> {
+    pub(super) fn refused(&mut self, piece: &Piece, name: &str, error: &ClientError) -> io::Result<()> {
         match error {
             ClientError::Refused { code, message, exists } => {
                 self.fail(name, piece.line, &super::errors::text(*code, message, exists));
@@ -295,7 +333,11 @@ impl<Out: Write> Session<Out> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         loop {
             let from = page.next.take();
-            page = match self.connection.query(&piece.text, self.asked(from.as_deref())) {
+            let asked = Asked {
+                is_traced: false,
+                ..self.asked(from.as_deref())
+            };
+            page = match self.connection.query(&piece.text, asked) {
                 Ok(page) => page,
                 Err(ClientError::Refused { message, .. }) => {
                     self.fail(name, piece.line, &message);
@@ -318,7 +360,7 @@ impl<Out: Write> Session<Out> {
             "KEYSPACES" => {
                 let names: Vec<String> = rows.iter().map(|row| of(row, "name")).collect();
                 writeln!(self.out)?;
-                print::names(&mut self.out, &names)?;
+                print::names(&mut self.out, &names, print::LINE_COLUMNS)?;
                 writeln!(self.out)?;
             }
             "TABLES" | "COLUMNFAMILIES" | "TYPES" | "FUNCTIONS" | "AGGREGATES" => {
@@ -326,11 +368,11 @@ impl<Out: Write> Session<Out> {
                 for rows in of_keyspaces {
                     let keyspace = rows.first().map(|row| of(row, "keyspace_name")).unwrap_or_default();
                     writeln!(self.out)?;
-                    if !self.in_keyspace {
+                    if self.keyspace.is_none() {
                         writeln!(self.out, "Keyspace {keyspace}\n---------{}", "-".repeat(keyspace.len()))?;
                     }
                     let names: Vec<String> = rows.iter().map(|row| of(row, "name")).collect();
-                    print::names(&mut self.out, &names)?;
+                    print::names(&mut self.out, &names, print::LINE_COLUMNS)?;
                 }
                 if !rows.is_empty() {
                     writeln!(self.out)?;
@@ -374,7 +416,7 @@ fn number(name: &str) -> Option<usize> {
 }
 
 /// An error of the system as Python prints it.
-fn python(error: &io::Error, file: &str) -> String {
+pub(super) fn python(error: &io::Error, file: &str) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     match error.raw_os_error() {

@@ -37,6 +37,7 @@ use grammar::ast::{QualifiedName, Statement, Type};
 
 pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
+pub(crate) use self::options::NAMES as TABLE_PROPERTIES;
 pub use self::refusal::Code;
 use self::refusal::{FunctionRefusal, NameRefusal};
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};

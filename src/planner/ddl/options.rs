@@ -12,7 +12,8 @@ use super::{compaction, compression, cosmos};
 use crate::planner::text::owned;
 use crate::schema::TableOptions;
 
-const NAMES: &[&str] = &[
+/// The properties that WITH of a table may name.
+pub(crate) const NAMES: &[&str] = &[
     "additional_write_policy",
     "allow_auto_snapshot",
     "bloom_filter_fp_chance",

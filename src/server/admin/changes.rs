@@ -43,9 +43,20 @@ pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
     if request.extensions().get::<Role>().is_some() {
         return Some(refuse(StatusCode::FORBIDDEN, "Changes need a superuser"));
     }
-    let why = "Changes need the header `Authorization: Bearer TOKEN`; the token is in the file helenus.server of the data directory, \
-               in the record of --ready-json, or what --admin-token sets";
-    Some(refuse(StatusCode::UNAUTHORIZED, why))
+    let why = format!(
+        "Changes need the header `Authorization: Bearer TOKEN`; {}",
+        where_the_token_is(shared)
+    );
+    Some(refuse(StatusCode::UNAUTHORIZED, &why))
+}
+
+/// Where a client finds the token.
+pub(super) fn where_the_token_is(shared: &Shared) -> &'static str {
+    if shared.source.is_in_memory {
+        "the token is in the record of --ready-json FILE, or what --admin-token sets"
+    } else {
+        "the token is in the file helenus.server of the data directory, in the record of --ready-json, or what --admin-token sets"
+    }
 }
 
 /// Whether a request has the token.

@@ -5,7 +5,7 @@
 //! POST    replaces the active plan by the plan in the body: application/toml, or application/json with the same keys
 //! DELETE  ends all faults
 //! ```
-//! The answer is always the plan that is active afterwards. `changes.rs` defines who may change it.
+//! The answer is always the plan that is active afterwards, with warnings of faults that can hit no table yet. `changes.rs` defines who may change it.
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -13,15 +13,34 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 
 use super::changes::{guard, refuse};
-use super::{Shape, json};
+use super::{Shape, Shared, json};
 use crate::partition::faults::Plan;
+use crate::partition::nodes::Report;
+use crate::server::fault_warnings;
+
+/// The plan, its progress, and what is doubtful about it.
+#[derive(serde::Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    report: Report,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+fn shown(shared: &Shared) -> Shown {
+    let database = &shared.source.database;
+    let report = database.nodes().report();
+    let faults = report.fault.iter().map(|fault| &fault.fault);
+    let warnings = fault_warnings::of(faults, &database.schema());
+    Shown { report, warnings }
+}
 
 /// Bytes of a plan.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
 
 /// The active plan.
 pub(super) async fn show(State(shared): Shape) -> Response {
-    json(&shared.source.database.nodes().report())
+    json(&shown(&shared))
 }
 
 /// Activates a plan.
@@ -47,7 +66,11 @@ pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
     match read(&text).and_then(|plan| nodes.set_plan(plan)) {
         Ok(()) => {
             tracing::info!("a fault plan was activated through the admin port");
-            json(&nodes.report())
+            let shown = shown(&shared);
+            for warning in &shown.warnings {
+                tracing::warn!(warning, "the fault plan");
+            }
+            json(&shown)
         }
         Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     }
@@ -60,5 +83,5 @@ pub(super) async fn clear(State(shared): Shape, request: Request) -> Response {
     }
     let nodes = shared.source.database.nodes();
     nodes.clear();
-    json(&nodes.report())
+    json(&shown(&shared))
 }

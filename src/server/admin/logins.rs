@@ -19,7 +19,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tokio::time::sleep;
 
-use super::changes::{has_token, refuse};
+use super::changes::{has_token, refuse, where_the_token_is};
 use super::{BySocket, Shared};
 use crate::cql::RoleService;
 use crate::server::auth::{Authenticator, Decision, LoginError};
@@ -58,9 +58,11 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
     }
     let from = request.extensions().get::<From>().copied();
     let (Some(From(from)), Some(credentials)) = (from, credentials(request)) else {
-        let why = "Log in as a role with SELECT ON ALL KEYSPACES (HTTP's Basic), or send the header `Authorization: Bearer TOKEN`; \
-                   the token is in the file helenus.server of the data directory";
-        return Err(Box::new(challenge(why)));
+        let why = format!(
+            "Log in as a role with SELECT ON ALL KEYSPACES (HTTP's Basic), or send the header `Authorization: Bearer TOKEN`; {}",
+            where_the_token_is(shared)
+        );
+        return Err(Box::new(challenge(&why)));
     };
     let login = match gate.authenticator.login(from, None, &credentials) {
         Decision::Done(login) => login,

@@ -112,6 +112,8 @@ pub struct Source {
     pub(super) gate: Option<logins::Gate>,
     /// Where changes and refusals are recorded. `None` means there is no audit log.
     pub(super) audit: Option<Arc<Audit>>,
+    /// Whether no data directory holds the server's record.
+    pub(super) is_in_memory: bool,
 }
 
 impl std::fmt::Debug for Source {
@@ -338,6 +340,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/faults", get(faults::show).post(faults::set).delete(faults::clear))
         .route("/api/clock", get(clock::show).post(clock::change))
         .route("/api/reset", post(clock::start_over))
+        .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }
@@ -364,6 +367,19 @@ fn index() -> String {
     let lines = PATHS.into_iter().chain(figures);
     let lines: String = lines.map(|(path, summary)| format!("{path:<16} {summary}\n")).collect();
     format!("helenus {}: admin port\n\n{lines}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The answer for a path that is not there: the paths that are.
+async fn unknown(request: Request) -> Response {
+    let figures = api::ROUTES.iter().map(|route| route.path);
+    let paths: Vec<&str> = std::iter::once("/")
+        .chain(PATHS.iter().map(|(path, _)| *path))
+        .chain(figures)
+        .collect();
+    let path = request.uri().path();
+    let mut response = json(&serde_json::json!({"error": format!("there is no {path}"), "paths": paths}));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 /// No partition key, as a blob.

@@ -49,6 +49,10 @@ pub(super) struct Directory {
 impl Directory {
     /// Locks the directory, creating it if necessary, and checks that it holds a store of this format, or nothing.
     pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
+        if path.is_file() {
+            let is_file = io::Error::new(io::ErrorKind::NotADirectory, "it is a file, not a directory");
+            return Err(io_error("opening", path)(is_file));
+        }
         create(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
         if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
