@@ -128,7 +128,7 @@ fn long_sentences_are_seen() {
         60
     );
     assert_eq!(words_max(&format!("({}.)\n{}.\n", twenty("a"), twenty("b"))), 20);
-    assert_eq!(words_max(&format!("1. {}\n2. {}\n", twenty("a"), twenty("b"))), 21);
+    assert_eq!(words_max(&format!("1. {}\n2. {}\n", twenty("a"), twenty("b"))), 20);
     let code = format!(
         "<!-- {} -->\n```\n{}\n```\n    {}\nA word.\n",
         twenty("a"),
