@@ -97,7 +97,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
 
     // Beside the server, which goes on.
     let made = output(&["backup", "--data", &data, "--to", &text("b")]).unwrap();
-    assert!(made.starts_with("1 table, 6000 rows, "), "{made}");
+    assert!(made.starts_with("1 table, 6000 stored rows, "), "{made}");
     let refused = output(&["backup", "--data", &data, "--to", &text("b")]).unwrap_err();
     assert!(refused.contains("is not empty"), "{refused}");
     let refused = output(&["backup", "--data", &data, "--to", &text("c"), "--table", "ks.none"]).unwrap_err();
@@ -153,7 +153,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
 
     // Of a directory that no server has open, which the killed one has left with its socket; then beside what is there.
     let made = output(&["backup", "--data", &data, "--to", &text("d"), "--table", "ks.t"]).unwrap();
-    assert!(made.starts_with("1 table, 6000 rows, "), "{made}");
+    assert!(made.starts_with("1 table, 6000 stored rows, "), "{made}");
     output(&[
         "restore",
         "--data",
