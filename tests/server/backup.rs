@@ -134,7 +134,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
     assert!(refused.contains(&text("other")), "{refused}");
     std::fs::remove_dir_all(path("other")).unwrap();
     let restored = output(&["restore", "--data", &other, "--from", &text("b")]).unwrap();
-    assert!(restored.starts_with("1 table, 6000 rows"), "{restored}");
+    assert!(restored.starts_with("1 table, 6000 stored rows"), "{restored}");
     let mut copy = Server::start(&other, &path("b")).await;
     assert_eq!(copy.ask("SELECT count(*) FROM ks.t").await, before);
     copy.stop();
