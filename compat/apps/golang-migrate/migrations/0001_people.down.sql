@@ -1,0 +1,3 @@
+DROP INDEX people_by_name;
+DROP TABLE people;
+DROP TYPE address;

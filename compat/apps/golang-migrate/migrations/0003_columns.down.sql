@@ -1,0 +1,2 @@
+ALTER TABLE people RENAME person TO id;
+ALTER TABLE people DROP age;

@@ -1,0 +1,2 @@
+CREATE TABLE half (id int PRIMARY KEY);
+CREATE TABLE half (id int PRIMARY KEY);
