@@ -28,9 +28,9 @@ class Migrate {
     System.out.println((passed ? "PASS " : "FAIL ") + name);
   }
 
-  private static CqlMigrator migrator(String client) {
+  private static CqlMigrator migrator() {
     return CqlMigratorFactory.create(CqlMigratorConfig.builder()
-        .withLockConfig(CassandraLockConfig.builder().withClientId(client).withTimeout(Duration.ofSeconds(20))
+        .withLockConfig(CassandraLockConfig.builder().withTimeout(Duration.ofSeconds(3)).unlockOnFailure()
             .withPollingInterval(Duration.ofMillis(50)).build())
         .withReadConsistencyLevel(com.datastax.oss.driver.api.core.ConsistencyLevel.LOCAL_ONE)
         .withWriteConsistencyLevel(com.datastax.oss.driver.api.core.ConsistencyLevel.ALL).build());
@@ -60,7 +60,7 @@ class Migrate {
       session.execute("DROP TABLE IF EXISTS cqlmigrate.locks");
       session.execute("CREATE TABLE cqlmigrate.locks (name text PRIMARY KEY, client text)");
       check("first", () -> {
-        migrator("one").migrate(session, KEYSPACE, List.of(first));
+        migrator().migrate(session, KEYSPACE, List.of(first));
         return true;
       });
       check("checksums", () -> {
@@ -68,20 +68,20 @@ class Migrate {
         return rows.size() == 1 && rows.get(0).getString("filename").equals("001_orders.cql") && rows.get(0).getString("checksum").length() == 40;
       });
       check("second", () -> {
-        migrator("two").migrate(session, KEYSPACE, List.of(first, second));
+        migrator().migrate(session, KEYSPACE, List.of(first, second));
         Row row = session.execute("SELECT note, total FROM " + KEYSPACE + ".orders").one();
         return row.getString("note").equals("a\nsecond line") && row.getBigDecimal("total").toString().equals("12.50");
       });
       check("nothing_to_do", () -> {
-        migrator("two").migrate(session, KEYSPACE, List.of(first, second));
+        migrator().migrate(session, KEYSPACE, List.of(first, second));
         return session.execute("SELECT * FROM " + KEYSPACE + ".schema_updates").all().size() == 2;
       });
       check("lock_released", () -> session.execute("SELECT * FROM cqlmigrate.locks").all().isEmpty());
       check("two_at_once", () -> {
         List<Thread> threads = new ArrayList<>();
         List<Throwable> errors = java.util.Collections.synchronizedList(new ArrayList<>());
-        for (String client : List.of("three", "four", "five")) {
-          Thread thread = new Thread(() -> migrator(client).migrate(session, KEYSPACE, List.of(first, second)));
+        for (int client = 0; client < 3; client++) {
+          Thread thread = new Thread(() -> migrator().migrate(session, KEYSPACE, List.of(first, second)));
           thread.setUncaughtExceptionHandler((each, error) -> errors.add(error));
           threads.add(thread);
           thread.start();
@@ -94,7 +94,7 @@ class Migrate {
       });
       check("locked_by_another", () -> {
         session.execute("INSERT INTO cqlmigrate.locks (name, client) VALUES ('" + KEYSPACE + ".schema_migration', 'another') IF NOT EXISTS");
-        CqlMigrator impatient = CqlMigratorFactory.create(CassandraLockConfig.builder().withClientId("six").withTimeout(Duration.ofSeconds(1))
+        CqlMigrator impatient = CqlMigratorFactory.create(CassandraLockConfig.builder().withTimeout(Duration.ofSeconds(1))
             .withPollingInterval(Duration.ofMillis(100)).build());
         boolean refused = fails(() -> {
           impatient.migrate(session, KEYSPACE, List.of(first, second));
@@ -107,7 +107,7 @@ class Migrate {
         Path changed = Files.createTempDirectory("changed");
         Path file = Files.writeString(changed.resolve("001_orders.cql"), "CREATE TABLE other (id int PRIMARY KEY);");
         boolean refused = fails(() -> {
-          migrator("seven").migrate(session, KEYSPACE, List.of(changed));
+          migrator().migrate(session, KEYSPACE, List.of(changed));
           return null;
         }, "changed");
         Files.delete(file);
@@ -115,11 +115,11 @@ class Migrate {
         return refused;
       });
       check("broken", () -> fails(() -> {
-        migrator("eight").migrate(session, KEYSPACE, List.of(broken));
+        migrator().migrate(session, KEYSPACE, List.of(broken));
         return null;
       }, "missing"));
       check("clean", () -> {
-        migrator("nine").clean(session, KEYSPACE);
+        migrator().clean(session, KEYSPACE);
         return session.execute("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = '" + KEYSPACE + "'").one() == null;
       });
       session.execute("DROP KEYSPACE cqlmigrate");
