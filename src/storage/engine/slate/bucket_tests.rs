@@ -17,6 +17,7 @@ use slatedb::object_store::{
 
 use super::home::Home;
 use super::*;
+use crate::clock::Timestamps;
 use crate::storage::bucket::{Reach, Reached};
 
 /// As short as a busy machine allows.
@@ -145,7 +146,13 @@ impl ObjectStore for Network {
 }
 
 async fn open(network: &Arc<Network>, name: &str) -> Result<Store> {
+    open_dated(network, name, None).await
+}
+
+/// A server whose writes get these timestamps.
+async fn open_dated(network: &Arc<Network>, name: &str, timestamps: Option<Timestamps>) -> Result<Store> {
     let options = Options {
+        timestamps,
         reach: Arc::new(Reach {
             lease: Some(LEASE),
             name: name.to_owned(),
@@ -352,20 +359,67 @@ async fn a_write_after_a_failed_put_is_durable_before_it_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
-    let network = Network::to(&Arc::new(InMemory::new()));
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket);
     let store = open(&network, "first").await.unwrap();
     for n in 0..700 {
         put(&store, &format!("key {n}")).await.unwrap();
     }
-    store.close().await.unwrap();
-    drop(store);
-    let before = network.log_gets.load(Ordering::SeqCst);
-    let store = open(&network, "first").await.unwrap();
-    let gets = network.log_gets.load(Ordering::SeqCst) - before;
+    // It ends without closing.
+    network.set(Link::Hung);
+    let network = Network::to(&bucket);
+    let second = open(&network, "second").await.unwrap();
+    let gets = network.log_gets.load(Ordering::SeqCst);
     // Each is verified (its end, its index, its block), then read.
-    assert!(gets <= 200 * 5, "{gets} gets of the log");
+    assert!((100..=200 * 5).contains(&gets), "{gets} gets of the log");
     for n in [0, 1, 350, 699] {
-        assert_eq!(has(&store, &format!("key {n}")).await, Some(true), "{n}");
+        assert_eq!(has(&second, &format!("key {n}")).await, Some(true), "{n}");
+    }
+    put(&second, "last").await.unwrap();
+    second.close().await.unwrap();
+    drop(second);
+    let before = network.log_gets.load(Ordering::SeqCst);
+    let store = open(&network, "second").await.unwrap();
+    let gets = network.log_gets.load(Ordering::SeqCst) - before;
+    assert!(gets <= 10, "{gets} gets of the log that was emptied before closing");
+    for key in ["key 0", "key 699", "last"] {
+        assert_eq!(has(&store, key).await, Some(true), "{key}");
+    }
+}
+
+/// The floor is in the store, so that it holds on any machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_clock_is_behind_dates_above_the_one_that_it_takes_over_from() {
+    const HOUR: i64 = 3_600_000_000;
+    let dated = |hours: i64| Timestamps::new(Clock::manual(hours * HOUR), Timestamps::JUMP_MAX);
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket);
+    let ahead = dated(10);
+    let first = open_dated(&network, "first", Some(ahead.clone())).await.unwrap();
+    let mut last = 0;
+    for key in ["a", "b"] {
+        last = ahead.next_micros();
+        put(&first, key).await.unwrap();
+    }
+    network.set(Link::Hung);
+    let behind = dated(9);
+    let second = open_dated(&Network::to(&bucket), "second", Some(behind.clone()))
+        .await
+        .unwrap();
+    let next = behind.next_micros();
+    assert!(next > last && last >= 10 * HOUR, "{next} after {last}");
+    put(&second, "c").await.unwrap();
+    second.close().await.unwrap();
+    // A third one, and an orderly stop: what the second one gave is in the store, too.
+    let far_behind = dated(1);
+    let third = open_dated(&Network::to(&bucket), "third", Some(far_behind.clone()))
+        .await
+        .unwrap();
+    let later = far_behind.next_micros();
+    assert!(later > next, "{later} after {next}");
+    put(&third, "d").await.unwrap();
+    for key in ["a", "b", "c", "d"] {
+        assert_eq!(has(&third, key).await, Some(true), "{key}");
     }
 }
 

@@ -16,7 +16,7 @@ use super::flight::{Flight, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
 use super::records::{deletion_tables, own_records, unknown_record};
-use super::tuning::{LOG_OBJECTS_MAX, settings};
+use super::tuning::{LOG_OBJECTS_MAX, scan_options, settings};
 use super::unlogged::Unlogged;
 use super::{Merger, Published, Shared};
 use crate::clock::TimeMark;
@@ -101,12 +101,19 @@ impl Committer {
         let failed = |error: slatedb::Error| home.failure(&error);
         let is_start = self.shared.openings.load(Ordering::Acquire) == 0;
         // Boxed, as they take kilobytes and are handed on.
-        Box::pin(super::opening::prepare(&self.home, &self.options, is_start)).await?;
+        let blocks = self.home.blocks();
+        Box::pin(super::opening::prepare(
+            &self.home,
+            &self.options,
+            is_start,
+            blocks.as_ref(),
+        ))
+        .await?;
         let builder = Db::builder(self.home.database.as_ref(), self.home.objects())
             .with_settings(settings(&self.options, self.home.is_remote()))
             .with_system_clock(Arc::clone(&self.home.ticks) as _)
             .with_merge_operator(Arc::new(Merger));
-        let builder = match self.home.blocks() {
+        let builder = match blocks {
             Some((blocks, number)) => builder.with_db_cache(blocks, number),
             None => builder.with_db_cache_disabled(),
         };
@@ -116,11 +123,11 @@ impl Committer {
         self.write_unlogged().await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
-        self.deletion_tables = deletion_tables(&*view).await.map_err(failed)?;
-        let own = own_records(&*view)
-            .await
-            .map_err(failed)?
-            .ok_or_else(|| unknown_record(&home))?;
+        let reading = scan_options(self.home.is_remote(), 0);
+        let read = futures::try_join!(deletion_tables(&*view, &reading), own_records(&*view, &reading));
+        let (deletion_tables, own) = read.map_err(failed)?;
+        self.deletion_tables = deletion_tables;
+        let own = own.ok_or_else(|| unknown_record(&home))?;
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         // Log objects that the opening read stay in the log until tables are written.
@@ -149,13 +156,16 @@ impl Committer {
         }
         // A failure was already answered.
         drop(self.land().await);
-        // The log has everything, or gets it now. Tables are written from it when the store is reopened.
+        // The log has everything, or gets it now.
         let closed = if self.failed || self.home.medium.lost().is_some() {
             self.report_unlogged();
             Ok(())
         } else {
             self.put(FlushType::Wal).await
         };
+        if closed.is_ok() && !self.failed {
+            self.empty_log().await;
+        }
         drop(self.shared.published.swap(None));
         self.close_database().await;
         self.home.medium.end_put_record(&self.home.database);

@@ -65,6 +65,9 @@ pub(super) struct Blocks {
     openings: AtomicU64,
 }
 
+/// The cache of blocks, and the number of an opening there.
+pub(super) type NumberedBlocks = (Arc<dyn DbCache>, u64);
+
 impl Blocks {
     /// `None` means no cache.
     pub(super) fn new(options: &Options) -> Option<Arc<Self>> {
@@ -197,7 +200,7 @@ impl Home {
     }
 
     /// The cache of blocks for an opening, and its number there.
-    pub(super) fn blocks(&self) -> Option<(Arc<dyn DbCache>, u64)> {
+    pub(super) fn blocks(&self) -> Option<NumberedBlocks> {
         let blocks = self.blocks.as_ref()?;
         Some((
             Arc::clone(&blocks.cache),

@@ -97,6 +97,17 @@ impl Committer {
         }
     }
 
+    /// Writes tables before a bucket's database is closed: an opening reads the log object by object. Without them it only
+    /// takes longer.
+    pub(super) async fn empty_log(&mut self) {
+        if !self.home.is_remote() || self.home.medium.lost().is_some() {
+            return;
+        }
+        if let Err(error) = self.put(FlushType::MemTable).await {
+            tracing::warn!(%error, location = %self.home.location, "tables were not written; the next opening reads the log");
+        }
+    }
+
     /// Starts to write tables when the log of a bucket has become long: an opening reads it object by object. Commits
     /// continue meanwhile.
     fn bound_log(&mut self) {

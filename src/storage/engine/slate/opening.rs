@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::failures::failure;
-use super::home::Home;
+use super::home::{Home, NumberedBlocks};
 use super::places::{DATABASE, Folder};
 use super::put_record::{self, PutRecord};
 use super::verify::{Found, verify};
@@ -74,10 +74,15 @@ fn may_open(directory: &Directory, options: &Options) -> Result<()> {
 
 /// Verifies a database, rewrites objects that may not be durable, begins the record of puts, and raises the clock to
 /// the highest time in the database. With `is_start`, all complete side databases are verified with the main one, so
-/// that damage in one of them leaves the main one unchanged, too.
-pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
+/// that damage in one of them leaves the main one unchanged, too. What is read of a bucket goes into the cache of blocks.
+pub(super) async fn prepare(
+    home: &Home,
+    options: &Options,
+    is_start: bool,
+    blocks: Option<&NumberedBlocks>,
+) -> Result<()> {
     let Some(directory) = &home.directory else {
-        match verify(home, &home.database, None).await? {
+        match verify(home, &home.database, None, blocks).await? {
             Some(found) => home.ticks.raise_to(found.millis),
             None => home.may_begin(options)?,
         }
@@ -88,7 +93,7 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     }
     let noted = noted(directory, &home.database, options)?;
     let is_new = noted.is_none();
-    let found = verify(home, &home.database, noted).await?;
+    let found = verify(home, &home.database, noted, None).await?;
     if is_start && *home.database == *DATABASE {
         verify_together(home, directory, found.as_ref(), options).await?;
     }
@@ -137,7 +142,7 @@ async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found
         .collect();
     for beside in put_record::beside(directory.path())? {
         let noted = noted(directory, &beside, options)?;
-        let found = verify(home, &beside, noted).await?;
+        let found = verify(home, &beside, noted, None).await?;
         let number = beside.rsplit('/').next().and_then(|number| number.parse().ok());
         if let (Some(found), Some(number)) = (found, number)
             && let Some(moment) = moment(&home.beside(beside), &found)

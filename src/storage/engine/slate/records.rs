@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use slatedb::DbReadOps;
+use slatedb::config::ScanOptions;
 
 use super::home::Home;
 use crate::clock::TimeMark;
@@ -25,9 +26,12 @@ pub(super) struct OwnRecords {
 }
 
 /// Reads the store's own records. `None` means that one of them has a kind that this version does not write.
-pub(super) async fn own_records(view: &(impl DbReadOps + Sync)) -> Result<Option<OwnRecords>, slatedb::Error> {
+pub(super) async fn own_records(
+    view: &(impl DbReadOps + Sync),
+    options: &ScanOptions,
+) -> Result<Option<OwnRecords>, slatedb::Error> {
     let mut own = OwnRecords::default();
-    let mut entries = view.scan(vec![OWN]..).await?;
+    let mut entries = view.scan_with_options(vec![OWN].., options).await?;
     while let Some(entry) = entries.next().await? {
         match parse_own(&entry.key, &entry.value) {
             Some(Own::Range(number, space, range)) => own.unfinished.push((number, space, range)),
@@ -46,7 +50,10 @@ pub(super) fn unknown_record(home: &Home) -> Error {
 }
 
 /// Tables that have deletion records. Reads one record for each such table.
-pub(super) async fn deletion_tables(view: &(impl DbReadOps + Sync)) -> Result<DeletionTables, slatedb::Error> {
+pub(super) async fn deletion_tables(
+    view: &(impl DbReadOps + Sync),
+    options: &ScanOptions,
+) -> Result<DeletionTables, slatedb::Error> {
     let mut tables = BTreeSet::new();
     let mut rest: VecDeque<u32> = VecDeque::from([0]);
     while let Some(from) = rest.pop_front() {
@@ -54,7 +61,8 @@ pub(super) async fn deletion_tables(view: &(impl DbReadOps + Sync)) -> Result<De
             start: Bound::Included(from.to_be_bytes().to_vec()),
             end: Bound::Unbounded,
         };
-        let mut entries = view.scan(full_range(Space::Deletions, &range)).await?;
+        let range = full_range(Space::Deletions, &range);
+        let mut entries = view.scan_with_options(range, options).await?;
         if let Some(entry) = entries.next().await?
             && let Some(table) = table_of(entry.key.get(1..).unwrap_or_default())
         {

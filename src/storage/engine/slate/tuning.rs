@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slatedb::Settings;
-use slatedb::config::{CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, ScanOptions};
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, ScanOptions,
+};
 use slatedb::db_cache::DbCache;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 
@@ -34,8 +36,11 @@ const RETRIES_MAX: u32 = 3;
 /// at the next put.
 const MANIFEST_POLL: Duration = Duration::from_secs(30);
 
-/// Time between the compactor's polls.
+/// Time between the polls of the compactor and of its worker.
 const COMPACTOR_POLL: Duration = Duration::from_secs(30);
+
+/// Time between looks at a compaction under way.
+const COMPACTION_POLL: Duration = Duration::from_secs(5);
 
 /// Time between clean-ups of a kind of object.
 const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(600);
@@ -101,6 +106,11 @@ pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
         manifest_poll_interval: MANIFEST_POLL,
         compactor_options: Some(CompactorOptions {
             poll_interval: COMPACTOR_POLL,
+            commit_compacted_interval: COMPACTION_POLL,
+            worker: Some(CompactionWorkerOptions {
+                compactions_poll_interval: COMPACTOR_POLL,
+                ..CompactionWorkerOptions::default()
+            }),
             ..CompactorOptions::default()
         }),
         garbage_collector_options: Some(clean_up()),

@@ -20,16 +20,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use slatedb::config::DbReaderOptions;
+use slatedb::config::{DbReaderOptions, ScanOptions};
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
 use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
 
 use super::failures::failure;
-use super::home::Home;
+use super::home::{Home, NumberedBlocks};
 use super::places::{Folder, boundary};
 use super::put_record::Ends;
 use super::records::{deletion_tables, own_records, unknown_record};
+use super::tuning::scan_options;
 use super::{Merger, clock};
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
@@ -58,28 +59,45 @@ struct Verifier<'h> {
     home: &'h Home,
     database: &'h str,
     noted: Option<Ends>,
-    found: Found,
+}
+
+/// The newest list of compactions.
+struct Compactions {
+    /// `None` means that there is none.
+    newest: Option<u64>,
+    millis: i64,
 }
 
 /// Verifies the database at this path against the record of its puts. `None` means that there is no database.
-pub(super) async fn verify(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
-    let ends = noted.clone().unwrap_or_default();
-    let mut verifier = Verifier {
-        home,
-        database,
-        noted,
-        found: Found { millis: i64::MIN, ends },
-    };
+/// Rows that an opening reads go into `blocks`.
+pub(super) async fn verify(
+    home: &Home,
+    database: &str,
+    noted: Option<Ends>,
+    blocks: Option<&NumberedBlocks>,
+) -> Result<Option<Found>> {
+    let verifier = Verifier { home, database, noted };
     let Some(newest) = verifier.newest(Folder::Manifests).await? else {
         return Ok(None);
     };
     let manifest = verifier.manifest(newest).await?;
-    verifier.compactions().await?;
-    verifier.log(manifest.replay_after_wal_id()).await?;
-    verifier.tables(&manifest).await?;
-    verifier.what_an_opening_reads(&manifest).await?;
-    verifier.found.millis = verifier.found.millis.max(clock::of_manifest(&manifest));
-    Ok(Some(verifier.found))
+    // Together, as each waits for the store most of the time. Of several failures the first in this order is reported.
+    let (compactions, log, tables, opening) = futures::join!(
+        verifier.compactions(),
+        verifier.log(manifest.replay_after_wal_id()),
+        verifier.tables(&manifest),
+        verifier.what_an_opening_reads(&manifest, blocks)
+    );
+    let (compactions, log) = (compactions?, log?);
+    tables?;
+    opening?;
+    let mut ends = log.ends;
+    ends.add(Folder::Manifests, newest, false);
+    if let Some(newest) = compactions.newest {
+        ends.add(Folder::Compactions, newest, false);
+    }
+    let millis = clock::of_manifest(&manifest).max(compactions.millis).max(log.millis);
+    Ok(Some(Found { millis, ends }))
 }
 
 impl Verifier<'_> {
@@ -117,12 +135,9 @@ impl Verifier<'_> {
     }
 
     /// The greatest number in a folder, which must be at least the recorded one.
-    async fn newest(&mut self, folder: Folder) -> Result<Option<u64>> {
+    async fn newest(&self, folder: Folder) -> Result<Option<u64>> {
         let newest = self.listed(folder).await?.last().map(|(id, _)| *id);
         self.must_reach(folder, newest.unwrap_or(0))?;
-        if let Some(newest) = newest {
-            self.found.ends.add(folder, newest, false);
-        }
         Ok(newest)
     }
 
@@ -145,9 +160,13 @@ impl Verifier<'_> {
         Ok(manifest)
     }
 
-    async fn compactions(&mut self) -> Result<()> {
-        let Some(newest) = self.newest(Folder::Compactions).await? else {
-            return Ok(());
+    async fn compactions(&self) -> Result<Compactions> {
+        let mut found = Compactions {
+            newest: self.newest(Folder::Compactions).await?,
+            millis: i64::MIN,
+        };
+        let Some(newest) = found.newest else {
+            return Ok(found);
         };
         let path = self.object(Folder::Compactions, newest);
         let admin = self.home.admin(self.database);
@@ -157,9 +176,10 @@ impl Verifier<'_> {
             let tables = compaction.output_ssts();
             let ids = tables.iter().map(|table| table.id.value()).chain([compaction.id()]);
             let newest = ids.map(|id| clock::millis(id.timestamp_ms())).max();
-            self.found.millis = self.found.millis.max(newest.unwrap_or(i64::MIN));
+            found.millis = found.millis.max(newest.unwrap_or(i64::MIN));
         }
-        self.boundary(Folder::Compactions, newest).await
+        self.boundary(Folder::Compactions, newest).await?;
+        Ok(found)
     }
 
     /// Checks that a clean-up boundary is at most the newest object's number.
@@ -190,7 +210,8 @@ impl Verifier<'_> {
     }
 
     /// Verifies the objects of the log after a number.
-    async fn log(&mut self, after: u64) -> Result<()> {
+    async fn log(&self, after: u64) -> Result<Found> {
+        let mut ends = self.noted.clone().unwrap_or_default();
         let listed = self.listed(Folder::Log).await?;
         let newest = listed.last().map_or(after, |(id, _)| after.max(*id));
         self.must_reach(Folder::Log, newest)?;
@@ -210,23 +231,25 @@ impl Verifier<'_> {
                 let what = format!("the object of the log has {bytes} bytes, fewer than any that is whole");
                 return Err(Error::Corrupt { path, what });
             }
-            if id > self.found.ends.log {
-                self.found.ends.add(Folder::Log, id, bytes == 0);
+            if id > ends.log {
+                ends.add(Folder::Log, id, bytes == 0);
             }
         }
-        self.found.ends.forget_marks(after);
+        ends.forget_marks(after);
         if self.noted.is_none() {
             // Without a record it is unknown which of them were marks.
-            self.found.ends.marks.clear();
-            self.found.ends.since = newest + 1;
+            ends.marks.clear();
+            ends.since = newest + 1;
         }
-        self.found.ends.log = self.found.ends.log.max(newest);
+        ends.log = ends.log.max(newest);
         let times = stream::iter(after + 1..=newest)
             .map(|id| self.log_object(id))
             .buffered(self.together())
             .try_fold(i64::MIN, |highest, time| async move { Ok(highest.max(time)) });
-        self.found.millis = self.found.millis.max(times.await?);
-        Ok(())
+        Ok(Found {
+            millis: times.await?,
+            ends,
+        })
     }
 
     /// Reads an object of the log to its end. Returns the highest time in it.
@@ -265,7 +288,7 @@ impl Verifier<'_> {
 
     /// Reads the parts of the tables that an opening reads: if the start itself failed there, it would already have
     /// written.
-    async fn what_an_opening_reads(&self, manifest: &VersionedManifest) -> Result<()> {
+    async fn what_an_opening_reads(&self, manifest: &VersionedManifest, blocks: Option<&NumberedBlocks>) -> Result<()> {
         if manifest.all_sst_views().next().is_none() {
             return Ok(());
         }
@@ -278,11 +301,15 @@ impl Verifier<'_> {
             .with_reader_mode(DbReaderMode::FollowLatest)
             .with_options(options)
             .with_merge_operator(Arc::new(Merger))
-            .with_system_clock(Arc::clone(&self.home.ticks) as _)
-            .build();
+            .with_system_clock(Arc::clone(&self.home.ticks) as _);
+        let reader = match blocks.cloned() {
+            Some((blocks, number)) => reader.with_db_cache(blocks, number),
+            None => reader,
+        };
+        let reading = scan_options(self.home.is_remote(), 0);
         let read = async move {
-            let reader = reader.await?;
-            let read = read_all(&reader).await;
+            let reader = reader.build().await?;
+            let read = read_all(&reader, &reading).await;
             reader.close().await?;
             read
         };
@@ -311,12 +338,15 @@ impl Verifier<'_> {
 }
 
 /// Whether this version can interpret everything that an opening reads.
-async fn read_all(reader: &DbReader) -> Result<bool, slatedb::Error> {
-    deletion_tables(reader).await?;
-    let catalog = full_range(Space::Catalog, &KeyRange::all());
-    let mut entries = DbReadOps::scan(reader, catalog).await?;
-    while entries.next().await?.is_some() {}
-    Ok(own_records(reader).await?.is_some())
+async fn read_all(reader: &DbReader, options: &ScanOptions) -> Result<bool, slatedb::Error> {
+    let catalog = async {
+        let catalog = full_range(Space::Catalog, &KeyRange::all());
+        let mut entries = DbReadOps::scan_with_options(reader, catalog, options).await?;
+        while entries.next().await?.is_some() {}
+        Ok(())
+    };
+    let (_, (), own) = futures::try_join!(deletion_tables(reader, options), catalog, own_records(reader, options))?;
+    Ok(own.is_some())
 }
 
 fn of_store(error: slatedb::object_store::Error) -> slatedb::Error {
