@@ -12,6 +12,7 @@
 mod http;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +21,11 @@ use std::time::Duration;
 use self::http::{Answer, Request};
 use crate::{Outcome, clock};
 
-/// Objects of the lease lie below it.
-const LEASES: &str = "/fleet/";
+/// The folder of the lease.
+const LEASES: &str = "fleet";
+
+/// The folders of a database, and that of the lease.
+const FOLDERS: [&str; 6] = ["wal", "compacted", "manifest", "compactions", "gc", LEASES];
 
 /// How long requests take.
 #[derive(Debug, Clone, Copy)]
@@ -55,43 +59,67 @@ pub enum Fault {
     Slow(Duration),
 }
 
-/// Requests that were answered, or failed; those about the lease are counted apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Puts, parts of uploads among them.
-    pub puts: u64,
-    /// Gets.
-    pub gets: u64,
-    /// Looks at heads.
-    pub heads: u64,
-    /// Lists.
-    pub lists: u64,
-    /// Removals.
-    pub deletes: u64,
-    /// Of these, gets of objects of the log.
-    pub log_gets: u64,
-    /// Requests about the lease.
-    pub leases: u64,
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A put, or a part of an upload.
+    Put,
+    /// A get.
+    Get,
+    /// A look at a head.
+    Head,
+    /// A list.
+    List,
+    /// A removal.
+    Delete,
 }
 
+/// Requests that were answered, or failed, by the folder of a database that they are about and by their kind. The lease's folder is `fleet`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(BTreeMap<(String, Kind), u64>);
+
 impl Counts {
+    fn sum(&self, counts: impl Fn(&str, Kind) -> bool) -> u64 {
+        let counted = self.0.iter().filter(|((folder, kind), _)| counts(folder, *kind));
+        counted.map(|(_, count)| count).sum()
+    }
+
     /// All but those about the lease.
     pub fn all(&self) -> u64 {
-        self.puts + self.gets + self.heads + self.lists + self.deletes
+        self.sum(|folder, _| folder != LEASES)
+    }
+
+    /// Those about the lease.
+    pub fn leases(&self) -> u64 {
+        self.sum(|folder, _| folder == LEASES)
+    }
+
+    /// Those of a kind in a folder.
+    pub fn of(&self, folder: &str, kind: Kind) -> u64 {
+        self.sum(|of, is| of == folder && is == kind)
     }
 
     /// What was added since.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        Self {
-            puts: self.puts - before.puts,
-            gets: self.gets - before.gets,
-            heads: self.heads - before.heads,
-            lists: self.lists - before.lists,
-            deletes: self.deletes - before.deletes,
-            log_gets: self.log_gets - before.log_gets,
-            leases: self.leases - before.leases,
+        let added = self.0.iter().filter_map(|(of, count)| {
+            let added = count - before.0.get(of).copied().unwrap_or_default();
+            (added > 0).then(|| (of.clone(), added))
+        });
+        Self(added.collect())
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return out.write_str("no request");
         }
+        for (place, ((folder, kind), count)) in self.0.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            write!(out, "{comma}{folder} {kind:?} {count}")?;
+        }
+        Ok(())
     }
 }
 
@@ -161,7 +189,7 @@ impl Objects {
 
     /// What was asked so far.
     pub fn counts(&self) -> Counts {
-        self.shared.state().counts
+        self.shared.state().counts.clone()
     }
 
     /// From now on it fails so.
@@ -215,22 +243,31 @@ impl Shared {
     }
 
     fn count(&self, request: &Request) {
-        let counts = &mut self.state().counts;
-        if request.path.contains(LEASES) {
-            counts.leases += 1;
-            return;
-        }
-        match request.method.as_str() {
-            "GET" if request.is_list() => counts.lists += 1,
-            "GET" => {
-                counts.gets += 1;
-                counts.log_gets += u64::from(request.path.contains("/wal/"));
-            }
-            "HEAD" => counts.heads += 1,
-            "DELETE" => counts.deletes += 1,
-            "POST" if request.query.contains_key("delete") => counts.deletes += 1,
-            _ => counts.puts += 1,
-        }
+        let kind = match request.method.as_str() {
+            "GET" if request.is_list() => Kind::List,
+            "GET" => Kind::Get,
+            "HEAD" => Kind::Head,
+            "DELETE" => Kind::Delete,
+            "POST" if request.query.contains_key("delete") => Kind::Delete,
+            _ => Kind::Put,
+        };
+        // A list names its folder in the query, a removal of many objects in its body.
+        let body = if kind == Kind::Delete {
+            request.body.as_slice()
+        } else {
+            &[]
+        };
+        let about = [
+            &request.path,
+            request.of_query("prefix"),
+            &String::from_utf8_lossy(body),
+        ]
+        .join("/");
+        let folder = about
+            .split(['/', '<', '>'])
+            .find_map(|part| FOLDERS.iter().find(|folder| *folder == &part));
+        let folder = folder.map_or_else(|| "other".to_owned(), |folder| (*folder).to_owned());
+        *self.state().counts.0.entry((folder, kind)).or_default() += 1;
     }
 
     fn answer(&self, request: &Request) -> Answer {
