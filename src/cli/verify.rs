@@ -52,6 +52,12 @@ pub(super) fn directory(config: &Config) -> Result<PathBuf, Failure> {
     match servers::data_directory(config) {
         Some(directory) if directory.is_dir() => Ok(directory),
         Some(_) => Err(format!("there is no data at {}: give --data as to the server", config.data).into()),
+        None if ["s3:", "az:", "gs:"]
+            .iter()
+            .any(|scheme| config.data.starts_with(scheme)) =>
+        {
+            Err("this verb reads directories only, and the data is in a bucket".into())
+        }
         None => Err("data in memory ends with its server: give --data file:DIR".into()),
     }
 }
