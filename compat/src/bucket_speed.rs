@@ -37,6 +37,9 @@ const WINDOWS: usize = 6;
 /// How long a server that was killed owns its prefix, and those who wait for that: `bucket-lease`, one part in a hundred, and 50 ms.
 const LEASE: Duration = Duration::from_millis(2575);
 
+/// Shortest time for which an idle server is watched: twice the time between its polls.
+const IDLE_MIN: Duration = Duration::from_secs(60);
+
 /// Longest wait for a server to end.
 const END_WAIT_MAX: Duration = Duration::from_secs(30);
 
@@ -179,7 +182,7 @@ fn warm(store: &Objects, server: &Server, folder: &Path, length: Duration, table
 fn idle(store: &Objects, server: &Server, length: Duration, table: &mut Table) -> Outcome<()> {
     // What the load left to be done is done by then.
     std::thread::sleep(Duration::from_secs(15));
-    let length = length * 3;
+    let length = (length * 3).max(IDLE_MIN);
     let (before, used) = (store.counts(), server::cpu_micros(server.pid())?);
     std::thread::sleep(length);
     let asked = store.counts().since(&before);
