@@ -207,6 +207,7 @@ impl Display for RelationTarget {
                 list(f, ROUND, names)
             }
             Self::Index(name) => write!(f, "expr({name}"),
+            Self::Feed(function) => write!(f, "{}()", function.name()),
         }
     }
 }

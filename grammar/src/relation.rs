@@ -1,6 +1,8 @@
 //! WHERE and IF: restrictions on rows, and conditions of a conditional statement.
 
-use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
+use crate::ast::{
+    Condition, ConditionTarget, FeedFunction, If, Name, Operator, Relation, RelationTarget, RelationValue, Term,
+};
 use crate::error::{Cause, Limit};
 use crate::input::{Input, Parsed, collected, enter, expect, expect_all, given, separated};
 use crate::keyword::Kind;
@@ -42,7 +44,7 @@ fn index_expression(input: Input<'_>) -> Parsed<'_, Relation> {
     ))
 }
 
-/// `relation = column_relation | token_relation | tuple_relation | "(" relation ")"`
+/// `relation = column_relation | token_relation | tuple_relation | feed_relation | "(" relation ")"`
 fn relation(input: Input<'_>) -> Parsed<'_, Relation> {
     enter("relation");
     match input.kind() {
@@ -60,9 +62,39 @@ fn relation(input: Input<'_>) -> Parsed<'_, Relation> {
         },
         Kind::ParenOpen if matches!(input.ahead(1), Kind::ParenOpen | Kind::Token) => parenthesized(input),
         Kind::ParenOpen => input.no_viable(1),
-        kind if is_column_name(kind) => column_relation(input),
+        kind if is_column_name(kind) => match feed_function(input) {
+            Some(function) => feed_relation(input, function),
+            None => column_relation(input),
+        },
         _ => input.no_viable(0),
     }
+}
+
+/// The function of the change feed that is called here.
+fn feed_function(input: Input<'_>) -> Option<FeedFunction> {
+    if input.ahead(1) != Kind::ParenOpen || input.ahead(2) != Kind::ParenClose || input.ahead(3) != Kind::Equals {
+        return None;
+    }
+    let (_, name) = column_name(input).ok()?;
+    FeedFunction::ALL
+        .into_iter()
+        .find(|function| function.name() == name.as_str())
+}
+
+/// `feed_relation = ( "COSMOS_CHANGEFEED_START_TIME" | "COSMOS_CHANGEFEED_FROM_START" | "COSMOS_FEEDRANGE" |
+/// "COSMOS_FULLFIDELITY_CHANGEFEED" ) "(" ")" "=" term`
+fn feed_relation(input: Input<'_>, function: FeedFunction) -> Parsed<'_, Relation> {
+    enter("feed_relation");
+    input.decided(4);
+    let (input, value) = term(input.skip(4))?;
+    Ok((
+        input,
+        Relation {
+            target: RelationTarget::Feed(function),
+            operator: Operator::Eq,
+            value: RelationValue::Term(value),
+        },
+    ))
 }
 
 fn parenthesized(input: Input<'_>) -> Parsed<'_, Relation> {

@@ -195,6 +195,7 @@ fn columns_of(target: &RelationTarget) -> Vec<String> {
             std::slice::from_ref(name)
         }
         RelationTarget::Tuple(names) | RelationTarget::Token(names) => names.as_slice(),
+        RelationTarget::Feed(_) => &[],
     };
     names.iter().map(|name| name.as_str().to_owned()).collect()
 }
@@ -262,7 +263,7 @@ fn others<'r>(table: &Table, relations: &'r [Relation]) -> Others<'r> {
         let names = match &relation.target {
             RelationTarget::Column(name) | RelationTarget::Element(name, _) => std::slice::from_ref(name),
             RelationTarget::Tuple(names) => names.as_slice(),
-            RelationTarget::Token(_) | RelationTarget::Index(_) => continue,
+            RelationTarget::Token(_) | RelationTarget::Index(_) | RelationTarget::Feed(_) => continue,
         };
         restricted.extend(names.iter().map(|name| name.as_str()));
     }

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::FeedPosition;
+
 /// The end of a page: keys and the remaining limits, nothing of the statement. Another read of the same table can
 /// resume there; its own columns, filters and keys then define its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,4 +20,21 @@ pub struct Position {
     /// The part of the charge of the pages so far that is not charged yet: below a hundredth of a request unit, in
     /// millionths of one.
     pub charge_left_micros: u16,
+    /// Where a read of the change feed goes on; the keys and limits are not used then. `None` means another read.
+    pub feed: Option<FeedPosition>,
+}
+
+impl Position {
+    /// The end of a page of the change feed.
+    #[must_use]
+    pub const fn of_feed(feed: FeedPosition) -> Self {
+        Self {
+            partition_key: Bytes::new(),
+            clustering: None,
+            limit_rows: None,
+            partition_limit_rows: None,
+            charge_left_micros: 0,
+            feed: Some(feed),
+        }
+    }
 }

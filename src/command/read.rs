@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Clustering, ClusteringRange, Expression, Filter, Partitions, Selection};
+use super::{Clustering, ClusteringRange, Expression, FeedStart, Filter, Partitions, Selection};
 use crate::functions::Similarity;
 use crate::schema::{StorageId, Table};
 
@@ -66,6 +66,9 @@ pub struct Read {
     pub limit_rows: Option<u32>,
     /// PER PARTITION LIMIT, in rows.
     pub per_partition_limit_rows: Option<u32>,
+    /// The change feed is read instead of the rows, from here. Then the read names one partition key or a part of the
+    /// ring, and no rows, filters, groups, orders or limits.
+    pub feed: Option<FeedStart>,
 }
 
 impl Read {
@@ -88,6 +91,7 @@ impl Read {
             distinct: false,
             limit_rows: None,
             per_partition_limit_rows: None,
+            feed: None,
         }
     }
 

@@ -459,6 +459,9 @@ impl Database {
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
+            Some(state) if read.feed.is_some() => {
+                Some(Box::new(key.open_feed(paging_state::feed_digest(&read.table), state)?))
+            }
             Some(state) => {
                 let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
                 let position = key.open(paging_state::table_digest(&read.table), of_statement, state)?;
@@ -483,9 +486,13 @@ impl Database {
             metadata,
             row_count: page.row_count,
             content: page.memory.hold(rows.content),
-            paging_state: page
-                .position
-                .map(|position| key.seal(paging_state::table_digest(&read.table), &position)),
+            paging_state: page.position.map(|position| match &position.feed {
+                Some(feed) => {
+                    let table = paging_state::feed_digest(&read.table);
+                    key.seal_feed(table, position.charge_left_micros, feed)
+                }
+                None => key.seal(paging_state::table_digest(&read.table), &position),
+            }),
         }));
         answer.notes = page.notes;
         answer.warnings = page.warnings;

@@ -75,6 +75,11 @@ pub enum RequestRefusal {
     /// A paging state that this server did not issue for the table.
     #[error("Invalid value for the paging state")]
     PagingState,
+    /// A paging state of the change feed of a table that was dropped and created again, or of another table.
+    #[error(
+        "The paging state belongs to the change feed of another table, or of one that was dropped and created again: read          the feed from its start"
+    )]
+    FeedOfOtherTable,
 }
 
 impl Error {
@@ -131,7 +136,8 @@ impl Error {
                 | RequestRefusal::ReadAtAny
                 | RequestRefusal::FilteringIsOff(_)
                 | RequestRefusal::Guardrail(_)
-                | RequestRefusal::Describe(_),
+                | RequestRefusal::Describe(_)
+                | RequestRefusal::FeedOfOtherTable,
             ) => ErrorCode::Invalid,
             Self::Engine(error) => of_engine(error),
         }

@@ -8,6 +8,12 @@
 //! ```
 //! Version 1, read but no longer written, has a digest of the statement's text and values instead of the table's.
 //!
+//! ```text
+//! version u8 = 3 · digest of the table's id [8] · charge left u16 · after i64
+//! · inside a sweep: until i64 · last entry passed (to the checksum)                · checksum [8]   the change feed
+//! ```
+//! A state of the change feed belongs to a table by its id: it ends when the table is dropped.
+//!
 //! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement
 //! with another text, columns or limits resumes at the position. It holds no snapshot: the next page sees the rows
 //! stored then. The checksum is keyed with a secret of this store's catalog.
@@ -16,11 +22,12 @@ use bytes::Bytes;
 use md5::{Digest, Md5};
 
 use super::error::RequestRefusal;
-use crate::command::{Position, Read, Value};
+use crate::command::{FeedPosition, FeedSweep, Position, Read, Value};
 use crate::schema::Table;
 
 const VERSION: u8 = 2;
 const VERSION_OF_STATEMENT: u8 = 1;
+const VERSION_OF_FEED: u8 = 3;
 const HAS_LIMIT: u8 = 0x01;
 const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
@@ -40,6 +47,11 @@ pub(super) fn table_digest(table: &Table) -> StateDigest {
     let head = [table.keyspace.as_str(), table.name.as_str()].into_iter();
     let parts = head.chain(keys.iter().map(String::as_str));
     digest(parts.map(str::as_bytes))
+}
+
+/// The digest of a table for its change feed. A table that was dropped and created again has another one.
+pub(super) fn feed_digest(table: &Table) -> StateDigest {
+    digest([b"change feed".as_slice(), table.id.as_bytes()])
 }
 
 /// The digest of a statement and its values, for paging states of version 1.
@@ -104,6 +116,64 @@ impl PagingKey {
         state.into()
     }
 
+    /// The paging state of a page of the change feed.
+    pub(crate) fn seal_feed(&self, table: StateDigest, charge_left_micros: u16, feed: &FeedPosition) -> Bytes {
+        let mut state = Vec::with_capacity(64);
+        state.push(VERSION_OF_FEED);
+        state.extend_from_slice(&table);
+        state.extend_from_slice(&charge_left_micros.to_be_bytes());
+        state.extend_from_slice(&feed.after.to_be_bytes());
+        if let Some(sweep) = &feed.sweep {
+            state.extend_from_slice(&sweep.until.to_be_bytes());
+            state.extend_from_slice(&sweep.reached);
+        }
+        let checksum = self.checksum(&state);
+        state.extend_from_slice(&checksum);
+        state.into()
+    }
+
+    /// Reads what [`PagingKey::seal_feed`] wrote for the same table.
+    ///
+    /// # Errors
+    /// [`RequestRefusal::PagingState`] if the checksum is wrong, or it is no state of a change feed;
+    /// [`RequestRefusal::FeedOfOtherTable`].
+    pub(crate) fn open_feed(&self, table: StateDigest, state: &Bytes) -> Result<Position, RequestRefusal> {
+        let (digest, position) = self.read_feed(state).ok_or(RequestRefusal::PagingState)?;
+        if digest == table {
+            Ok(position)
+        } else {
+            Err(RequestRefusal::FeedOfOtherTable)
+        }
+    }
+
+    fn read_feed(&self, state: &Bytes) -> Option<(StateDigest, Position)> {
+        let (sealed, checksum) = state.split_last_chunk::<8>()?;
+        if self.checksum(sealed) != *checksum {
+            return None;
+        }
+        let (version, rest) = sealed.split_first()?;
+        let (digest, rest) = rest.split_first_chunk::<8>()?;
+        let (charge_left, rest) = rest.split_first_chunk::<2>()?;
+        let (after, rest) = rest.split_first_chunk::<8>()?;
+        let sweep = match rest {
+            [] => None,
+            rest => {
+                let (until, reached) = rest.split_first_chunk::<8>()?;
+                Some(FeedSweep {
+                    until: i64::from_be_bytes(*until),
+                    reached: state.slice_ref(reached),
+                })
+            }
+        };
+        let feed = FeedPosition {
+            after: i64::from_be_bytes(*after),
+            sweep,
+        };
+        let mut position = Position::of_feed(feed);
+        position.charge_left_micros = u16::from_be_bytes(*charge_left);
+        (*version == VERSION_OF_FEED).then_some((*digest, position))
+    }
+
     /// Adds a valid checksum to any bytes: fuzzing needs it to pass the check.
     #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn with_checksum(&self, state: &[u8]) -> Bytes {
@@ -159,6 +229,7 @@ impl PagingKey {
             limit_rows: (flags & HAS_LIMIT != 0).then(|| u32::from_be_bytes(*limit)),
             partition_limit_rows: (flags & HAS_PARTITION_LIMIT != 0).then(|| u32::from_be_bytes(*partition_limit)),
             charge_left_micros: charge_left,
+            feed: None,
         })
     }
 }
@@ -185,6 +256,7 @@ mod tests {
                     limit_rows,
                     partition_limit_rows,
                     charge_left_micros,
+                    feed: None,
                 },
             )
     }
@@ -211,6 +283,33 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_state_of_the_feed_gives_back_what_was_sealed(
+            after: i64,
+            sweep in prop::option::of((any::<i64>(), prop::collection::vec(any::<u8>(), 0..40))),
+            charge_left_micros: u16,
+            key: [u8; 16],
+        ) {
+            let sweep = sweep.map(|(until, reached)| FeedSweep { until, reached: reached.into() });
+            let feed = FeedPosition { after, sweep };
+            let key = PagingKey(key);
+            let state = key.seal_feed([1; 8], charge_left_micros, &feed);
+            let opened = key.open_feed([1; 8], &state).unwrap();
+            prop_assert_eq!(opened.feed, Some(feed));
+            prop_assert_eq!(opened.charge_left_micros, charge_left_micros);
+            prop_assert_eq!(key.open_feed([2; 8], &state), Err(RequestRefusal::FeedOfOtherTable));
+            prop_assert!(key.open([1; 8], || [1; 8], &state).is_err(), "not of a read of rows");
+        }
+
+        #[test]
+        fn a_state_of_rows_is_none_of_the_feed(position in position()) {
+            let key = PagingKey([7; 16]);
+            let state = key.seal([1; 8], &position);
+            prop_assert_eq!(key.open_feed([1; 8], &state), Err(RequestRefusal::PagingState));
+        }
+    }
+
     #[test]
     fn another_tables_state_is_refused() {
         let key = PagingKey([7; 16]);
@@ -220,6 +319,7 @@ mod tests {
             limit_rows: None,
             partition_limit_rows: None,
             charge_left_micros: 0,
+            feed: None,
         };
         let state = key.seal([1; 8], &position);
         assert!(key.open([2; 8], || [1; 8], &state).is_err());
@@ -235,6 +335,7 @@ mod tests {
             limit_rows: None,
             partition_limit_rows: None,
             charge_left_micros: 0,
+            feed: None,
         };
         let mut sealed = key.seal([1; 8], &position).to_vec();
         sealed.truncate(sealed.len() - 8);

@@ -67,6 +67,7 @@ use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
+use crate::engine::feed;
 use crate::engine::index::build::Build;
 use crate::engine::index::change::{Difference, renumbered};
 use crate::engine::index::{self, Indexes, Progress, Record};
@@ -244,6 +245,8 @@ struct NewTables {
     placement: Placement,
     /// They replace emptied tables, so their indexes are complete.
     is_emptied: bool,
+    /// They have no rows, so their change feeds are complete.
+    are_empty: bool,
 }
 
 fn partitions_key(id: StorageId) -> Vec<u8> {
@@ -256,8 +259,7 @@ impl Catalog {
         &self,
         changing: &mut Changing,
         partitions: &Partitions,
-        table: StorageId,
-        index: StorageId,
+        (index, table, is_feed): (StorageId, StorageId, bool),
         record: Record,
     ) {
         if record.is_complete {
@@ -274,6 +276,7 @@ impl Catalog {
             indexes: Arc::clone(&self.indexes),
             table,
             index,
+            is_feed,
             progress,
             record,
         };
@@ -356,6 +359,10 @@ impl Catalog {
         if let Some(schema) = renumbered(&before, &outcome.schema, &mut changing.next_storage_id) {
             outcome.schema = schema;
         }
+        let profile = self.rules.profile;
+        if let Some(schema) = feed::numbered(&before, &outcome.schema, profile, &mut changing.next_storage_id) {
+            outcome.schema = schema;
+        }
         let mut batch = Batch::new();
         if changing.next_storage_id > first {
             let next = changing.next_storage_id.to_be_bytes();
@@ -370,6 +377,7 @@ impl Catalog {
         let tables = NewTables {
             placement,
             is_emptied: false,
+            are_empty: true,
         };
         self.publish(&mut changing, &before, next, &outcome.dropped_storage, tables, batch)
             .await?;
@@ -426,6 +434,7 @@ impl Catalog {
             // Not used: the table keeps its own placement.
             placement: Placement::Hash,
             is_emptied: true,
+            are_empty: true,
         };
         self.publish(&mut changing, &before, next, &old, tables, batch).await
     }
@@ -544,7 +553,8 @@ impl Catalog {
         self.stores.set_derivations(meanwhile);
         for (index, table) in difference.added() {
             let record = found.indexes.remove(&index).unwrap_or_default();
-            self.begin_index(changing, &partitions, table, index, record);
+            let of = (index, table, difference.is_feed(index));
+            self.begin_index(changing, &partitions, of, record);
         }
         self.keep_view_records(found.views);
         let generation = current.generation + 1;
@@ -592,8 +602,15 @@ impl Catalog {
         } else {
             Record::default()
         };
+        let begun_of = |index: StorageId| {
+            if tables.are_empty && difference.is_feed_of_new_table(index) {
+                Record::complete()
+            } else {
+                begun.clone()
+            }
+        };
         for (index, _) in &added {
-            batch.put(Space::Catalog, index::record_key(*index), begun.encode());
+            batch.put(Space::Catalog, index::record_key(*index), begun_of(*index).encode());
         }
         for index in &removed {
             batch.delete(Space::Catalog, index::record_key(*index));
@@ -618,7 +635,8 @@ impl Catalog {
             self.stores.set_derivations(meanwhile);
         }
         for (index, table) in added {
-            self.begin_index(changing, &partitions, table, index, begun.clone());
+            let of = (index, table, difference.is_feed(index));
+            self.begin_index(changing, &partitions, of, begun_of(index));
         }
         self.keep_view_records(view_records);
         let generation = current.generation + 1;

@@ -21,6 +21,7 @@ mod draws;
 pub mod error;
 mod estimate;
 mod failure;
+pub(crate) mod feed;
 mod fault_injection;
 mod figures;
 mod gates;

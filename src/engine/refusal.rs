@@ -65,6 +65,20 @@ pub enum Refusal {
         /// Its name.
         table: String,
     },
+    /// The change feed of a table is being built.
+    #[error("The change feed of {keyspace}.{table} is being built: read it when the build is complete")]
+    FeedInBuild {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// A row's key is too long for an entry of the change feed: the most bytes.
+    #[error("The primary key is too long for a table with a change feed, by which its key may have {bytes_max} bytes at most")]
+    FeedKey {
+        /// The most bytes.
+        bytes_max: usize,
+    },
     /// A restored schema or row does not fit the present schema. Holds the reason.
     #[error("{0}")]
     Restore(String),
@@ -300,6 +314,9 @@ pub enum MoveRefusal {
     /// An index is not complete: its name.
     #[error("Index {0} is being built; physical partitions of its table can be moved when it is complete")]
     IndexInBuild(String),
+    /// The change feed is not complete: its table.
+    #[error("The change feed of {0} is being built; physical partitions of the table can be moved when it is complete")]
+    FeedInBuild(String),
     /// The largest number of stores exists already.
     #[error(
         "There are {stores_max} stores beside the main one already; lower a physical partition first, or raise stores_max"

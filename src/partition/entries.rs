@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -190,6 +191,18 @@ impl EntryRange {
         })
     }
 
+    /// The entries of an index from `start` up to and without `end`, both without the number of the index.
+    #[must_use]
+    pub fn between(index: TableId, start: Bound<&[u8]>, end: &[u8]) -> Self {
+        Self(KeyRange {
+            start: match start {
+                Bound::Unbounded => key::table_range(index).start,
+                bound => bound.map(|start| key::with_table(index, start)),
+            },
+            end: Bound::Excluded(key::with_table(index, end)),
+        })
+    }
+
     /// The entries of one encoded value whose rows lie at these places; `None` means that the range is empty.
     #[must_use]
     pub fn of_value(index: TableId, value: &[u8], places: &PlaceRange) -> Option<Self> {
@@ -213,6 +226,29 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
     /// The place of its row; `None` means that the row is not in the partition that is read.
     pub place: Option<PlaceRef<'a>>,
+}
+
+/// An index entry on a walk over one store.
+#[derive(Clone, Debug)]
+pub struct Located<'a> {
+    /// The encoded value.
+    pub value: &'a [u8],
+    /// The place of its row.
+    pub place: PlaceRef<'a>,
+    /// The token of the row.
+    pub token: Token,
+    /// The partition key of the row.
+    pub partition_key: Cow<'a, [u8]>,
+    /// The physical partition of the row; `None` means that it is in another store.
+    pub partition: Option<&'a Arc<Hosted>>,
+}
+
+impl Located<'_> {
+    /// The key of the entry after the number of the index.
+    #[must_use]
+    pub fn suffix(&self) -> Vec<u8> {
+        [self.value, self.place.0].concat()
+    }
 }
 
 async fn walk(
@@ -278,19 +314,40 @@ impl TablePartitions {
         view: &mut ReadView,
         mut visit: impl FnMut(Token) -> ControlFlow<()> + Send,
     ) -> Result<()> {
+        self.located_in(store, range, view, |entry| match entry.partition {
+            Some(_) => visit(entry.token),
+            None => ControlFlow::Continue(()),
+        })
+        .await
+    }
+
+    /// Walks the index entries in one store until `visit` breaks, with the physical partition of each row by this map.
+    ///
+    /// # Errors
+    /// As [`Store::scan`]; [`Error::Damaged`].
+    pub async fn located_in(
+        &self,
+        store: StoreId,
+        range: &EntryRange,
+        view: &mut ReadView,
+        mut visit: impl FnMut(Located<'_>) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
         let Some(any) = self.all().iter().find(|partition| partition.store_id == store) else {
             return Ok(());
         };
         let mut is_malformed = false;
-        walk(any.store(), range, &view.at(any), |_, place| {
+        walk(any.store(), range, &view.at(any), |value, place| {
             match key::parse_place(place) {
                 Some((token, partition_key)) => {
                     let token = Token::bound(token);
-                    if self.at(token, &partition_key).store_id == store {
-                        visit(token)
-                    } else {
-                        ControlFlow::Continue(())
-                    }
+                    let partition = self.at(token, &partition_key);
+                    visit(Located {
+                        value,
+                        place: PlaceRef(place),
+                        token,
+                        partition_key,
+                        partition: (partition.store_id == store).then_some(partition),
+                    })
                 }
                 None => {
                     is_malformed = true;

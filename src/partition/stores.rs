@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use super::ring::StoreId;
 use crate::clock::Clock;
 use crate::storage::{
-    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Reserve, Result, Store, Url,
+    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store, Url,
 };
 
 /// Open stores. Clones share them.
@@ -72,6 +72,12 @@ impl Stores {
             derivations: ArcSwap::default(),
             reserve,
         })))
+    }
+
+    /// The positions of the change feed in all stores.
+    #[must_use]
+    pub fn positions(&self) -> &Positions {
+        &self.0.options.positions
     }
 
     /// Accepts the opened stores, after a check that all are from one moment.

@@ -29,6 +29,7 @@ pub mod batch;
 mod condition;
 pub mod ddl;
 mod error;
+mod feed;
 pub mod explain;
 mod function;
 #[cfg(test)]

@@ -32,6 +32,8 @@ impl RestrictionValidator<'_, '_> {
                 found.custom.push(name.as_str().to_owned());
                 Ok(())
             }
+            // A SELECT takes these out before.
+            RelationTarget::Feed(_) => Err(RestrictionRefusal::Form(RelationText(relation).to_string()).into()),
             _ if operator == Operator::IsNotNull => {
                 Err(RestrictionRefusal::Form(RelationText(relation).to_string()).into())
             }

@@ -9,6 +9,7 @@ use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
 use super::ann::{self, AnnPlan};
 use super::error::Error;
+use super::feed::FeedPlan;
 use super::index::{ProbePlan, needs_filtering};
 use super::key::check_partition_key;
 use super::rank::Stage;
@@ -48,6 +49,8 @@ pub struct SelectPlan {
     allows_filtering: bool,
     limit: Option<TypedTerm>,
     per_partition_limit: Option<TypedTerm>,
+    /// How it reads the change feed. `None` means that it reads rows.
+    feed: Option<FeedPlan>,
     /// Cassandra's warning about an aggregation over many partitions; `None` means no warning.
     aggregate_warning: Option<&'static str>,
     /// The user-defined functions that it calls, those of aggregates included.
@@ -168,6 +171,13 @@ impl SelectPlan {
             }
             keys.iter().try_for_each(check_partition_key)?;
         }
+        let (feed, partitions) = match &self.feed {
+            None => (None, partitions),
+            Some(feed) => {
+                let (start, partitions) = feed.bind(binding, partitions)?;
+                (Some(start), partitions)
+            }
+        };
         Ok(Read {
             table: Arc::clone(table),
             selection,
@@ -183,6 +193,7 @@ impl SelectPlan {
             distinct: self.distinct,
             limit_rows,
             per_partition_limit_rows,
+            feed,
         })
     }
 }
@@ -235,6 +246,11 @@ pub(crate) fn select(
     table: &Arc<Table>,
     select: &ast::Select,
 ) -> Result<SelectPlan, Error> {
+    let of_feed = FeedPlan::of(typer, table, select)?;
+    let (feed, select) = match &of_feed {
+        Some((feed, rest)) => (Some(feed), rest),
+        None => (None, select),
+    };
     let int = |name: &str| ColumnSpec::new(name, CqlType::Native(Native::Int));
     let mut limit_term =
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
@@ -279,6 +295,9 @@ pub(crate) fn select(
         return Err(Error::NeedsFiltering);
     }
     check_filters(table, &restrictions)?;
+    if let Some(feed) = feed {
+        feed.check(table, &restrictions, !selection.template.aggregates.is_empty())?;
+    }
     let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
     // Cassandra ignores an IN if a token range is read and keys only filter.
@@ -346,6 +365,7 @@ pub(crate) fn select(
         allows_filtering: select.allow_filtering,
         limit,
         per_partition_limit,
+        feed: feed.cloned(),
         aggregate_warning,
         calls: typer.calls.called(),
     })

@@ -228,6 +228,7 @@ impl Display for RelationText<'_> {
             RelationTarget::Tuple(columns) => f.write_str(&names(columns))?,
             RelationTarget::Index(name) => write!(f, "expr({})", quoted(name.as_str()))?,
             RelationTarget::Token(columns) => write!(f, "token{}", names(columns))?,
+            RelationTarget::Feed(function) => write!(f, "{}()", function.name())?,
         }
         write!(f, " {} ", relation_sign(self.0.operator))?;
         match &self.0.value {

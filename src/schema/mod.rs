@@ -110,8 +110,13 @@ impl Schema {
             let table = Arc::make_mut(slot);
             table.storage_id = storage_id;
             let kept = table.indexes.values_mut().filter(|index| index.storage_id != 0);
-            for (index, number) in kept.zip(storage_id + 1..) {
-                index.storage_id = number;
+            let mut next = storage_id + 1;
+            for index in kept {
+                index.storage_id = next;
+                next += 1;
+            }
+            if table.options.feed != 0 {
+                table.options.feed = next;
             }
         } else {
             let view = Arc::make_mut(changed.views.get_mut(table)?);
@@ -373,10 +378,17 @@ impl Table {
         self.columns.iter().enumerate().find(|(_, column)| column.name == name)
     }
 
-    /// Its number in the store, then the numbers of its indexes, sorted by index name.
+    /// Its number in the store, then the numbers of its indexes, sorted by index name, then that of its change feed.
     pub fn storage_ids(&self) -> impl Iterator<Item = StorageId> {
         let indexes = self.indexes.values().map(|index| index.storage_id);
-        std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
+        let derived = indexes.chain(self.feed());
+        std::iter::once(self.storage_id).chain(derived.filter(|id| *id != 0))
+    }
+
+    /// The number of its change feed in the store. `None` means that it has none.
+    #[must_use]
+    pub fn feed(&self) -> Option<StorageId> {
+        (self.options.feed != 0).then_some(self.options.feed)
     }
 
     /// Whether any column has a mask.
@@ -482,6 +494,9 @@ pub struct TableOptions {
     /// `cosmosdb_cell_level_…`. Shown nowhere.
     #[serde(default, skip_serializing_if = "CellLevel::is_none")]
     pub cell_level: CellLevel,
+    /// The number of the change feed in the store, as of an index; 0 means that the table has none. Shown nowhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub feed: StorageId,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -535,6 +550,7 @@ impl Default for TableOptions {
             throughput: None,
             throughput_highest: 0,
             cell_level: CellLevel::default(),
+            feed: 0,
         }
     }
 }

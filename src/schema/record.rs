@@ -293,7 +293,10 @@ fn table_record(table: &Table, storage_ids: bool) -> TableRecord {
         columns: table.columns.iter().map(|column| column_record(column)).collect(),
         is_counter: table.is_counter,
         compact_storage: table.compact_storage,
-        options: table.options.clone(),
+        options: TableOptions {
+            feed: if storage_ids { table.options.feed } else { 0 },
+            ..table.options.clone()
+        },
         indexes: table
             .indexes
             .values()

@@ -25,6 +25,11 @@ pub trait Derivation: Debug + Send + Sync {
     /// Adds the entries of the row `row` stored under `key` (a key of [`super::Space::Rows`]). The same bytes always give the same
     /// entries.
     fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries);
+
+    /// Whether the table has a change feed, so that its rows keep the position of their last change.
+    fn has_feed(&self) -> bool {
+        false
+    }
 }
 
 /// The registered derivations, by the table whose rows they read. Cheap to clone.
@@ -160,5 +165,9 @@ impl Derivation for Both {
     fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
         self.0.derive(key, row, entries);
         self.1.derive(key, row, entries);
+    }
+
+    fn has_feed(&self) -> bool {
+        self.0.has_feed() || self.1.has_feed()
     }
 }

@@ -33,7 +33,7 @@
 //!   01 rows                   key.rs        value: row/codec.rs
 //!   02 deletions              deletion.rs   value: deletion.rs
 //!   03 indexes                derivation.rs entries derived from rows
-//!   04 feed  05 catalog                     opaque here
+//!   04 (unused)  05 catalog                 opaque here
 //!   FF the store's own        engine/fjall.rs, engine/slate.rs
 //! ```
 
@@ -46,6 +46,7 @@ pub mod deletion;
 pub mod derivation;
 mod engine;
 mod error;
+pub mod feed;
 pub mod key;
 mod location;
 mod look;
@@ -78,6 +79,7 @@ use engine::simulated;
 pub use engine::simulated::{Medium, MediumFaults};
 use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
+pub use feed::Positions;
 pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
@@ -188,7 +190,7 @@ impl Store {
             restoring::refuse(directory)?;
         }
         match url {
-            Url::Memory => Ok(Self::Memory(memory::Store::default())),
+            Url::Memory => Ok(Self::Memory(memory::Store::new(options))),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
             Url::SlateFile(_) | Url::SlateMemory | Url::Bucket(_) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::bucket::Reach;
+use super::feed::Positions;
 use crate::clock::{TimeMark, Timestamps};
 use crate::invariant::Invariant;
 use crate::mutant::{self, Mutant};
@@ -107,6 +108,8 @@ pub struct Options {
     /// Receives the time marks of opened stores, and supplies those that commits record. `None` means a store keeps its
     /// mark.
     pub timestamps: Option<Timestamps>,
+    /// The positions of the change feed, shared by the stores of a server.
+    pub positions: Positions,
     /// Whether a used store whose data is missing is started afresh; the remains are renamed.
     pub create: bool,
     /// Whether the store must exist: it is not created, even if it was never used.
@@ -149,6 +152,7 @@ impl Default for Options {
             batch_bytes_max: 64 * MIB,
             stores_beside_max: 8,
             timestamps: None,
+            positions: Positions::default(),
             create: false,
             must_exist: false,
             is_accepted_later: false,
@@ -171,6 +175,7 @@ impl Options {
             && !mutant::is_on(Mutant::ForgetLastTimestamp)
         {
             timestamps.found(mark);
+            self.positions.found(mark.given_micros);
         }
     }
 

@@ -301,6 +301,11 @@ fn relation() -> impl Strategy<Value = Relation> {
             Operator::In,
             RelationValue::Terms(tuples)
         )),
+        (proptest::sample::select(&FeedFunction::ALL[..]), term()).prop_map(|(function, term)| (
+            RelationTarget::Feed(function),
+            Operator::Eq,
+            RelationValue::Term(term)
+        )),
         (name(), term()).prop_map(|(index, term)| (
             RelationTarget::Index(index),
             Operator::Eq,

@@ -298,6 +298,9 @@ fn numbered(table: &Table, next: &mut u32) -> Table {
     for index in table.indexes.values_mut().filter(|index| index.storage_id != 0) {
         index.storage_id = number();
     }
+    if table.options.feed != 0 {
+        table.options.feed = number();
+    }
     table
 }
 
@@ -308,6 +311,9 @@ fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
         table.storage_id += first;
         for index in table.indexes.values_mut().filter(|index| index.storage_id != 0) {
             index.storage_id += first;
+        }
+        if table.options.feed != 0 {
+            table.options.feed += first;
         }
         Arc::new(table)
     };

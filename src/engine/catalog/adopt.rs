@@ -64,6 +64,7 @@ impl Catalog {
             let tables = NewTables {
                 placement: Placement::Hash,
                 is_emptied: false,
+                are_empty: false,
             };
             catalog
                 .publish(&mut changing, &before, Arc::new(next), &[], tables, batch)

@@ -163,6 +163,9 @@ impl Catalog {
         if let Some(index) = indexes.find(|index| !self.indexes.is_complete(index.storage_id)) {
             return refused(MoveRefusal::IndexInBuild(index.name.clone()));
         }
+        if definition.feed().is_some_and(|feed| !self.indexes.is_complete(feed)) {
+            return refused(MoveRefusal::FeedInBuild(definition.name.clone()));
+        }
         let to = if lifts {
             let stores_max = self.stores.beside_max();
             if changing.stores.in_use.len() >= stores_max {
@@ -400,8 +403,8 @@ impl Run<'_> {
             stores.open_side(of.to, true).await.map_err(failed)?
         };
         if is_clone {
-            for index in of.definition.indexes.values().filter(|index| index.storage_id != 0) {
-                let reindex = |batch: &mut Batch, key: Vec<u8>, _: &[u8]| batch.reindex(key, index.storage_id);
+            for index in of.definition.storage_ids().skip(1) {
+                let reindex = |batch: &mut Batch, key: Vec<u8>, _: &[u8]| batch.reindex(key, index);
                 let snapshot = target.snapshot();
                 copy_range(&target, &snapshot, Space::Rows, &of.range, &target, reindex).await?;
             }

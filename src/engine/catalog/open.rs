@@ -263,7 +263,8 @@ impl Catalog {
         let current = self.current.load_full();
         for (index, table) in difference.added() {
             let record = records.remove(&index).unwrap_or_default();
-            self.begin_index(&mut changing, &current.partitions, table, index, record);
+            let of = (index, table, difference.is_feed(index));
+            self.begin_index(&mut changing, &current.partitions, of, record);
         }
         let mut batch = Batch::new();
         for id in records.into_keys() {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Indexes, Progress, Record, record_key};
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::store::{self, Batch, KeyRange, Order, Row, Space, Store, key};
 use crate::partition::{StoreId, Stores};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
@@ -34,6 +34,8 @@ pub(crate) struct Build {
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) table: StorageId,
     pub(crate) index: StorageId,
+    /// Whether it is the table's change feed.
+    pub(crate) is_feed: bool,
     pub(crate) progress: Arc<Progress>,
     /// The progress that an earlier run recorded.
     pub(crate) record: Record,
@@ -110,7 +112,12 @@ impl Build {
             let mut batch = Batch::new();
             let is_passed = |key: &Vec<u8>| until.as_ref().is_none_or(|until| key <= until);
             for key in keys.into_iter().filter(is_passed) {
-                batch.reindex(key, index);
+                if self.is_feed {
+                    // A change of nothing: the committer gives the row a position, and its entry with it.
+                    batch.merge(Space::Rows, key, Row::default().encode());
+                } else {
+                    batch.reindex(key, index);
+                }
                 rows += 1;
             }
             if *id == StoreId::MAIN {

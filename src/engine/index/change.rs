@@ -1,7 +1,7 @@
 //! The effect of a change of the schema on indexes: the added ones, the removed ones, and the tables whose rows get
 //! other entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
@@ -17,6 +17,8 @@ pub(crate) struct Difference {
     before: BTreeMap<StorageId, Arc<Table>>,
     /// Tables whose rows have entries now.
     after: BTreeMap<StorageId, Arc<Table>>,
+    /// The change feeds of tables that did not exist before.
+    new_feeds: BTreeSet<StorageId>,
 }
 
 impl Difference {
@@ -39,12 +41,16 @@ impl Difference {
                     DiffItem::Remove(_, old) => (Some(old), None),
                 };
                 let put = |tables: &mut BTreeMap<StorageId, Arc<Table>>, table: Option<&Arc<Table>>| {
-                    if let Some(table) = table.filter(|table| !table.indexes.is_empty()) {
+                    if let Some(table) = table.filter(|table| !table.indexes.is_empty() || table.feed().is_some()) {
                         tables.insert(table.storage_id, Arc::clone(table));
                     }
                 };
                 put(&mut difference.before, old);
                 put(&mut difference.after, new);
+                let is_same = |(old, new): (&Arc<Table>, &Arc<Table>)| old.storage_id == new.storage_id;
+                if !old.zip(new).is_some_and(is_same) {
+                    difference.new_feeds.extend(new.and_then(|new| new.feed()));
+                }
             }
         }
         difference
@@ -60,6 +66,16 @@ impl Difference {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
         after.filter(|(index, _)| !before.contains_key(index)).collect()
+    }
+
+    /// Whether an index is the change feed of a table that did not exist before.
+    pub(crate) fn is_feed_of_new_table(&self, index: StorageId) -> bool {
+        self.new_feeds.contains(&index)
+    }
+
+    /// Whether an added index is a change feed.
+    pub(crate) fn is_feed(&self, index: StorageId) -> bool {
+        self.after.values().any(|table| table.feed() == Some(index))
     }
 
     /// The removed indexes.
@@ -95,12 +111,13 @@ impl Difference {
     }
 }
 
-/// Indexes that have entries, each with its table's number.
+/// Indexes that have entries, and change feeds, each with its table's number.
 fn indexes(tables: &BTreeMap<StorageId, Arc<Table>>) -> BTreeMap<StorageId, StorageId> {
     let of_table = |table: &Arc<Table>| {
         let table = Arc::clone(table);
-        let targets: Vec<StorageId> = targets(&table).map(|target| target.storage_id).collect();
-        targets.into_iter().map(move |index| (index, table.storage_id))
+        let targets = targets(&table).map(|target| target.storage_id);
+        let derived: Vec<StorageId> = targets.chain(table.feed()).collect();
+        derived.into_iter().map(move |index| (index, table.storage_id))
     };
     tables.values().flat_map(of_table).collect()
 }

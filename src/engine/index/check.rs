@@ -56,6 +56,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
         let targets = table.indexes.values().filter_map(|index| index.target(table));
         let (complete, building): (Vec<_>, Vec<_>) = targets
             .map(|target| target.storage_id)
+            .chain(table.feed())
             .partition(|index| indexes.is_complete(*index));
         let Some(map) = catalog.partitions_of(table.storage_id) else {
             continue;

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use crate::engine::Error;
 use crate::engine::index::rows::{IndexedRows, entry_fits};
-use crate::engine::refusal::Overlong;
+use crate::engine::feed;
+use crate::engine::refusal::{Overlong, Refusal};
 use crate::partition::RowKey;
-use crate::partition::store::{CellState, Row};
+use crate::partition::store::{CellState, KEY_BYTES_MAX, Row};
 use crate::schema::{IndexFamily, Table};
 
 /// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
@@ -31,6 +32,12 @@ const VALUE_BYTES_MAX: usize = 65_535;
 /// # Errors
 /// [`Error::Refused`] in Cassandra's words.
 pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
+    if table.feed().is_some() && !entry_fits(feed::VALUE_BYTES, key.as_bytes()) {
+        return Err(Refusal::FeedKey {
+            bytes_max: KEY_BYTES_MAX - feed::VALUE_BYTES,
+        }
+        .into());
+    }
     if table.indexes.is_empty() {
         return Ok(());
     }

@@ -3,17 +3,19 @@
 //! Entries do not depend on the current time. A cell that expires has its entry until it is replaced or purged. A
 //! tombstone has none. Cells that a partition or range deletion hides keep their entries until they are purged. Indexes
 //! on columns of the key have entries for every row that has a marker or a value. Those on columns of the partition key
-//! have entries for the static row too, since a partition may have only that one.
+//! have entries for the static row too, since a partition may have only that one. So has the change feed, which is kept
+//! as one more index: its value is the position of the row's last change.
 
 use std::sync::Arc;
 
 use crate::engine::read::layout::Shape;
+use crate::engine::feed;
 use crate::engine::value;
 use crate::partition::store::key::{self, RowKind};
 use crate::partition::store::{
     CellStateRef, ColumnId, Derivation, Entries, KEY_BYTES_MAX, Result, Row, RowView, TooLong,
 };
-use crate::schema::{ColumnKind, IndexPart, IndexTarget, Table};
+use crate::schema::{ColumnKind, IndexPart, IndexTarget, StorageId, Table};
 use crate::types::{CqlType, list_elements, map_entries};
 
 /// The indexes of one table.
@@ -25,6 +27,8 @@ pub(crate) struct IndexedRows {
     /// By the number of the clustering column.
     of_clustering: Vec<(usize, IndexTarget)>,
     of_cells: Vec<OfCells>,
+    /// The number of the change feed. `None` means that the table has none.
+    feed: Option<StorageId>,
 }
 
 /// An index on a static or regular column.
@@ -55,6 +59,7 @@ impl IndexedRows {
             of_partition_key: Vec::new(),
             of_clustering: Vec::new(),
             of_cells: Vec::new(),
+            feed: table.feed(),
         };
         for target in table.indexes.values().filter_map(|index| index.target(table)) {
             let Some(column) = table.columns.get(target.column) else {
@@ -86,8 +91,9 @@ impl IndexedRows {
                 ColumnKind::Regular => rows.of_cells.push(of_kind(RowKind::Row)),
             }
         }
-        let is_empty = rows.of_partition_key.is_empty() && rows.of_clustering.is_empty() && rows.of_cells.is_empty();
-        (!is_empty).then_some(rows)
+        let has_indexes =
+            !rows.of_partition_key.is_empty() || !rows.of_clustering.is_empty() || !rows.of_cells.is_empty();
+        (has_indexes || rows.feed.is_some()).then_some(rows)
     }
 
     /// The entries of a row that no index can store, because they are longer than a key of the store.
@@ -102,12 +108,17 @@ impl IndexedRows {
         Ok(entries.too_long().to_vec())
     }
 
+    /// The entry of a row that shows: its position, by the part of the ring in which it lies.
+    fn derive_feed(id: StorageId, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
+        let place = row.position().zip(feed::arc_of(key));
+        if let Some((position, arc)) = place.filter(|_| shows(row)) {
+            let value = feed::value(arc, position);
+            entries.add(id, &value, value.len(), key);
+        }
+    }
+
     fn derive_from_key(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
-        let shows = row.marker().is_some()
-            || row
-                .cells()
-                .any(|cell| cell.is_ok_and(|cell| matches!(cell.state, CellStateRef::Live { .. })));
-        let Some(parsed) = key::parse(key).ok().filter(|_| shows) else {
+        let Some(parsed) = key::parse(key).ok().filter(|_| shows(row)) else {
             return;
         };
         let components: Vec<&[u8]> =
@@ -137,7 +148,14 @@ impl IndexedRows {
 }
 
 impl Derivation for IndexedRows {
+    fn has_feed(&self) -> bool {
+        self.feed.is_some()
+    }
+
     fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
+        if let Some(id) = self.feed {
+            Self::derive_feed(id, key, row, entries);
+        }
         if !self.of_partition_key.is_empty() || !self.of_clustering.is_empty() {
             self.derive_from_key(key, row, entries);
         }
@@ -158,6 +176,14 @@ impl Derivation for IndexedRows {
             }
         }
     }
+}
+
+/// Whether a row has a marker or a value.
+fn shows(row: &RowView<'_>) -> bool {
+    row.marker().is_some()
+        || row
+            .cells()
+            .any(|cell| cell.is_ok_and(|cell| matches!(cell.state, CellStateRef::Live { .. })))
 }
 
 /// Whether the row of this key can have an entry of an encoded value of so many bytes.

@@ -100,7 +100,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     }
 
     /// The outcome of the part.
-    pub(super) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
+    pub(crate) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
         Receipt {
             ended: ended.map(|step| match step {
                 Step::Stop => Ended::Stopped,
@@ -115,7 +115,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     /// Charges everything that follows to this physical partition, and to the logical one of this key if it is known.
     /// `is_first`: no page of the read has visited the physical partition yet.
-    pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
+    pub(crate) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
                 table: self.bound.read.table.storage_id,

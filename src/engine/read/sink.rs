@@ -276,6 +276,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
             limit_rows: self.limits.rows,
             partition_limit_rows,
             charge_left_micros: 0,
+            feed: None,
         }));
     }
 }

@@ -6,20 +6,26 @@ use super::super::error::Error;
 use super::super::estimate::{Estimator, ReadEstimate};
 use super::super::gates::{self, ReadPass};
 use super::super::levels;
-use super::super::part::Scratch;
+use super::super::feed::Sweep;
+use super::super::part::{PartRead, Scratch};
 use super::super::read::room::{AnswerMemory, Room};
 use super::super::read::row_sink::RowSink;
 use super::super::read::sink::{Limits, Page, Shape, Sink};
 use super::super::read::source::Spread;
 use super::super::read::virtual_rows;
+use super::super::refusal::Refusal;
 use super::super::value;
 use super::Engine;
 use super::Request;
-use crate::command::{Clustering, Partitions, Position, Read, Write};
+use crate::command::{Clustering, FeedPosition, FeedStart, Partitions, Position, Read, Write};
 use crate::consistency::WriteKind;
-use crate::schema::system;
+use crate::partition::ReadView;
+use crate::schema::{StorageId, system};
 use crate::throughput::Charges;
 use crate::views::{self, live::Live};
+
+/// Rows of a page of the change feed for a client that names no page size.
+const FEED_PAGE_ROWS: u32 = 5000;
 
 /// The start of a page.
 #[derive(Clone, Debug, Default)]
@@ -169,7 +175,12 @@ impl Engine {
         let is_system = system::is_local(&read.table.keyspace);
         let resume = paging.resume.as_deref();
         let limit = resume.map_or(read.limit_rows, |position| position.limit_rows);
+        let page_rows = match read.feed {
+            Some(_) => page_rows.or(Some(FEED_PAGE_ROWS)),
+            None => page_rows,
+        };
         let limits = self.limits(limit, page_rows, paging.content_bytes_ahead);
+        let mut feed_position = None;
         let mut notes = Vec::new();
         gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
         if is_system {
@@ -189,6 +200,10 @@ impl Engine {
             if is_system {
                 // Boxed, since it is rare and would make every read's future larger.
                 Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
+            } else if let Some(start) = read.feed {
+                // Boxed, since it is rare and would make every read's future larger.
+                let brought = self.bring_feed(request, shape, read, (start, resume), &mut scratch, &mut sink);
+                feed_position = Some(Box::pin(brought).await?);
             } else {
                 let partitions = request.snapshot.partitions(&read.table)?;
                 let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
@@ -213,6 +228,10 @@ impl Engine {
             }
             sink.finish()?
         };
+        if let Some(feed) = feed_position {
+            // Always there, since more changes may come.
+            position = Some(Box::new(Position::of_feed(feed)));
+        }
         if leaves_rest {
             scratch.take_back();
         }
@@ -231,6 +250,56 @@ impl Engine {
             warnings,
             notes,
         })
+    }
+
+    /// Reads a page of the change feed. As in Cosmos, a page is empty if the request units are spent.
+    async fn bring_feed(
+        &self,
+        request: &Request<'_>,
+        shape: &Shape,
+        read: &Read,
+        (start, resume): (FeedStart, Option<&Position>),
+        scratch: &mut Scratch<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<FeedPosition, Error> {
+        let indexes = &self.catalog.indexes;
+        let of_table = || {
+            let (keyspace, table) = (read.table.keyspace.clone(), read.table.name.clone());
+            Refusal::FeedInBuild { keyspace, table }
+        };
+        let complete = |feed: &StorageId| indexes.is_complete(*feed);
+        let feed = read.table.feed().filter(complete).ok_or_else(of_table)?;
+        let partitions = request.snapshot.partitions(&read.table)?;
+        let resume = resume.and_then(|position| position.feed.as_ref());
+        // Before any snapshot is taken.
+        let horizon = self.catalog.stores().positions().horizon();
+        match gates::admit_read(self.gates(), request, read, partitions, None).await {
+            Ok(_) => {}
+            Err(Error::Throttled { .. }) => {
+                return Ok(resume.cloned().unwrap_or_else(|| FeedPosition {
+                    after: start.after(horizon),
+                    sweep: None,
+                }));
+            }
+            Err(error) => return Err(error),
+        }
+        // No lagging replica's moments: they may lack changes below the horizon.
+        let mut view = ReadView::default();
+        let bound = PartRead {
+            read,
+            layout: &shape.layout,
+            context: &request.context,
+            now_seconds: request.now_seconds,
+            tombstones_max: None,
+        };
+        let sweep = Sweep::new(partitions, read, feed, start, resume, horizon);
+        let position = sweep.run(&bound, &mut view, scratch, sink).await?;
+        // Commits no longer maintain a feed that was switched off meanwhile.
+        if indexes.is_complete(feed) {
+            Ok(position)
+        } else {
+            Err(of_table().into())
+        }
     }
 
     /// Reads the rows of a table that the server fills itself.

@@ -273,6 +273,7 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
             }
             RelationTarget::Column(name) | RelationTarget::Element(name, _) | RelationTarget::Index(name) => vec![name],
             RelationTarget::Tuple(names) => names.iter().collect(),
+            RelationTarget::Feed(function) => return Err(undefined(function.name(), base)),
         };
         for name in names {
             let Some((_, column)) = base.column(name.as_str()) else {
@@ -379,7 +380,7 @@ pub(super) fn renamed(where_clause: &str, from: &str, to: &str) -> String {
         match &mut relation.target {
             RelationTarget::Column(name) | RelationTarget::Element(name, _) => rename(name),
             RelationTarget::Tuple(names) | RelationTarget::Token(names) => names.iter_mut().for_each(rename),
-            RelationTarget::Index(_) => {}
+            RelationTarget::Index(_) | RelationTarget::Feed(_) => {}
         }
         texts.push(relation.to_string());
     }

@@ -2,9 +2,40 @@
 
 use thiserror::Error;
 
+use crate::command::NoFeedRange;
+
 /// A clause of a SELECT that the table or the rest of the statement does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SelectRefusal {
+    /// A table without a change feed.
+    #[error("Table {keyspace}.{table} has no change feed: ALTER TABLE {keyspace}.{table} WITH cdc = true begins one")]
+    NoFeed {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// A relation of the change feed that is there twice: its function.
+    #[error("{0}() is restricted more than once")]
+    FeedTwice(&'static str),
+    /// A read of the change feed without a start, or with two.
+    #[error("A read of the change feed needs either cosmos_changefeed_start_time() or cosmos_changefeed_from_start()")]
+    FeedStart,
+    /// A clause that a read of the change feed does not allow.
+    #[error("A read of the change feed does not allow {0}")]
+    FeedClause(&'static str),
+    /// A restriction that a read of the change feed does not allow.
+    #[error("A read of the change feed may be restricted only to one partition key or to one feed range")]
+    FeedRestricted,
+    /// Null or unset as a value: its function.
+    #[error("Invalid null value of {0}()")]
+    FeedNull(&'static str),
+    /// A text that is no feed range.
+    #[error("Invalid feed range: {0}")]
+    FeedRange(NoFeedRange),
+    /// The change feed with deletes and all versions.
+    #[error("The full fidelity change feed is not supported; the incremental feed has the latest version of each row")]
+    FullFidelity,
     /// Null as a limit: `limit`, `per partition limit`.
     #[error("Invalid null value of {0}")]
     NullLimit(&'static str),

@@ -131,7 +131,10 @@ fn deleted(delete: &Delete, table: &Table, strict: &Strict) -> Result<(), Refusa
             delete.relations.iter().any(|relation| match &relation.target {
                 RelationTarget::Column(column) => column.as_str() == name,
                 RelationTarget::Tuple(columns) => columns.iter().any(|column| column.as_str() == name),
-                RelationTarget::Element(..) | RelationTarget::Token(_) | RelationTarget::Index(_) => false,
+                RelationTarget::Element(..)
+                | RelationTarget::Token(_)
+                | RelationTarget::Index(_)
+                | RelationTarget::Feed(_) => false,
             })
         };
         if !table.clustering().iter().all(|column| names(&column.name)) {

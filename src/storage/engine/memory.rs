@@ -13,11 +13,12 @@ use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove
 use crate::clock::TimeMark;
 use crate::storage::batch::{Batch, Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
+use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
 use crate::storage::purge::{self, Effect, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
-use crate::storage::{CommitSeq, Committed, Result, Written};
+use crate::storage::{CommitSeq, Committed, Options, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
@@ -34,30 +35,46 @@ pub(in crate::storage) struct State {
 }
 
 /// The `memory:` engine. Clones are the same store.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     state: ArcSwap<State>,
     /// Held by the one writer at a time.
-    writer: Mutex<()>,
+    writer: Mutex<Drawn>,
     derivations: ArcSwap<Derivations>,
     sweeps: Arc<Sweeps>,
 }
 
 impl Store {
+    pub(in crate::storage) fn new(options: &Options) -> Self {
+        Self(Arc::new(Inner {
+            state: ArcSwap::default(),
+            writer: Mutex::new(Drawn::new(options)),
+            derivations: ArcSwap::default(),
+            sweeps: Arc::default(),
+        }))
+    }
+
     pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
         self.0.state.load_full()
     }
 
     pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<Committed> {
-        let _writing = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drawn = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let committed = self.commit_as_writer(batch, &mut drawn);
+        drawn.all_published();
+        committed
+    }
+
+    fn commit_as_writer(&self, batch: Batch, drawn: &mut Drawn) -> Result<Committed> {
         let mut next = State::clone(&self.0.state.load());
         let derivations = self.0.derivations.load();
         let mut committed = Committed::default();
         let row_bytes_max = batch.row_bytes_max();
-        let changes = batch.into_changes();
+        let mut changes = batch.into_changes();
+        drawn.stamp(&mut changes, &derivations);
         if let Some(watch) = self.0.sweeps.watch() {
             watch.record(&changes);
         }

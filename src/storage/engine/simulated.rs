@@ -30,6 +30,7 @@ use crate::clock::TimeMark;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
+use crate::storage::feed::Drawn;
 use crate::storage::purge::Sweeps;
 use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
 
@@ -66,6 +67,8 @@ struct Inner {
     /// Answers that are due.
     answers: Vec<(Answer, Result<Committed>)>,
     derivations: Derivations,
+    /// The positions in the change feed that are not published yet. `None` only before the first opening.
+    drawn: Option<Drawn>,
     sweeps: Arc<Sweeps>,
     /// The late effects that the next group, or the next crash, makes visible.
     late: Option<Arc<State>>,
@@ -125,6 +128,7 @@ impl Medium {
             queue: VecDeque::new(),
             answers: Vec::new(),
             derivations: Derivations::default(),
+            drawn: None,
             sweeps: Arc::default(),
             late: None,
             dead: None,
@@ -147,6 +151,7 @@ impl Medium {
     pub(in crate::storage) fn open(&self, options: &Options) -> Store {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
+        inner.drawn = Some(Drawn::new(options));
         inner.sweeps = Arc::default();
         options.found_time(inner.durable.time);
         inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
@@ -267,6 +272,7 @@ impl Medium {
             if let Some(late) = inner.late.take() {
                 inner.openings += 1;
                 inner.before = std::mem::replace(&mut inner.durable, late);
+                inner.publish_positions();
             }
         }
     }
@@ -299,9 +305,21 @@ struct Unsynced {
 }
 
 impl Inner {
+    fn publish_positions(&mut self) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.all_published();
+        }
+    }
+
     /// Applies a request's changes, which it takes out of the request, to a state.
-    fn applied(&self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
-        let changes = std::mem::take(&mut request.changes);
+    fn applied(&mut self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
+        let mut changes = std::mem::take(&mut request.changes);
+        if let Some(drawn) = &mut self.drawn
+            && drawn.stamp(&mut changes, &self.derivations).is_some()
+        {
+            // The position is later than the batch.
+            request.time = drawn.time_mark().or(request.time);
+        }
         if let Some(watch) = self.sweeps.watch() {
             watch.record(&changes);
         }
@@ -383,6 +401,7 @@ impl Inner {
             return format!("write {seqs:?} late");
         }
         self.before = std::mem::replace(&mut self.durable, state);
+        self.publish_positions();
         if syncs && !fails && !mutant::is_on(Mutant::SkipSync) {
             self.unsynced.clear();
         } else if self.is_relaxed {

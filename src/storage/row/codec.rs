@@ -12,7 +12,8 @@ const HAS_MARKER: u8 = 0x01;
 const MARKER_EXPIRES: u8 = 0x02;
 const HAS_DELETION: u8 = 0x04;
 const HAS_COMPLEX: u8 = 0x08;
-const ROW_FLAGS: u8 = HAS_MARKER | MARKER_EXPIRES | HAS_DELETION | HAS_COMPLEX;
+const HAS_POSITION: u8 = 0x10;
+const ROW_FLAGS: u8 = HAS_MARKER | MARKER_EXPIRES | HAS_DELETION | HAS_COMPLEX | HAS_POSITION;
 
 const CELL_TOMBSTONE: u8 = 0x01;
 const CELL_EXPIRES: u8 = 0x02;
@@ -127,7 +128,7 @@ pub(super) fn encode(row: &Row) -> Bytes {
     let made_canonical = (!merge::is_canonical(row)).then(|| row.clone().canonical());
     let row = made_canonical.as_ref().unwrap_or(row);
     let cells = row.cells.iter().map(CellRef::of);
-    encode_parts(row.marker, row.deletion, &row.complex, cells)
+    encode_parts(row.marker, row.deletion, &row.complex, cells, row.position)
 }
 
 /// Encodes the parts of a canonical row.
@@ -136,6 +137,7 @@ pub(super) fn encode_parts<'a>(
     deletion: Option<Deletion>,
     complex: &[(ColumnId, Deletion)],
     cells: impl Iterator<Item = CellRef<'a>> + Clone,
+    position: Option<i64>,
 ) -> Bytes {
     let values: usize = cells.clone().map(|cell| cell_bytes_at_most(&cell)).sum();
     let mut out = BytesMut::with_capacity(32 + 24 * complex.len() + values);
@@ -146,6 +148,7 @@ pub(super) fn encode_parts<'a>(
     }
     flags |= if deletion.is_some() { HAS_DELETION } else { 0 };
     flags |= if complex.is_empty() { 0 } else { HAS_COMPLEX };
+    flags |= if position.is_some() { HAS_POSITION } else { 0 };
     out.put_u8(flags);
     // Most rows are written at one timestamp, so it is stored once: the marker's if there is one.
     let base = marker
@@ -155,6 +158,9 @@ pub(super) fn encode_parts<'a>(
         .or_else(|| complex.first().map(|(_, deletion)| deletion.timestamp))
         .unwrap_or(0);
     put_signed(&mut out, base);
+    if let Some(position) = position {
+        put_signed(&mut out, position.wrapping_sub(base));
+    }
     if let Some(expiry) = marker.and_then(|marker| marker.expiry) {
         put_expiry(&mut out, expiry);
     }
@@ -223,9 +229,10 @@ fn encode_cell(out: &mut BytesMut, cell: &CellRef<'_>, base: i64, column_before:
 /// A row read in place: nothing is allocated, values are slices of the encoded bytes.
 ///
 /// ```text
-/// row      version u8 = 1 · flags u8 · base · [expiry] · [deletion] · [complex count · complex…] · cell… (to the end)
-///          flags: 01 marker (its timestamp is the base) · 02 marker expires · 04 deletion · 08 complex
+/// row      version u8 = 1 · flags u8 · base · [position] · [expiry] · [deletion] · [complex count · complex…] · cell… (to the end)
+///          flags: 01 marker (its timestamp is the base) · 02 marker expires · 04 deletion · 08 complex · 10 position
 /// base     signed varint: a timestamp in µs; the others are given by their distance from it
+/// position in the change feed − base, signed varint       (only in rows of tables that have a feed)
 /// expiry   at_seconds signed varint · ttl_seconds varint
 /// deletion timestamp − base, signed varint · at_seconds signed varint
 /// complex  column − column before, varint · deletion                                  (sorted by column)
@@ -238,6 +245,7 @@ fn encode_cell(out: &mut BytesMut, cell: &CellRef<'_>, base: i64, column_before:
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'a> {
     base: i64,
+    position: Option<i64>,
     marker: Option<Marker>,
     deletion: Option<Deletion>,
     complex_count: u64,
@@ -267,6 +275,11 @@ impl<'a> RowView<'a> {
             return None;
         }
         let base = get_signed(rest)?;
+        let position = if flags & HAS_POSITION == 0 {
+            None
+        } else {
+            Some(get_signed(rest)?.wrapping_add(base))
+        };
         let expiry = if flags & MARKER_EXPIRES == 0 {
             None
         } else {
@@ -289,6 +302,7 @@ impl<'a> RowView<'a> {
         }
         Some(Self {
             base,
+            position,
             marker,
             deletion,
             complex_count,
@@ -301,6 +315,12 @@ impl<'a> RowView<'a> {
     #[must_use]
     pub fn marker(&self) -> Option<Marker> {
         self.marker
+    }
+
+    /// The position of its last change in the change feed. `None` means that it has none.
+    #[must_use]
+    pub fn position(&self) -> Option<i64> {
+        self.position
     }
 
     /// The deletion of the whole row.
@@ -390,8 +410,27 @@ impl<'a> RowView<'a> {
             deletion: self.deletion,
             complex,
             cells,
+            position: self.position,
         })
     }
+}
+
+/// The same encoded row with this position. `None` means that its head is damaged.
+pub(in crate::storage) fn with_position(row: &[u8], position: i64) -> Option<Bytes> {
+    let mut rest = row;
+    let version = get_u8(&mut rest).filter(|version| *version == VERSION)?;
+    let flags = get_u8(&mut rest)?;
+    let base = get_signed(&mut rest)?;
+    if flags & HAS_POSITION != 0 {
+        get_signed(&mut rest)?;
+    }
+    let mut out = BytesMut::with_capacity(row.len() + 10);
+    out.put_u8(version);
+    out.put_u8(flags | HAS_POSITION);
+    put_signed(&mut out, base);
+    put_signed(&mut out, position.wrapping_sub(base));
+    out.put_slice(rest);
+    Some(out.freeze())
 }
 
 fn get_deletion(rest: &mut &[u8], base: i64) -> Option<Deletion> {

@@ -72,6 +72,7 @@ pub(super) fn merge(a: Row, b: Row) -> Row {
             |x, y| position(x).cmp(&position(y)),
             |x, y| if compare_cells(&x, &y) == Ordering::Less { y } else { x },
         ),
+        position: a.position.max(b.position),
     };
     // A deletion of one row may shadow cells of the other.
     hide_shadowed(&mut row);
@@ -109,7 +110,13 @@ pub(super) fn merge_without_deletions(a: &RowView<'_>, b: &RowView<'_>) -> Resul
             y = right.next().transpose()?;
         }
     }
-    Ok(Some(encode_parts(marker, None, &[], cells.iter().copied())))
+    Ok(Some(encode_parts(
+        marker,
+        None,
+        &[],
+        cells.iter().copied(),
+        a.position().max(b.position()),
+    )))
 }
 
 /// The deletion that supersedes the other: by timestamp, then by local time.

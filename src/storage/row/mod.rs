@@ -17,7 +17,7 @@ pub(crate) mod strategy;
 use bytes::Bytes;
 
 pub use codec::{CellRef, CellStateRef, Cells, ComplexDeletions, RowView};
-pub(super) use codec::{decode_deletion, encode_deletion, get_varint, put_varint};
+pub(super) use codec::{decode_deletion, encode_deletion, get_varint, put_varint, with_position};
 pub(super) use merge::newer_deletion;
 
 use super::Result;
@@ -121,10 +121,13 @@ pub struct Row {
     pub complex: Vec<(ColumnId, Deletion)>,
     /// Cells sorted by column, then path (`None` first, then by bytes), one each.
     pub cells: Vec<Cell>,
+    /// The position of its last change in the change feed ([`super::feed`]); the greater one is kept. No deletion hides
+    /// it, and it alone makes no row. `None` means that its table had no feed.
+    pub position: Option<i64>,
 }
 
 impl Row {
-    /// Whether it holds no marker, deletion or cell.
+    /// Whether it holds no marker, deletion or cell. A position does not count.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marker.is_none() && self.deletion.is_none() && self.complex.is_empty() && self.cells.is_empty()

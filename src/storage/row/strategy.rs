@@ -53,11 +53,13 @@ pub(crate) fn row() -> impl Strategy<Value = Row> {
         prop::option::weighted(0.2, deletion()),
         prop::collection::vec((column(), deletion()), 0..3),
         prop::collection::vec(cell(), 0..8),
+        prop::option::weighted(0.2, timestamp()),
     )
-        .prop_map(|(marker, deletion, complex, cells)| Row {
+        .prop_map(|(marker, deletion, complex, cells, position)| Row {
             marker,
             deletion,
             complex,
             cells,
+            position,
         })
 }

@@ -49,6 +49,7 @@ use crate::mutant::{self, Mutant};
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::Derivations;
+use crate::storage::feed::Drawn;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
@@ -112,6 +113,8 @@ pub(super) struct Committer {
     /// Rows known to be absent: the committer does not look them up before it writes them.
     absence: Absence,
     deletion_tables: DeletionTables,
+    /// The positions in the change feed that are not published yet.
+    drawn: Drawn,
     jobs: VecDeque<RangeJob>,
     next_range: u64,
     health: Health,
@@ -225,15 +228,20 @@ impl Committer {
         if let Some(watch) = self.shared.sweeps.watch() {
             watch.record(requests.iter().flat_map(|request| &request.changes));
         }
-        let (group, refusals) = self.stage(&requests);
+        // Kept until the end, so that rows get positions and entries by the same derivations.
+        let derivations = self.shared.derivations.load_full();
+        let mut requests = requests;
+        let changes = requests.iter_mut().flat_map(|request| &mut request.changes);
+        self.drawn.stamp(changes, &derivations);
+        let (group, refusals) = self.stage(&requests, &derivations);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
         let mut committed = std::mem::take(&mut group.committed).into_iter();
         let written = self.write(group);
         if written.is_ok() {
+            self.drawn.all_published();
             metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
         }
         metrics::COMMIT_GROUPS.add_time(self.clock.monotonic().saturating_sub(began), 1);
-        let mut requests = requests;
         if jobs.is_empty() {
             release_queue_space(&mut requests);
         }
@@ -259,13 +267,16 @@ impl Committer {
     }
 
     /// Merges the batches' changes, key by key. A batch that cannot be merged is refused; the other batches are not.
-    fn stage<'a>(&mut self, requests: &'a [Request]) -> (Group<'a>, Vec<Option<Error>>) {
+    fn stage<'a>(
+        &mut self,
+        requests: &'a [Request],
+        derivations: &Derivations,
+    ) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left some of its changes in the group. Refusals are rare, so the group is rebuilt
         // without it.
-        let derivations = self.shared.derivations.load_full();
         loop {
-            match self.stage_changes(requests.len(), &placed(requests, &refusals), &derivations) {
+            match self.stage_changes(requests.len(), &placed(requests, &refusals), derivations) {
                 Ok(group) => return (group, refusals),
                 Err((request, error)) => match refusals.get_mut(request) {
                     Some(refusal) => *refusal = Some(error),

@@ -23,6 +23,7 @@ use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
+use crate::storage::feed::Drawn;
 use crate::storage::engine::layout::{full_key, range_record, time_record};
 use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range};
 use crate::storage::key::KeyRange;
@@ -76,6 +77,8 @@ pub(super) struct Committer {
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
+    /// The positions in the change feed that are not published yet.
+    pub(super) drawn: Drawn,
     /// Groups that are written and not durable yet.
     pub(super) flight: Flight,
     /// Objects that were put in the log since tables were last written.
@@ -136,6 +139,7 @@ impl Committer {
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.shared.published.store(Some(Arc::new(self.view()?)));
+        self.drawn.all_published();
         for (number, space, range) in own.unfinished {
             self.next_range = self.next_range.max(number + 1);
             self.delete_range(number, space, range).await?;
@@ -256,7 +260,11 @@ impl Committer {
         if let Some(watch) = self.shared.sweeps.watch() {
             watch.record(requests.iter().flat_map(|request| &request.changes));
         }
+        let mut requests = requests;
+        let changes = requests.iter_mut().flat_map(|request| &mut request.changes);
+        let position = self.drawn.stamp(changes, &derivations);
         let (mut group, refusals) = stage(&requests, &current);
+        group.position = position;
         derive(&mut group, &requests, &refusals, &current, &derivations);
         let mut ranges = Vec::new();
         for (request, refusal) in requests.iter().zip(&refusals) {

@@ -37,6 +37,8 @@ pub(super) enum Fold {
 pub(super) struct Group {
     pub(super) folds: HashMap<Vec<u8>, (Space, Fold), RandomState>,
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Its position in the change feed. `None` means that it changes no row of a table with one.
+    pub(super) position: Option<i64>,
 }
 
 /// Stored values by full key, for the changes that depend on them.

@@ -84,12 +84,15 @@ impl Committer {
     }
 
     /// Publishes groups, the oldest first, and answers their batches.
-    fn publish(&self, groups: Vec<Written>) {
+    fn publish(&mut self, groups: Vec<Written>) {
         for written in &groups {
             written.apply_to(&self.shared.cache);
         }
         if let Some(newest) = groups.last() {
             self.shared.published.store(Some(Arc::clone(&newest.view)));
+        }
+        if let Some(position) = groups.iter().filter_map(|written| written.group.position).max() {
+            self.drawn.published(position);
         }
         for written in groups {
             let seq = written.view.seq;

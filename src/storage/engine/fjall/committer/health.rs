@@ -109,6 +109,7 @@ impl Committer {
         self.shared.cache.clear(CommitSeq(self.end.seq));
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish();
+        self.drawn.all_published();
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use super::{Committer, Found, Health, RangeJob, Ranges};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
 use crate::storage::cache::RowCache;
+use crate::storage::feed::Drawn;
 use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
 use crate::storage::{Error, Result};
@@ -47,6 +48,7 @@ impl Committer {
             lost,
         });
         let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
+        let drawn = Drawn::new(&options);
         let mut committer = Self {
             directory,
             options,
@@ -63,6 +65,7 @@ impl Committer {
             deletion_tables: DeletionTables::default(),
             jobs: VecDeque::new(),
             next_range: 0,
+            drawn,
             health: Health::Well,
             free_space: FreeSpace::default(),
             unsynced_since: None,

@@ -1,0 +1,63 @@
+//! Which tables have a feed, and the numbers of new ones.
+
+use std::sync::Arc;
+
+use crate::profile::Profile;
+use crate::schema::{Keyspace, Schema, StorageId, Table, system};
+
+/// The schema with a number for each table that begins to have a feed, and none for each that no longer has one. `None`
+/// means that there is no such table.
+///
+/// A table has a feed if `cdc` is on, and in the profile `cosmos` if it is created there. Switching `cdc` off ends the
+/// feed.
+pub(crate) fn numbered(
+    before: &Schema,
+    after: &Schema,
+    profile: Profile,
+    next_id: &mut StorageId,
+) -> Option<Schema> {
+    let mut changed: Option<Schema> = None;
+    for (name, keyspace) in after.keyspaces.iter().filter(|(name, _)| !system::is_name(name)) {
+        let was = before.keyspaces.get(name);
+        if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) {
+            continue;
+        }
+        let mut next = Keyspace::clone(keyspace);
+        let mut is_changed = false;
+        for table in keyspace.tables.values() {
+            let was = was.and_then(|was| was.tables.get(&table.name));
+            let was = was.filter(|was| was.id == table.id);
+            if was.is_some_and(|was| Arc::ptr_eq(was, table)) {
+                continue;
+            }
+            let feed = match (wants(was.map(AsRef::as_ref), table, profile), was.and_then(|was| was.feed())) {
+                (false, _) => 0,
+                (true, Some(_)) => table.options.feed,
+                (true, None) => {
+                    *next_id += 1;
+                    *next_id - 1
+                }
+            };
+            if feed != table.options.feed {
+                let mut table = Table::clone(table);
+                table.options.feed = feed;
+                next.tables.insert(table.name.clone(), Arc::new(table));
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            changed = Some(changed.as_ref().unwrap_or(after).with_keyspace(next));
+        }
+    }
+    changed
+}
+
+/// Whether a table that was this one is to have a feed.
+fn wants(was: Option<&Table>, table: &Table, profile: Profile) -> bool {
+    match was {
+        _ if table.is_virtual => false,
+        _ if table.options.cdc => true,
+        None => profile == Profile::Cosmos,
+        Some(was) => was.feed().is_some() && !was.options.cdc,
+    }
+}
