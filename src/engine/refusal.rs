@@ -74,7 +74,9 @@ pub enum Refusal {
         table: String,
     },
     /// A row's key is too long for an entry of the change feed: the most bytes.
-    #[error("The primary key is too long for a table with a change feed, by which its key may have {bytes_max} bytes at most")]
+    #[error(
+        "The primary key is too long for a table with a change feed, by which its key may have {bytes_max} bytes at most"
+    )]
     FeedKey {
         /// The most bytes.
         bytes_max: usize,

@@ -336,8 +336,11 @@ impl TablePartitions {
             return Ok(());
         };
         let mut is_malformed = false;
-        walk(any.store(), range, &view.at(any), |value, place| {
-            match key::parse_place(place) {
+        walk(
+            any.store(),
+            range,
+            &view.at(any),
+            |value, place| match key::parse_place(place) {
                 Some((token, partition_key)) => {
                     let token = Token::bound(token);
                     let partition = self.at(token, &partition_key);
@@ -353,8 +356,8 @@ impl TablePartitions {
                     is_malformed = true;
                     ControlFlow::Break(())
                 }
-            }
-        })
+            },
+        )
         .await?;
         if is_malformed {
             return Err(Error::Damaged(Damaged::KEY));

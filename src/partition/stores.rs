@@ -18,7 +18,8 @@ use arc_swap::ArcSwap;
 use super::ring::StoreId;
 use crate::clock::Clock;
 use crate::storage::{
-    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store, Url,
+    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store,
+    Url,
 };
 
 /// Open stores. Clones share them.

@@ -90,12 +90,7 @@ impl FeedPlan {
     ///
     /// # Errors
     /// They restrict more than the partition key, or aggregate rows.
-    pub(super) fn check(
-        &self,
-        table: &Table,
-        restrictions: &Restrictions,
-        has_aggregates: bool,
-    ) -> Result<(), Error> {
+    pub(super) fn check(&self, table: &Table, restrictions: &Restrictions, has_aggregates: bool) -> Result<(), Error> {
         let key = &restrictions.partition;
         let names_key = key.len() == table.partition_key_count && !restrictions.partition_filters;
         let is_key_only = restrictions.clustering.is_empty()
@@ -115,19 +110,19 @@ impl FeedPlan {
     ///
     /// # Errors
     /// A value is null or no feed range; the full fidelity feed is wanted; several partition keys are named.
-    pub(super) fn bind(
-        &self,
-        binding: &Binding<'_>,
-        partitions: Partitions,
-    ) -> Result<(FeedStart, Partitions), Error> {
-        let bound = |term: &Option<TypedTerm>, function: FeedFunction| match term.as_ref().map(|term| term.bind(binding)) {
-            None => Ok(None),
-            Some(Ok(Value::Bytes(bytes))) => Ok(Some(bytes)),
-            Some(Ok(Value::Null | Value::Unset)) => Err(SelectRefusal::FeedNull(function.name()).into()),
-            Some(Err(error)) => Err(error),
-        };
+    pub(super) fn bind(&self, binding: &Binding<'_>, partitions: Partitions) -> Result<(FeedStart, Partitions), Error> {
+        let bound =
+            |term: &Option<TypedTerm>, function: FeedFunction| match term.as_ref().map(|term| term.bind(binding)) {
+                None => Ok(None),
+                Some(Ok(Value::Bytes(bytes))) => Ok(Some(bytes)),
+                Some(Ok(Value::Null | Value::Unset)) => Err(SelectRefusal::FeedNull(function.name()).into()),
+                Some(Err(error)) => Err(error),
+            };
         let is_true = |bytes: &bytes::Bytes| bytes.first().is_some_and(|byte| *byte != 0);
-        if bound(&self.full_fidelity, FeedFunction::FullFidelity)?.as_ref().is_some_and(is_true) {
+        if bound(&self.full_fidelity, FeedFunction::FullFidelity)?
+            .as_ref()
+            .is_some_and(is_true)
+        {
             return Err(SelectRefusal::FullFidelity.into());
         }
         let start = match bound(&self.start_time, FeedFunction::StartTime)? {

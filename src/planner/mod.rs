@@ -29,8 +29,8 @@ pub mod batch;
 mod condition;
 pub mod ddl;
 mod error;
-mod feed;
 pub mod explain;
+mod feed;
 mod function;
 #[cfg(test)]
 mod golden_tests;

@@ -6,6 +6,7 @@ mod clock;
 mod compact;
 mod engine;
 mod failures;
+mod feed;
 mod gates;
 mod golden;
 mod guardrails;

@@ -10,12 +10,7 @@ use crate::schema::{Keyspace, Schema, StorageId, Table, system};
 ///
 /// A table has a feed if `cdc` is on, and in the profile `cosmos` if it is created there. Switching `cdc` off ends the
 /// feed.
-pub(crate) fn numbered(
-    before: &Schema,
-    after: &Schema,
-    profile: Profile,
-    next_id: &mut StorageId,
-) -> Option<Schema> {
+pub(crate) fn numbered(before: &Schema, after: &Schema, profile: Profile, next_id: &mut StorageId) -> Option<Schema> {
     let mut changed: Option<Schema> = None;
     for (name, keyspace) in after.keyspaces.iter().filter(|(name, _)| !system::is_name(name)) {
         let was = before.keyspaces.get(name);
@@ -30,7 +25,10 @@ pub(crate) fn numbered(
             if was.is_some_and(|was| Arc::ptr_eq(was, table)) {
                 continue;
             }
-            let feed = match (wants(was.map(AsRef::as_ref), table, profile), was.and_then(|was| was.feed())) {
+            let feed = match (
+                wants(was.map(AsRef::as_ref), table, profile),
+                was.and_then(|was| was.feed()),
+            ) {
                 (false, _) => 0,
                 (true, Some(_)) => table.options.feed,
                 (true, None) => {

@@ -278,4 +278,3 @@ impl<'a> Sweep<'a> {
         Ok(if step == Step::Stop { step } else { Step::Continue })
     }
 }
-

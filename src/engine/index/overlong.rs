@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 use crate::engine::Error;
-use crate::engine::index::rows::{IndexedRows, entry_fits};
 use crate::engine::feed;
+use crate::engine::index::rows::{IndexedRows, entry_fits};
 use crate::engine::refusal::{Overlong, Refusal};
 use crate::partition::RowKey;
 use crate::partition::store::{CellState, KEY_BYTES_MAX, Row};

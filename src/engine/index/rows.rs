@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::read::layout::Shape;
 use crate::engine::feed;
+use crate::engine::read::layout::Shape;
 use crate::engine::value;
 use crate::partition::store::key::{self, RowKind};
 use crate::partition::store::{

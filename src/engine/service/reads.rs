@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::super::error::Error;
 use super::super::estimate::{Estimator, ReadEstimate};
+use super::super::feed::Sweep;
 use super::super::gates::{self, ReadPass};
 use super::super::levels;
-use super::super::feed::Sweep;
 use super::super::part::{PartRead, Scratch};
 use super::super::read::room::{AnswerMemory, Room};
 use super::super::read::row_sink::RowSink;

@@ -144,7 +144,6 @@ pub(super) fn warnings(before: &TableOptions, after: &TableOptions, is_cosmos: b
             before.bloom_filter_fp_chance.to_bits() != after.bloom_filter_fp_chance.to_bits(),
         ),
         of("caching", before.caching != after.caching),
-        of("cdc", before.cdc != after.cdc),
         of("compaction", before.compaction != after.compaction),
         of("compression", before.compression != after.compression),
         of(

@@ -1,6 +1,7 @@
 //! `system_cosmos`: virtual tables that Cassandra does not have.
 
 mod common;
+mod feedranges;
 pub(super) mod hot_keys;
 pub(super) mod largest_partitions;
 mod partition_throughput;
@@ -14,6 +15,7 @@ mod throughput;
 use super::view::View;
 
 pub(super) const VIEWS: &[View] = &[
+    feedranges::VIEW,
     hot_keys::VIEW,
     largest_partitions::VIEW,
     partition_throughput::VIEW,

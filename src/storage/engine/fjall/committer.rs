@@ -267,11 +267,7 @@ impl Committer {
     }
 
     /// Merges the batches' changes, key by key. A batch that cannot be merged is refused; the other batches are not.
-    fn stage<'a>(
-        &mut self,
-        requests: &'a [Request],
-        derivations: &Derivations,
-    ) -> (Group<'a>, Vec<Option<Error>>) {
+    fn stage<'a>(&mut self, requests: &'a [Request], derivations: &Derivations) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left some of its changes in the group. Refusals are rare, so the group is rebuilt
         // without it.
