@@ -366,6 +366,7 @@ fn row_seeds() -> Vec<Vec<u8>> {
             cell(2, Some(b"a"), 7, live(b"x", None)),
             cell(2, Some(b"b"), 9, live(b"y", expiry)),
         ],
+        position: Some(12),
     };
     let encoded = [plain.encode(), full.encode(), Row::default().encode()];
     let pairs = encoded.iter().flat_map(|a| encoded.iter().map(move |b| (a, b)));
@@ -387,6 +388,7 @@ fn paging_seeds() -> Vec<Vec<u8>> {
         limit_rows,
         partition_limit_rows: limit_rows,
         charge_left_micros,
+        feed: None,
     };
     [
         with(None, None, 0),

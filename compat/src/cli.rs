@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::{
-    Outcome, backup, bench, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, generate, golden,
+    Outcome, backup, bench, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, feed, generate, golden,
     index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak,
     startup, tables, throttle,
 };
@@ -141,6 +141,15 @@ enum Command {
         /// Kill it while indexes are used and built, and check those.
         #[arg(long)]
         indexed: bool,
+    },
+    /// Kills a server while readers follow the change feed of a table, and compares what they saw with the rows.
+    Feed {
+        /// How often.
+        #[arg(long, default_value_t = 100)]
+        cycles: u32,
+        /// Of the moments to kill at.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Measures what an index saves.
     Index {
@@ -487,6 +496,7 @@ pub fn run() -> Outcome<bool> {
             indexed: true,
         } => crash::indexed::run(cycles, seed),
         Command::Crash { cycles, seed, .. } => crash::run(cycles, seed),
+        Command::Feed { cycles, seed } => feed::run(cycles, seed),
         Command::Index { rows } => index::run(rows),
         Command::Linear {
             operations,

@@ -32,6 +32,7 @@ pub mod disk;
 pub mod driver;
 pub mod eio;
 pub mod error;
+pub mod feed;
 pub mod generate;
 pub mod golden;
 pub mod index;

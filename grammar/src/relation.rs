@@ -70,15 +70,15 @@ fn relation(input: Input<'_>) -> Parsed<'_, Relation> {
     }
 }
 
-/// The function of the change feed that is called here.
+/// The function of the change feed that is called here. The name decides before anything behind it is looked at: how far
+/// the parser looks ahead is part of Cassandra's error texts.
 fn feed_function(input: Input<'_>) -> Option<FeedFunction> {
-    if input.ahead(1) != Kind::ParenOpen || input.ahead(2) != Kind::ParenClose || input.ahead(3) != Kind::Equals {
-        return None;
-    }
     let (_, name) = column_name(input).ok()?;
-    FeedFunction::ALL
+    let function = FeedFunction::ALL
         .into_iter()
-        .find(|function| function.name() == name.as_str())
+        .find(|function| function.name() == name.as_str())?;
+    let is_call = input.ahead(1) == Kind::ParenOpen && input.ahead(2) == Kind::ParenClose;
+    (is_call && input.ahead(3) == Kind::Equals).then_some(function)
 }
 
 /// `feed_relation = ( "COSMOS_CHANGEFEED_START_TIME" | "COSMOS_CHANGEFEED_FROM_START" | "COSMOS_FEEDRANGE" |

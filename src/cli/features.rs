@@ -251,6 +251,11 @@ const FEATURES: &[(&str, Cassandra, &str)] = &[
         "ALTER TABLE ks.t WITH cosmosdb_provisioned_throughput = 400",
     ),
     (
+        "change feed",
+        Unrecorded("no"),
+        "SELECT * FROM ks.fed WHERE COSMOS_CHANGEFEED_FROM_START() = true",
+    ),
+    (
         "DROP TABLE",
         Recorded("user_types", "DROP TABLE q"),
         "DROP TABLE ks.other",
@@ -264,6 +269,7 @@ async fn answers(server: &TestServer) -> Vec<String> {
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE TABLE ks.t (k int, c int, v text, w text, PRIMARY KEY (k, c))",
         "CREATE TABLE ks.counts (k int PRIMARY KEY, n counter)",
+        "CREATE TABLE ks.fed (k int PRIMARY KEY, v int) WITH cdc = true",
     ] {
         server.database().query(&session, statement, &params).await.unwrap();
     }

@@ -14,6 +14,7 @@ use super::ring::StoreId;
 use super::span::KeySpan;
 use crate::backup::{Block, Entry, Kind, entries};
 use crate::mutant::{self, Mutant};
+use crate::storage::row::without_position;
 use crate::storage::{Batch, Error, Gap, KeyRange, Order, Result, Salvage, Snapshot, Space, Store, TableId};
 
 /// A change that a logged batch will make: the space, the key, and the value to merge.
@@ -215,7 +216,7 @@ pub fn changes(payload: &[u8], table: TableId, counts: &mut Counts) -> Option<Ba
         match entry.kind {
             Kind::Row => {
                 counts.rows += 1;
-                batch.put(Space::Rows, key, value);
+                batch.put(Space::Rows, key, without_position(&value));
             }
             Kind::Deletion => {
                 counts.deletions += 1;
@@ -223,7 +224,7 @@ pub fn changes(payload: &[u8], table: TableId, counts: &mut Counts) -> Option<Ba
             }
             Kind::LateRow => {
                 counts.late += 1;
-                batch.merge(Space::Rows, key, value);
+                batch.merge(Space::Rows, key, without_position(&value));
             }
             Kind::LateDeletion => {
                 counts.late += 1;

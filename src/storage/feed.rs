@@ -122,7 +122,7 @@ impl Drawn {
             }
             let position = *drawn.get_or_insert_with(|| self.draw());
             // A damaged row is refused by the merge.
-            if let Some(stamped) = with_position(value, position) {
+            if let Some(stamped) = with_position(value, Some(position)) {
                 *value = stamped;
             }
         }

@@ -338,21 +338,36 @@ async fn splits_and_lifts_lose_nothing_on(url: &str) {
             })
             .collect::<Vec<_>>()
     };
+    let mut changes = BTreeMap::<String, usize>::new();
     for round in 0..24 {
         write(&mut random, &mut deleted, 40).await;
         for _ in 0..random.u8(0..6) {
             reader.page(&client, 1 + random.u32(0..9)).await;
         }
         let all = ids().await;
-        let (id, store) = all[random.usize(..all.len())];
+        let place = random.usize(..all.len());
+        let (id, store) = all[place];
         let text = match round % 4 {
-            0 => format!("ALTER TABLE t WITH helenus_split = {id}"),
+            0 => format!("ALTER TABLE t WITH helenus_split_at = {}", random.i64(..)),
             1 | 3 if store == 0 => format!("ALTER TABLE t WITH helenus_lift = {id}"),
+            2 if place > 0 => format!(
+                "ALTER TABLE t WITH helenus_merge = {{'left': {}, 'right': {id}}}",
+                all[place - 1].0
+            ),
             _ if store != 0 => format!("ALTER TABLE t WITH helenus_lower = {id}"),
-            _ => format!("ALTER TABLE t WITH helenus_merge = {id}"),
+            _ => format!("ALTER TABLE t WITH helenus_lift = {id}"),
         };
         // Not each partition can be merged, and stores are few.
-        drop(client.run(&text, QueryParams::default()).await);
+        let done = client.run(&text, QueryParams::default()).await.is_ok();
+        *changes
+            .entry(
+                text[text.find("helenus_").unwrap()..]
+                    .split(' ')
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            )
+            .or_insert(0) += usize::from(done);
         check(&client).await;
     }
     reader.to_the_tip(&client, 100).await;

@@ -415,8 +415,8 @@ impl<'a> RowView<'a> {
     }
 }
 
-/// The same encoded row with this position. `None` means that its head is damaged.
-pub(in crate::storage) fn with_position(row: &[u8], position: i64) -> Option<Bytes> {
+/// The same encoded row with this position, or without one. `None` means that its head is damaged.
+pub(in crate::storage) fn with_position(row: &[u8], position: Option<i64>) -> Option<Bytes> {
     let mut rest = row;
     let version = get_u8(&mut rest).filter(|version| *version == VERSION)?;
     let flags = get_u8(&mut rest)?;
@@ -426,9 +426,17 @@ pub(in crate::storage) fn with_position(row: &[u8], position: i64) -> Option<Byt
     }
     let mut out = BytesMut::with_capacity(row.len() + 10);
     out.put_u8(version);
-    out.put_u8(flags | HAS_POSITION);
-    put_signed(&mut out, base);
-    put_signed(&mut out, position.wrapping_sub(base));
+    match position {
+        Some(position) => {
+            out.put_u8(flags | HAS_POSITION);
+            put_signed(&mut out, base);
+            put_signed(&mut out, position.wrapping_sub(base));
+        }
+        None => {
+            out.put_u8(flags & !HAS_POSITION);
+            put_signed(&mut out, base);
+        }
+    }
     out.put_slice(rest);
     Some(out.freeze())
 }

@@ -224,6 +224,16 @@ pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
     }
 }
 
+/// An encoded row without its position in the change feed, for another store: there other positions are given.
+#[must_use]
+pub fn without_position(row: &Bytes) -> Bytes {
+    match RowView::parse(row) {
+        Ok(view) if view.position().is_some() => with_position(row, None).unwrap_or_else(|| row.clone()),
+        // Reads refuse a damaged row.
+        _ => row.clone(),
+    }
+}
+
 /// Whether an encoded partial row only deletes: no marker and no value.
 ///
 /// # Errors

@@ -133,6 +133,36 @@ fn what_expired_is_forgotten_as_cassandra_forgets_it() {
     assert_eq!(purged(101, 0), (false, vec![]));
 }
 
+/// A position is no content: a purge leaves it with the rest, and takes it with the last of it. No deletion hides it.
+#[test]
+fn a_position_stays_with_its_row_and_makes_none() {
+    let row = Row {
+        cells: vec![live(5, b"v")],
+        ..Row::default()
+    };
+    let plain = row.encode();
+    let stamped = codec::with_position(&plain, Some(1 << 50)).unwrap();
+    assert_eq!(
+        Row::decode(&stamped).unwrap(),
+        Row {
+            position: Some(1 << 50),
+            ..row.clone()
+        }
+    );
+    let again = codec::with_position(&stamped, Some(7)).unwrap();
+    assert_eq!(RowView::parse(&again).unwrap().position(), Some(7));
+    let merged = merge_encoded(&stamped, &again).unwrap();
+    assert_eq!(merged, stamped, "the greater position is kept");
+    assert_eq!(RowView::parse(&plain).unwrap().position(), None);
+    assert_eq!(codec::with_position(&stamped, None).unwrap(), plain);
+    assert_eq!(codec::with_position(&plain, None).unwrap(), plain);
+    let mut gone = Row::decode(&stamped).unwrap();
+    gone.shadow(i64::MAX);
+    assert!(gone.is_empty());
+    assert_eq!(gone.position, Some(1 << 50));
+    assert!(codec::with_position(b"", Some(1)).is_none());
+}
+
 fn live(timestamp: i64, value: &'static [u8]) -> Cell {
     Cell {
         column: ColumnId(1),

@@ -103,6 +103,7 @@ fn rows() -> Vec<(&'static str, Row)> {
                     at_seconds: -1,
                 }),
                 complex: vec![(ColumnId(3), deletion), (ColumnId(400), deletion)],
+                position: None,
                 cells: vec![
                     Cell {
                         state: tombstone.clone(),
