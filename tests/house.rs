@@ -176,7 +176,7 @@ const LINES_MAX: usize = 700;
 
 /// Longer files, and how many lines they have at most.
 const LONG_FILES: &[(&str, usize)] = &[
-    ("grammar/src/ast.rs", 1095),
+    ("grammar/src/ast.rs", 1099),
     ("grammar/src/print.rs", 1105),
     ("java/src/library/number.rs", 899),
 ];

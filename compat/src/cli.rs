@@ -144,9 +144,12 @@ enum Command {
     },
     /// Kills a server while readers follow the change feed of a table, and compares what they saw with the rows.
     Feed {
-        /// How often.
+        /// How often, for each engine.
         #[arg(long, default_value_t = 100)]
         cycles: u32,
+        /// Only this engine: file or slate+file.
+        #[arg(long, value_parser = launch::engine)]
+        engine: Vec<String>,
         /// Of the moments to kill at.
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -496,7 +499,7 @@ pub fn run() -> Outcome<bool> {
             indexed: true,
         } => crash::indexed::run(cycles, seed),
         Command::Crash { cycles, seed, .. } => crash::run(cycles, seed),
-        Command::Feed { cycles, seed } => feed::run(cycles, seed),
+        Command::Feed { cycles, engine, seed } => feed::run(&engine, cycles, seed),
         Command::Index { rows } => index::run(rows),
         Command::Linear {
             operations,

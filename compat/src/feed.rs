@@ -10,10 +10,10 @@
 
 use crate::crash::all_rows;
 use crate::crash::writers::gone;
+use crate::launch::{Launch, each_engine};
 use crate::raw::connection::succeeded;
 use crate::raw::{Connection, Params, unhex};
-use crate::server::Server;
-use crate::{Error, Outcome, clock, launch};
+use crate::{Error, Outcome, clock};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Reader {
     }
 
     /// Reads until two pages in a row are empty.
-    fn to_the_end(&mut self, connection: &mut Connection) -> Outcome<()> {
+    fn read_to_the_end(&mut self, connection: &mut Connection) -> Outcome<()> {
         let mut empty = 0;
         while empty < 2 {
             empty = if self.page(connection)? == 0 { empty + 1 } else { 0 };
@@ -129,13 +129,18 @@ fn read(row: &Value) -> Outcome<(Key, i64)> {
     Ok((key, v))
 }
 
-/// Runs `cycles` cycles with this seed; true when no reader differs from the rows.
+/// Runs `cycles` cycles with this seed on each engine; true when no reader differs from the rows.
 ///
 /// # Errors
 /// When the server does not start again, or refuses what it has to accept.
-pub fn run(cycles: u32, seed: u64) -> Outcome<bool> {
+pub fn run(engines: &[String], cycles: u32, seed: u64) -> Outcome<bool> {
+    each_engine(engines, |engine| of_engine(engine, cycles, seed))
+}
+
+fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
-    let data = launch::data(folder.path());
+    // Sweeps run beside deletions and after them.
+    let launch = Launch::new(engine, folder.path()).with(&["--sweep-seconds", "1"]);
     let begun = clock::now();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut histories: Vec<History> = (0..WRITERS).map(|_| History::default()).collect();
@@ -144,7 +149,7 @@ pub fn run(cycles: u32, seed: u64) -> Outcome<bool> {
     let (mut moved, mut fresh_rows) = (Moved::default(), 0);
     let mut control_differs = false;
     for cycle in 0..=cycles {
-        let server = Server::start_with(&data, &["--sweep-seconds", "1"], folder.path())?;
+        let server = launch.start(folder.path())?;
         let mut connection = server.connect()?;
         if cycle == 0 {
             SCHEMA
@@ -164,21 +169,23 @@ pub fn run(cycles: u32, seed: u64) -> Outcome<bool> {
             }
         }
         for reader in &mut readers {
-            reader.to_the_end(&mut connection)?;
+            reader.read_to_the_end(&mut connection)?;
         }
         let mut fresh = Reader::new(FROM_START.to_owned());
-        fresh.to_the_end(&mut connection)?;
+        fresh.read_to_the_end(&mut connection)?;
         let mut control = Reader {
             ignores: Some(1 + fresh.given / 2),
             ..Reader::new(FROM_START.to_owned())
         };
-        control.to_the_end(&mut connection)?;
+        control.read_to_the_end(&mut connection)?;
         let stored = stored(&mut connection)?;
         judge(&mut histories, &stored, &mut differences);
         compare(&readers, &fresh, &stored, &mut differences);
         control_differs |= control.seen != stored;
         fresh_rows += fresh.given;
         if !differences.is_empty() || cycle == cycles {
+            server.kill()?;
+            differences.extend(launch.check_indexes()?);
             break;
         }
         let stop = Arc::new(AtomicBool::new(false));
@@ -204,7 +211,7 @@ pub fn run(cycles: u32, seed: u64) -> Outcome<bool> {
     let writes: u64 = histories.iter().map(|history| history.writes).sum();
     let given: u64 = readers.iter().map(|reader| reader.given).sum();
     println!(
-        "feed: {cycles} kills, {writes} writes acknowledged, {moved}; {given} rows given to {} readers, {fresh_rows} to new ones; {} \
+        "feed: {engine}: {cycles} kills, {writes} writes acknowledged, {moved}; {given} rows given to {} readers, {fresh_rows} to new ones; {} \
          differences; seed {seed}, {:.0} s",
         readers.len(),
         differences.len(),

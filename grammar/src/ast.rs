@@ -6,8 +6,10 @@
 //! The file is long because the language is large: data only, and conversions of names.
 
 mod expression;
+mod feed;
 
 pub use expression::{ArithmeticOperator, Literal, MetadataKind, Selector, Site, Term};
+pub use feed::FeedFunction;
 
 /// A name, folded to lower case unless it was quoted. Printing quotes it where necessary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,35 +119,6 @@ pub enum RelationTarget {
     Index(Name),
     /// `cosmos_changefeed_start_time()` and the like: how the change feed is read; its operator is [`Operator::Eq`].
     Feed(FeedFunction),
-}
-
-/// What a relation says about a read of the change feed, as in Azure Cosmos DB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FeedFunction {
-    /// `cosmos_changefeed_start_time()`
-    StartTime,
-    /// `cosmos_changefeed_from_start()`
-    FromStart,
-    /// `cosmos_feedrange()`
-    FeedRange,
-    /// `cosmos_fullfidelity_changefeed()`
-    FullFidelity,
-}
-
-impl FeedFunction {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::StartTime, Self::FromStart, Self::FeedRange, Self::FullFidelity];
-
-    /// The name of the function, as a name is folded.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::StartTime => "cosmos_changefeed_start_time",
-            Self::FromStart => "cosmos_changefeed_from_start",
-            Self::FeedRange => "cosmos_feedrange",
-            Self::FullFidelity => "cosmos_fullfidelity_changefeed",
-        }
-    }
 }
 
 /// The right side of a relation or condition.

@@ -69,7 +69,7 @@ use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
 use crate::engine::feed;
 use crate::engine::index::build::Build;
-use crate::engine::index::change::{Difference, renumbered};
+use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Indexes, Progress, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::Offers;
@@ -356,11 +356,8 @@ impl Catalog {
         let mut outcome = outcome;
         let first = changing.next_storage_id;
         changing.next_storage_id += u32::from(outcome.storage_id_used);
-        if let Some(schema) = renumbered(&before, &outcome.schema, &mut changing.next_storage_id) {
-            outcome.schema = schema;
-        }
-        let profile = self.rules.profile;
-        if let Some(schema) = feed::numbered(&before, &outcome.schema, profile, &mut changing.next_storage_id) {
+        let next_id = &mut changing.next_storage_id;
+        if let Some(schema) = feed::numbered(&before, &outcome.schema, self.rules.profile, next_id) {
             outcome.schema = schema;
         }
         let mut batch = Batch::new();
@@ -602,13 +599,7 @@ impl Catalog {
         } else {
             Record::default()
         };
-        let begun_of = |index: StorageId| {
-            if tables.are_empty && difference.is_feed_of_new_table(index) {
-                Record::complete()
-            } else {
-                begun.clone()
-            }
-        };
+        let begun_of = |index| difference.record(index, &begun, tables.are_empty);
         for (index, _) in &added {
             batch.put(Space::Catalog, index::record_key(*index), begun_of(*index).encode());
         }

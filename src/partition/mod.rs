@@ -20,6 +20,7 @@
 pub mod backups;
 pub mod entries;
 pub mod faults;
+pub mod feed;
 pub mod gauges;
 pub mod hosted;
 pub mod hot;

@@ -3,7 +3,7 @@
 //! ```text
 //! cosmos_changefeed_start_time() = timestamp   the changes from a time on
 //! cosmos_changefeed_from_start() = boolean     true: all; false: those from now on
-//! cosmos_feedrange() = text                    of a part of the ring (`command::FeedRange`)
+//! cosmos_feedrange() = text                    of a part of the ring (`schema::feed_range`)
 //! ```
 //! One of the first two says that the feed is read. The rest of the WHERE clause may name the partition key.
 //!
@@ -18,8 +18,9 @@ use super::refusal::SelectRefusal;
 use super::restriction::Restrictions;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::value;
-use crate::command::{FeedRange, FeedStart, Partitions, Value};
+use crate::command::{FeedStart, Partitions, Value};
 use crate::schema::Table;
+use crate::schema::feed_range::FeedRange;
 use crate::types::{CqlType, Native};
 
 /// How a SELECT reads the change feed.

@@ -21,6 +21,7 @@ pub mod cosmos;
 mod create;
 pub mod describe;
 pub(crate) mod encode;
+pub mod feed_range;
 pub mod index;
 pub mod names;
 pub mod node;

@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::batch::{Change, Space};
 use super::derivation::{self, Derivations};
-use super::options::Options;
 use super::row::with_position;
 #[cfg(feature = "simulation")]
 use crate::clock::TimeMark;
@@ -89,10 +88,10 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) const fn new(positions: Positions, timestamps: Option<Timestamps>) -> Self {
         Self {
-            positions: options.positions.clone(),
-            timestamps: options.timestamps.clone(),
+            positions,
+            timestamps,
             open: Vec::new(),
         }
     }
@@ -170,10 +169,7 @@ mod tests {
     use super::*;
 
     fn drawn(positions: &Positions) -> Drawn {
-        Drawn::new(&Options {
-            positions: positions.clone(),
-            ..Options::default()
-        })
+        Drawn::new(positions.clone(), None)
     }
 
     #[test]

@@ -190,7 +190,7 @@ impl Store {
             restoring::refuse(directory)?;
         }
         match url {
-            Url::Memory => Ok(Self::Memory(memory::Store::new(options))),
+            Url::Memory => Ok(Self::Memory(memory::Store::new(options.drawn()))),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
             Url::SlateFile(_) | Url::SlateMemory | Url::Bucket(_) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::bucket::Reach;
-use super::feed::Positions;
+use super::feed::{Drawn, Positions};
 use crate::clock::{TimeMark, Timestamps};
 use crate::invariant::Invariant;
 use crate::mutant::{self, Mutant};
@@ -177,6 +177,11 @@ impl Options {
             timestamps.found(mark);
             self.positions.found(mark.given_micros);
         }
+    }
+
+    /// What a store's committer draws positions of the change feed with.
+    pub(super) fn drawn(&self) -> Drawn {
+        Drawn::new(self.positions.clone(), self.timestamps.clone())
     }
 
     /// The time mark that a commit records, after `before`. `None` means the store records none.

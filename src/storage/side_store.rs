@@ -65,7 +65,7 @@ impl Store {
                 }
                 Ok(Self::Slate(Box::pin(store.open_side(path, options)).await?))
             }
-            _ => Ok(Self::Memory(memory::Store::new(options))),
+            _ => Ok(Self::Memory(memory::Store::new(options.drawn()))),
         }
     }
 

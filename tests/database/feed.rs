@@ -49,7 +49,7 @@ impl Reader {
     }
 
     /// Reads to the tip: until two pages in a row are empty.
-    async fn to_the_tip(&mut self, client: &Client, rows: u32) {
+    async fn read_to_the_tip(&mut self, client: &Client, rows: u32) {
         let mut empty = 0;
         while empty < 2 {
             empty = if self.page(client, rows).await == 0 {
@@ -96,12 +96,12 @@ async fn the_feed_has_the_latest_version_of_each_row_in_order(url: &str) {
     let client = Client::with_keyspace(url).await;
     client.ok(TABLE).await;
     let mut reader = Reader::new(FROM_START);
-    reader.to_the_tip(&client, 10).await;
+    reader.read_to_the_tip(&client, 10).await;
     assert_eq!(reader.given, 0);
     for n in 0..100 {
         insert(&client, n % 10, n / 10, n).await;
     }
-    reader.to_the_tip(&client, 7).await;
+    reader.read_to_the_tip(&client, 7).await;
     assert_eq!((reader.given, &reader.seen), (100, &stored(&client).await));
     // Only changed rows come again.
     insert(&client, 3, 3, 1000).await;
@@ -109,12 +109,12 @@ async fn the_feed_has_the_latest_version_of_each_row_in_order(url: &str) {
     client.ok("DELETE FROM t WHERE k = 5 AND c = 5").await;
     client.ok("DELETE FROM t WHERE k = 6").await;
     reader.given = 0;
-    reader.to_the_tip(&client, 1).await;
+    reader.read_to_the_tip(&client, 1).await;
     assert_eq!(reader.given, 2);
     assert_eq!((reader.seen[&(3, 3)], reader.seen[&(4, 4)]), (1000, 1001));
     // A new reader gets each row once, as it is now.
     let mut other = Reader::new(FROM_START);
-    other.to_the_tip(&client, 5000).await;
+    other.read_to_the_tip(&client, 5000).await;
     assert_eq!((other.given, &other.seen), (89, &stored(&client).await));
     // The rows of one key come in the order of their changes.
     for c in [9, 1, 5, 0] {
@@ -245,13 +245,13 @@ async fn a_feed_of_a_table_with_rows_is_built_on(url: &str) {
     built(&client).await;
     check(&client).await;
     let mut reader = Reader::new(FROM_START);
-    reader.to_the_tip(&client, 100).await;
+    reader.read_to_the_tip(&client, 100).await;
     assert_eq!((reader.given, &reader.seen), (2971, &stored(&client).await));
     // TRUNCATE leaves the feed and empties it. A reader goes on.
     client.ok("TRUNCATE t").await;
     reader.given = 0;
     insert(&client, 1, 1, 1).await;
-    reader.to_the_tip(&client, 100).await;
+    reader.read_to_the_tip(&client, 100).await;
     assert_eq!(reader.given, 1);
     check(&client).await;
     client.ok("ALTER TABLE t WITH cdc = false").await;
@@ -260,7 +260,7 @@ async fn a_feed_of_a_table_with_rows_is_built_on(url: &str) {
     client.ok("ALTER TABLE t WITH cdc = true").await;
     built(&client).await;
     reader.given = 0;
-    reader.to_the_tip(&client, 100).await;
+    reader.read_to_the_tip(&client, 100).await;
     assert!(
         reader.given >= 1 && reader.seen[&(2, 2)] == 2,
         "a change without a feed is not left out"
@@ -370,7 +370,7 @@ async fn splits_and_lifts_lose_nothing_on(url: &str) {
             .or_insert(0) += usize::from(done);
         check(&client).await;
     }
-    reader.to_the_tip(&client, 100).await;
+    reader.read_to_the_tip(&client, 100).await;
     let stored = stored(&client).await;
     reader
         .seen
@@ -385,7 +385,7 @@ async fn splits_and_lifts_lose_nothing_on(url: &str) {
     for range in ranges {
         let range: String = serde_json::from_str(&range).unwrap();
         let mut part = Reader::new(&format!("{FROM_START} AND COSMOS_FEEDRANGE() = '{range}'"));
-        part.to_the_tip(&client, 50).await;
+        part.read_to_the_tip(&client, 50).await;
         for (row, value) in part.seen {
             assert_eq!(together.insert(row, value), None, "a row in two ranges");
         }
@@ -427,7 +427,7 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
     for n in 0..50 {
         insert(&client, n, n, n).await;
     }
-    reader.to_the_tip(&client, 10).await;
+    reader.read_to_the_tip(&client, 10).await;
     assert_eq!(reader.given, 50);
     client.database.close().await.unwrap();
     drop(client);
@@ -437,7 +437,65 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
         insert(&client, n, n, 1000 + n).await;
     }
     reader.given = 0;
-    reader.to_the_tip(&client, 10).await;
+    reader.read_to_the_tip(&client, 10).await;
     assert_eq!((reader.given, &reader.seen), (50, &stored(&client).await));
     check(&client).await;
+}
+
+/// As in Cosmos: a reader polls, and is given an empty page where another read would be refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_is_empty_when_the_request_units_are_spent() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok(&format!("{TABLE} AND cosmosdb_provisioned_throughput = 400"))
+        .await;
+    let mut reader = Reader::new(FROM_START);
+    insert(&client, 0, 0, 0).await;
+    reader.read_to_the_tip(&client, 10).await;
+    for n in 1..1000 {
+        let text = format!("INSERT INTO t (k, c, v) VALUES ({n}, 0, {n})");
+        if client.run(&text, QueryParams::default()).await.is_err() {
+            break;
+        }
+    }
+    assert!(client.refused("SELECT * FROM t").await.contains("RetryAfterMs"));
+    assert_eq!(reader.page(&client, 10).await, 0);
+    assert_eq!(Reader::new(FROM_START).page(&client, 10).await, 0);
+    client.clock.advance(Duration::from_secs(10));
+    let (rows, _) = client.page(FROM_START, 10, None).await;
+    assert_eq!(rows.len(), 10, "and has them later");
+    client.clock.advance(Duration::from_secs(10));
+    reader.read_to_the_tip(&client, 5000).await;
+    client.clock.advance(Duration::from_secs(10));
+    assert_eq!(reader.seen, stored(&client).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_too_long_for_an_entry_is_refused_with_the_write() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE w (k text, c text, PRIMARY KEY (k, c)) WITH cdc = true")
+        .await;
+    let insert = |bytes: usize| format!("INSERT INTO w (k, c) VALUES ('a', '{}')", "x".repeat(bytes));
+    let mut longest = 0;
+    for bytes in 65_480..65_530 {
+        match client.run(&insert(bytes), QueryParams::default()).await {
+            Ok(_) => longest = bytes,
+            Err(error) => assert!(error.to_string().contains("too long for a table with a change feed") || longest > 0),
+        }
+    }
+    assert!(
+        client
+            .refused(&insert(longest + 1))
+            .await
+            .contains("a table with a change feed")
+    );
+    let (rows, _) = client
+        .page(
+            "SELECT k FROM w WHERE cosmos_changefeed_from_start() = true",
+            5000,
+            None,
+        )
+        .await;
+    assert_eq!(rows.len(), longest - 65_479, "each row that was taken is in the feed");
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{arc_of_token, value};
 use crate::command::{FeedPosition, FeedStart, FeedSweep, Partitions, Read};
 use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::{EntryRange, Located, Place};
-use crate::partition::store::{self, Deletions, RowView};
+use crate::partition::feed::{arc_of_token, value};
+use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, LogicalPartition, PhysicalPartitionId, ReadView, TablePartitions};
 use crate::schema::StorageId;
 use crate::token::Token;
@@ -253,15 +253,18 @@ impl<'a> Sweep<'a> {
         view: &mut ReadView,
         reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
-        let failed = |error: store::Error| storage_read(&error);
         let at = view.lend(&entry.partition);
-        let (token, partition_key): (Token, _) = entry.place.logical().map_err(failed)?;
+        let (token, partition_key): (Token, _) = entry.place.logical().map_err(|error| storage_read(&error))?;
         let table = self.read.table.storage_id;
         let partition = entry.partition.logical(table, token, &partition_key)?;
-        let deletions = partition.deletions(at).await.map_err(failed)?;
+        let deletions = partition.deletions(at).await.map_err(|error| storage_read(&error))?;
         let current = Current { partition, deletions };
         reader.begin_partition(&partition_key, None)?;
-        let Some(key) = current.partition.row_at(&entry.place).map_err(failed)? else {
+        let Some(key) = current
+            .partition
+            .row_at(&entry.place)
+            .map_err(|error| storage_read(&error))?
+        else {
             // A change of static columns: a row of its own, if the partition still has static values.
             bring_static(&current.partition, at, &current.deletions, reader).await?;
             return reader.end_partition();
@@ -269,10 +272,15 @@ impl<'a> Sweep<'a> {
         if reader.wants_static() {
             bring_static(&current.partition, at, &current.deletions, reader).await?;
         }
-        let Some(found) = current.partition.get(&key, at).await.map_err(failed)? else {
+        let Some(found) = current
+            .partition
+            .get(&key, at)
+            .await
+            .map_err(|error| storage_read(&error))?
+        else {
             return Ok(Step::Continue);
         };
-        let row = RowView::parse(&found.value).map_err(failed)?;
+        let row = RowView::parse(&found.value).map_err(|error| storage_read(&error))?;
         let clustering = key.clustering();
         let step = reader.row(clustering, found.bytes, &row, covering(&current.deletions, clustering))?;
         Ok(if step == Step::Stop { step } else { Step::Continue })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
+use super::Record;
 use super::rows::IndexedRows;
 use crate::partition::store::{Both, Derivation, Derivations};
 use crate::schema::{IndexTarget, Schema, StorageId, Table, system};
@@ -68,9 +69,14 @@ impl Difference {
         after.filter(|(index, _)| !before.contains_key(index)).collect()
     }
 
-    /// Whether an index is the change feed of a table that did not exist before.
-    pub(crate) fn is_feed_of_new_table(&self, index: StorageId) -> bool {
-        self.new_feeds.contains(&index)
+    /// The first record of an added index: `begun`, or that of a complete one for the change feed of a new table, if
+    /// new tables are empty.
+    pub(crate) fn record(&self, index: StorageId, begun: &Record, are_empty: bool) -> Record {
+        if are_empty && self.new_feeds.contains(&index) {
+            Record::complete()
+        } else {
+            begun.clone()
+        }
     }
 
     /// Whether an added index is a change feed.

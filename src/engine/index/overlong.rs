@@ -14,11 +14,11 @@
 use std::sync::Arc;
 
 use crate::engine::Error;
-use crate::engine::feed;
 use crate::engine::index::rows::{IndexedRows, entry_fits};
 use crate::engine::refusal::{Overlong, Refusal};
 use crate::partition::RowKey;
-use crate::partition::store::{CellState, KEY_BYTES_MAX, Row};
+use crate::partition::feed;
+use crate::partition::store::{CellState, Row};
 use crate::schema::{IndexFamily, Table};
 
 /// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
@@ -32,9 +32,9 @@ const VALUE_BYTES_MAX: usize = 65_535;
 /// # Errors
 /// [`Error::Refused`] in Cassandra's words.
 pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
-    if table.feed().is_some() && !entry_fits(feed::VALUE_BYTES, key.as_bytes()) {
+    if table.feed().is_some() && key.len() > feed::ROW_KEY_BYTES_MAX {
         return Err(Refusal::FeedKey {
-            bytes_max: KEY_BYTES_MAX - feed::VALUE_BYTES,
+            bytes_max: feed::ROW_KEY_BYTES_MAX,
         }
         .into());
     }

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use crate::engine::feed;
 use crate::engine::read::layout::Shape;
 use crate::engine::value;
+use crate::partition::feed;
 use crate::partition::store::key::{self, RowKind};
 use crate::partition::store::{
     CellStateRef, ColumnId, Derivation, Entries, KEY_BYTES_MAX, Result, Row, RowView, TooLong,

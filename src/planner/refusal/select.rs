@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::command::NoFeedRange;
+use crate::schema::feed_range::NoFeedRange;
 
 /// A clause of a SELECT that the table or the rest of the statement does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

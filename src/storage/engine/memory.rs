@@ -18,7 +18,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::purge::{self, Effect, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
-use crate::storage::{CommitSeq, Committed, Options, Result, Written};
+use crate::storage::{CommitSeq, Committed, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
@@ -48,10 +48,10 @@ struct Inner {
 }
 
 impl Store {
-    pub(in crate::storage) fn new(options: &Options) -> Self {
+    pub(in crate::storage) fn new(drawn: Drawn) -> Self {
         Self(Arc::new(Inner {
             state: ArcSwap::default(),
-            writer: Mutex::new(Drawn::new(options)),
+            writer: Mutex::new(drawn),
             derivations: ArcSwap::default(),
             sweeps: Arc::default(),
         }))

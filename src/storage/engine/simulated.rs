@@ -109,7 +109,7 @@ pub struct Store {
     medium: Medium,
     crashes: u64,
     /// Used for the time marks only.
-    options: Options,
+    options: Arc<Options>,
     sweeps: Arc<Sweeps>,
 }
 
@@ -151,14 +151,14 @@ impl Medium {
     pub(in crate::storage) fn open(&self, options: &Options) -> Store {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
-        inner.drawn = Some(Drawn::new(options));
+        inner.drawn = Some(options.drawn());
         inner.sweeps = Arc::default();
         options.found_time(inner.durable.time);
         inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
         Store {
             medium: self.clone(),
             crashes: inner.crashes,
-            options: options.clone(),
+            options: Arc::new(options.clone()),
             sweeps: Arc::clone(&inner.sweeps),
         }
     }

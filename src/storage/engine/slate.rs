@@ -80,7 +80,6 @@ use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space, merge_values};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
-use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
 use crate::storage::location::Url;
 use crate::storage::options::Options;
@@ -250,7 +249,7 @@ impl Store {
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
-            drawn: Drawn::new(options),
+            drawn: options.drawn(),
             flight,
             log_objects: 0,
             tables: None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, Sources, View};
 use super::common::COSMOS;
-use crate::command::FeedRange;
+use crate::schema::feed_range::FeedRange;
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

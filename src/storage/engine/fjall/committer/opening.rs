@@ -19,7 +19,6 @@ use super::{Committer, Found, Health, RangeJob, Ranges};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
 use crate::storage::cache::RowCache;
-use crate::storage::feed::Drawn;
 use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
 use crate::storage::{Error, Result};
@@ -48,7 +47,7 @@ impl Committer {
             lost,
         });
         let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
-        let drawn = Drawn::new(&options);
+        let drawn = options.drawn();
         let mut committer = Self {
             directory,
             options,
