@@ -357,9 +357,7 @@ impl Catalog {
         let first = changing.next_storage_id;
         changing.next_storage_id += u32::from(outcome.storage_id_used);
         let next_id = &mut changing.next_storage_id;
-        if let Some(schema) = feed::numbered(&before, &outcome.schema, self.rules.profile, next_id) {
-            outcome.schema = schema;
-        }
+        outcome.schema = feed::numbered(&before, outcome.schema, self.rules.profile, next_id);
         let mut batch = Batch::new();
         if changing.next_storage_id > first {
             let next = changing.next_storage_id.to_be_bytes();
@@ -548,9 +546,8 @@ impl Catalog {
         let difference = Difference::between(&current.schema, &schema);
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         self.stores.set_derivations(meanwhile);
-        for (index, table) in difference.added() {
-            let record = found.indexes.remove(&index).unwrap_or_default();
-            let of = (index, table, difference.is_feed(index));
+        for of in difference.added() {
+            let record = found.indexes.remove(&of.0).unwrap_or_default();
             self.begin_index(changing, &partitions, of, record);
         }
         self.keep_view_records(found.views);
@@ -600,7 +597,7 @@ impl Catalog {
             Record::default()
         };
         let begun_of = |index| difference.record(index, &begun, tables.are_empty);
-        for (index, _) in &added {
+        for (index, ..) in &added {
             batch.put(Space::Catalog, index::record_key(*index), begun_of(*index).encode());
         }
         for index in &removed {
@@ -625,9 +622,8 @@ impl Catalog {
         if !difference.is_empty() {
             self.stores.set_derivations(meanwhile);
         }
-        for (index, table) in added {
-            let of = (index, table, difference.is_feed(index));
-            self.begin_index(changing, &partitions, of, begun_of(index));
+        for of in added {
+            self.begin_index(changing, &partitions, of, begun_of(of.0));
         }
         self.keep_view_records(view_records);
         let generation = current.generation + 1;

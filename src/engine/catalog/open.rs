@@ -261,9 +261,8 @@ impl Catalog {
         self.stores.set_derivations(derivations.clone());
         changing.derivations = derivations;
         let current = self.current.load_full();
-        for (index, table) in difference.added() {
-            let record = records.remove(&index).unwrap_or_default();
-            let of = (index, table, difference.is_feed(index));
+        for of in difference.added() {
+            let record = records.remove(&of.0).unwrap_or_default();
             self.begin_index(&mut changing, &current.partitions, of, record);
         }
         let mut batch = Batch::new();

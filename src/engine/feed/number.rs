@@ -7,13 +7,13 @@ use crate::profile::Profile;
 use crate::schema::{Keyspace, Schema, StorageId, Table, system};
 
 /// The schema with new numbers for changed indexes ([`renumbered`]), a number for each table that begins to have a
-/// feed, and none for each that no longer has one. `None` means that there is nothing to change.
+/// feed, and none for each that no longer has one.
 ///
 /// A table has a feed if `cdc` is on, and in the profile `cosmos` if it is created there. Switching `cdc` off ends the
 /// feed.
-pub(crate) fn numbered(before: &Schema, after: &Schema, profile: Profile, next_id: &mut StorageId) -> Option<Schema> {
-    let mut changed = renumbered(before, after, next_id);
-    let after = changed.clone().unwrap_or_else(|| after.clone());
+pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id: &mut StorageId) -> Schema {
+    let after = renumbered(before, &after, next_id).unwrap_or(after);
+    let mut changed = after.clone();
     for (name, keyspace) in after.keyspaces.iter().filter(|(name, _)| !system::is_name(name)) {
         let was = before.keyspaces.get(name);
         if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) {
@@ -46,7 +46,7 @@ pub(crate) fn numbered(before: &Schema, after: &Schema, profile: Profile, next_i
             }
         }
         if is_changed {
-            changed = Some(changed.as_ref().unwrap_or(&after).with_keyspace(next));
+            changed = changed.with_keyspace(next);
         }
     }
     changed

@@ -62,11 +62,15 @@ impl Difference {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// The added indexes, each with its table's number.
-    pub(crate) fn added(&self) -> Vec<(StorageId, StorageId)> {
+    /// The added indexes, each with its table's number and whether it is a change feed.
+    pub(crate) fn added(&self) -> Vec<(StorageId, StorageId, bool)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
-        after.filter(|(index, _)| !before.contains_key(index)).collect()
+        let is_feed = |index, table| self.after.get(&table).is_some_and(|table| table.feed() == Some(index));
+        after
+            .filter(|(index, _)| !before.contains_key(index))
+            .map(|(index, table)| (index, table, is_feed(index, table)))
+            .collect()
     }
 
     /// The first record of an added index: `begun`, or that of a complete one for the change feed of a new table, if
@@ -77,11 +81,6 @@ impl Difference {
         } else {
             begun.clone()
         }
-    }
-
-    /// Whether an added index is a change feed.
-    pub(crate) fn is_feed(&self, index: StorageId) -> bool {
-        self.after.values().any(|table| table.feed() == Some(index))
     }
 
     /// The removed indexes.
