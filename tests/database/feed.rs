@@ -48,16 +48,9 @@ impl Reader {
         page.len()
     }
 
-    /// Reads to the tip: until two pages in a row are empty.
+    /// Reads to the tip: until a page is empty, which none is while there is something new.
     async fn read_to_the_tip(&mut self, client: &Client, rows: u32) {
-        let mut empty = 0;
-        while empty < 2 {
-            empty = if self.page(client, rows).await == 0 {
-                empty + 1
-            } else {
-                0
-            };
-        }
+        while self.page(client, rows).await > 0 {}
     }
 }
 

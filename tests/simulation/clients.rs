@@ -5,12 +5,13 @@ mod changes;
 mod scans;
 pub(crate) mod shapes;
 mod sweeps;
-mod views;
+pub(crate) mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use helenus::command::{Clustering, Write};
 use helenus::cql::{QueryParams, SessionState};
 use helenus::engine::{Engine, PartitionLimits};

@@ -14,7 +14,7 @@
 //! split, merged, and moved to stores of their own and back, whose media fail independently; the rows of one batch may
 //! lie in several. Deleted and expired data is swept meanwhile, at once or after a grace. Static columns, collections
 //! and batches of many rows are written and read, also by replicas that lag. A write that a power loss interrupts is
-//! stored in part. Two materialized views are compared with their base. After every step the maps are checked; every answer is checked when it arrives; at rest everything
+//! stored in part. Two materialized views and a change feed are compared with their table. After every step the maps are checked; every answer is checked when it arrives; at rest everything
 //! is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! It does not cover the `file:` and `slate:` engines (they have threads; `compat crash` kills the real server

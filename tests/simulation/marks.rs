@@ -52,10 +52,11 @@ pub(crate) enum Mark {
     Command,
     ViewCompared,
     ViewWhileApart,
+    FeedFollowed,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 47] = [
+    pub(crate) const ALL: [Self; 48] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -103,6 +104,7 @@ impl Mark {
         Self::Command,
         Self::ViewCompared,
         Self::ViewWhileApart,
+        Self::FeedFollowed,
     ];
 }
 

@@ -15,6 +15,7 @@ use helenus::token::Token;
 use helenus::wire::response::ErrorCode;
 
 use super::clients::shapes;
+use super::clients::views::Follower;
 use super::commands::{self, Command};
 use super::marks::{Mark, Marks};
 use super::model::{Counter, Register, RowVersions, Truncated};
@@ -103,6 +104,7 @@ pub(crate) struct World {
     pub(crate) truncated: RefCell<Truncated>,
     pub(crate) tables: RefCell<[Existence; 2]>,
     pub(crate) scans: RefCell<Vec<Scan>>,
+    pub(crate) follower: RefCell<Follower>,
     maps: RefCell<BTreeMap<String, Seen>>,
     /// Operations in progress: what each does, its client, and the epoch of `t` when it began.
     pub(crate) in_work: RefCell<BTreeMap<u64, (&'static str, u64)>>,
@@ -178,6 +180,7 @@ impl World {
             truncated: RefCell::default(),
             tables: RefCell::new([Existence::IsNot; 2]),
             scans: RefCell::default(),
+            follower: RefCell::default(),
             maps: RefCell::default(),
             in_work: RefCell::default(),
             sizes: RefCell::default(),

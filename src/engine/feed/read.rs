@@ -35,6 +35,8 @@ pub(crate) struct Sweep<'a> {
     feed: StorageId,
     after: i64,
     until: i64,
+    /// Up to which position the snapshots of this page are complete.
+    horizon: i64,
     /// The last entry that was passed, without the number of the feed; empty means none.
     reached: Bytes,
     passed: usize,
@@ -84,13 +86,15 @@ impl<'a> Sweep<'a> {
             feed,
             after,
             until,
+            horizon,
             reached,
             passed: 0,
             visited: BTreeSet::new(),
         }
     }
 
-    /// Brings rows until the sweep or the page ends.
+    /// Brings rows until the sweep or the page ends. After the rest of a sweep comes the next one: else a page would be empty
+    /// although there is something new.
     ///
     /// # Errors
     /// A store or the sink fails.
@@ -102,7 +106,13 @@ impl<'a> Sweep<'a> {
         sink: &mut impl PartSink,
     ) -> Result<FeedPosition, Error> {
         let mut reader = Reader::new(bound, 0, scratch, sink);
-        let outcome = self.walk(view, &mut reader).await;
+        let mut outcome = self.walk(view, &mut reader).await;
+        if matches!(outcome, Ok(true)) && self.until < self.horizon {
+            self.after = self.after.max(self.until);
+            self.until = self.horizon;
+            self.reached = Bytes::new();
+            outcome = self.walk(view, &mut reader).await;
+        }
         let walked = reader.receipt(Ok(Step::Continue), None).walked;
         sink.walked(walked);
         let is_whole = outcome?;

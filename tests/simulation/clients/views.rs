@@ -1,4 +1,6 @@
-//! Table `b` and two materialized views of it: at rest each view holds exactly the rows that its definition gives.
+//! Table `b`, two materialized views of it, and its change feed: at rest each view holds exactly the rows that its
+//! definition gives, a new reader of the feed gets exactly the rows of the table, and one that has followed the feed
+//! over all runs knows the latest version of each.
 //!
 //! Rows move between the keys of `bv` as their `v` changes; `bk` has the keys of `b` in another order. Both lie in other
 //! partitions than the base, and in other stores once a partition of `b` was moved: then the batch log keeps them together.
@@ -18,7 +20,7 @@ pub(crate) fn schema(is_graceless: bool) -> [String; 3] {
     let grace = if is_graceless { " AND gc_grace_seconds = 1" } else { "" };
     [
         format!(
-            "CREATE TABLE ks.b (k int, c int, v bigint, w bigint, PRIMARY KEY (k, c)) WITH helenus_partitions = 3{grace}"
+            "CREATE TABLE ks.b (k int, c int, v bigint, w bigint, PRIMARY KEY (k, c)) WITH helenus_partitions = 3 AND cdc = true{grace}"
         ),
         "CREATE MATERIALIZED VIEW ks.bv AS SELECT k, c, v, w FROM ks.b \
          WHERE k IS NOT NULL AND c IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k, c)"
@@ -37,7 +39,8 @@ pub(super) async fn ask_views(world: &Rc<World>, server: &Server) {
         }
         16..19 => batch(world, server).await,
         19..21 => condition(world, server).await,
-        21..23 => read(world, server).await,
+        21 => read(world, server).await,
+        22 => drop(follow(world, server).await),
         _ => sweep(world, server).await,
     }
 }
@@ -129,7 +132,93 @@ async fn sweep(world: &Rc<World>, server: &Server) {
     drop(in_work);
 }
 
-/// Compares the views with their base while no operation is in progress.
+/// A reader of the change feed of `b` that lives as long as its seed.
+#[derive(Default)]
+pub(crate) struct Follower {
+    /// The paging state of its last page.
+    state: Option<Bytes>,
+    /// The last version that it was given of each row.
+    rows: BTreeMap<(Option<i64>, Option<i64>), Line>,
+    is_busy: bool,
+}
+
+/// Reads a page of the change feed. `None` means that it was refused.
+async fn page(world: &Rc<World>, server: &Server, state: Option<Bytes>) -> Option<(Vec<Line>, Option<Bytes>)> {
+    let params = QueryParams {
+        page_size_rows: Some(u32::try_from(1 + world.below(8)).unwrap()),
+        paging_state: state,
+        ..plain()
+    };
+    let text = "SELECT k, c, v, w FROM b WHERE COSMOS_CHANGEFEED_FROM_START() = true";
+    match server.ask(world, text, params).await {
+        Outcome::Done(lines, Some(state)) => Some((lines, Some(state))),
+        Outcome::Done(..) => {
+            world.fail("feed", "a page has no paging state".to_owned());
+            None
+        }
+        _ => None,
+    }
+}
+
+/// The follower reads one page. Returns whether there were changes; `None` means that it was refused, or is reading already.
+async fn follow(world: &Rc<World>, server: &Server) -> Option<bool> {
+    let state = {
+        let mut follower = world.follower.borrow_mut();
+        if std::mem::replace(&mut follower.is_busy, true) {
+            return None;
+        }
+        follower.state.clone()
+    };
+    let is_first = state.is_none();
+    let read = page(world, server, state).await;
+    let mut follower = world.follower.borrow_mut();
+    follower.is_busy = false;
+    let (lines, state) = read?;
+    let has_more = !lines.is_empty();
+    if has_more && !is_first {
+        world.mark(Mark::FeedFollowed);
+    }
+    for line in lines {
+        follower.rows.insert((line[0], line[1]), line);
+    }
+    follower.state = state;
+    Some(has_more)
+}
+
+/// Reads the change feed from its start while no operation is in progress, and lets the follower read to the end.
+async fn check_feed(world: &Rc<World>, server: &Server, base: &[Line]) {
+    let (mut found, mut state) = (Vec::new(), None);
+    loop {
+        let Some((lines, next)) = page(world, server, state).await else {
+            return world.fail("feed", "cannot be read at rest".to_owned());
+        };
+        if lines.is_empty() {
+            break;
+        }
+        found.extend(lines);
+        state = next;
+    }
+    found.sort();
+    if found != base {
+        world.fail("feed", format!("the table has {base:?}, a new reader gets {found:?}"));
+    }
+    // A request that was dropped is no longer reading.
+    world.follower.borrow_mut().is_busy = false;
+    while let Some(true) = follow(world, server).await {}
+    // What expires is not told.
+    if world.views_expire {
+        return;
+    }
+    let follower = world.follower.borrow();
+    for line in base {
+        let known = follower.rows.get(&(line[0], line[1]));
+        if known != Some(line) {
+            world.fail("feed", format!("the table has {line:?}, the follower knows {known:?}"));
+        }
+    }
+}
+
+/// Compares the views and the feed with their base while no operation is in progress.
 ///
 /// Where rows expire and the clock was set back nothing is compared: a row that one table's sweep took is seen again in the other.
 pub(super) async fn check_views(world: &Rc<World>, server: &Server) {
@@ -143,7 +232,9 @@ pub(super) async fn check_views(world: &Rc<World>, server: &Server) {
         };
         found.push(lines);
     }
-    let base = found.remove(0);
+    let mut base = found.remove(0);
+    base.sort();
+    check_feed(world, server, &base).await;
     let mut of_values: Vec<Line> = base.iter().filter(|line| line[2].is_some()).cloned().collect();
     let mut of_keys: Vec<Line> = base.iter().map(|line| vec![line[0], line[1], line[3]]).collect();
     for (view, wanted, seen) in [("bv", &mut of_values, 0), ("bk", &mut of_keys, 1)] {
