@@ -77,7 +77,7 @@ pub enum RequestRefusal {
     PagingState,
     /// A paging state of the change feed of a table that was dropped and created again, or of another table.
     #[error(
-        "The paging state belongs to the change feed of another table, or of one that was dropped and created again: read          the feed from its start"
+        "The paging state belongs to the change feed of another table, or of one that was dropped and created again: read the feed from its start"
     )]
     FeedOfOtherTable,
 }
