@@ -217,7 +217,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
         differences.len(),
         begun.elapsed().as_secs_f64()
     );
-    if !control_differs || writes == 0 || moved.lifts == 0 || moved.splits == 0 {
+    if !control_differs || writes == 0 || moved.splits + moved.merges + moved.lifts + moved.lowers == 0 {
         println!("feed: nothing proved");
         return Ok(false);
     }
