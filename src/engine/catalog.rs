@@ -9,18 +9,16 @@
 //! !last_ballot        i64, µs: no conditional write had a timestamp above it; only versions without time marks
 //!                     wrote it (write::clock)
 //! !probe              i64, µs: time of the last write probe (probe.rs)
-//! !garbage · u32      no table uses the rows, or index entries, of this number any more; they are being removed
 //! !view · u32         how far the materialized view of this number is built (engine::view)
 //! !index · u32        how far the index of this number is built (engine::index)
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
-//! !next_store  !store · u32  !moved · …  the side stores (leftovers.rs)
+//! !next_store  !store · u32  the side stores (leftovers.rs)
 //! !batch · u64        a logged batch in progress to several stores (batch_log.rs)
 //! !partitions · u32   the physical partitions of the table of this number (partition::map);
 //!                     none means one, never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before any request sees them. Rows of dropped and
-//! truncated tables are removed in the background; a crash before the end leaves their `!garbage` record, and the next
-//! start resumes.
+//! truncated tables are removed in the background; a start searches for those that a crash left (strays.rs).
 //!
 //! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a
 //! snapshot in which one table has another partition map. Earlier requests keep the map that they began with. No row
@@ -43,6 +41,7 @@ mod open;
 mod partition_maps;
 mod publication;
 mod steps;
+mod strays;
 mod views;
 
 use super::error::NotChanged;
@@ -58,11 +57,12 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
-use self::leftovers::{Leftovers, garbage_key};
+use self::leftovers::Leftovers;
 use self::open::{Found, schema_of};
 use self::partition_maps::{give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
+use self::strays::numbers_of;
 use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
@@ -559,8 +559,8 @@ impl Catalog {
         }
         self.stores.set_derivations(then.clone());
         changing.derivations = then;
-        for id in found.garbage {
-            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
+        for id in numbers_of(&current.schema).difference(&numbers_of(&schema)) {
+            self.leftovers.remove_number(*id, current.partitions.get(id).cloned());
         }
         self.resolve_move(changing);
         self.is_in_doubt.store(false, Ordering::Release);
@@ -588,9 +588,6 @@ impl Catalog {
         let (added, removed) = (difference.added(), difference.removed());
         let garbage: BTreeSet<StorageId> = garbage.iter().chain(&removed).copied().collect();
         check_garbage(&next, &garbage)?;
-        for id in &garbage {
-            batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
-        }
         let begun = if tables.is_emptied {
             Record::complete()
         } else {
@@ -684,9 +681,7 @@ fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), B
     if garbage.is_empty() {
         return Ok(());
     }
-    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
-    let mut used = tables.flat_map(|table| table.storage_ids());
-    match used.find(|id| garbage.contains(id)) {
+    match numbers_of(schema).intersection(garbage).next() {
         None => Ok(()),
         Some(id) => Err(Invariant::GarbageIsUnused.broken(&format_args!("number {id}"))),
     }

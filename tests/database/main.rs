@@ -27,6 +27,7 @@ mod roles;
 mod schema;
 mod second_front_end;
 mod storage_recovery;
+mod strays;
 #[path = "../support/mod.rs"]
 mod support;
 mod throughput;

@@ -107,7 +107,7 @@ impl Restorer<'_> {
             }
         }
         let (splits, plan, of) = (plan.splits(manifest, numbers.start), plan.clone(), numbers.clone());
-        let adopted = self.catalog.adopt(numbers.clone(), splits, move |before, new_id| {
+        let adopted = self.catalog.adopt(splits, move |before, new_id| {
             plan.next(before, &of, new_id).map_err(|error| match error {
                 BackupError::Database(error) => error,
                 error => Refusal::Restore(error.to_string()).into(),

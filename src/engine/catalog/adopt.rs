@@ -1,20 +1,20 @@
 //! Tables whose rows are written before the tables exist: a restore.
 //!
 //! ```text
-//! numbers taken, each with its !garbage record, durable ─► rows written under them
-//!     ─► one commit: the schema, and removal of the records
+//! numbers taken, durable ─► rows written under them ─► one commit: the schema
 //! ```
-//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves
-//! nothing.
+//! Until that commit the rows belong to no table, and the next start removes them (strays.rs): an interrupted restore
+//! leaves nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use uuid::Uuid;
 
-use super::leftovers::{numbers_kept, numbers_taken};
-use super::{Catalog, NewTables, commit, to_the_end};
+use super::{Catalog, NEXT_STORAGE_ID, NewTables, commit, to_the_end};
 use crate::engine::Error;
+use crate::partition::store::{Batch, Space};
 use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
@@ -34,7 +34,10 @@ impl Catalog {
                 .checked_add(count)
                 .ok_or_else(|| Error::Fault("there are no numbers left for tables".to_owned()))?;
             changing.next_storage_id = next;
-            commit(catalog.main(), numbers_taken(&(first..next))).await?;
+            let mut batch = Batch::new();
+            let taken = Bytes::copy_from_slice(&next.to_be_bytes());
+            batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), taken);
+            commit(catalog.main(), batch).await?;
             let durable = catalog.stores.make_durable(catalog.main()).await;
             durable.map_err(|error| Error::Fault(error.to_string()))?;
             Ok(first..next)
@@ -49,7 +52,6 @@ impl Catalog {
     /// The error of `next`; a store fails. Then the tables do not exist.
     pub(in crate::engine) async fn adopt(
         self: &Arc<Self>,
-        numbers: Range<StorageId>,
         splits: Vec<(StorageId, Vec<i64>)>,
         next: impl FnOnce(&Schema, &mut dyn FnMut() -> Uuid) -> Result<Schema, Error> + Send + 'static,
     ) -> Result<(), Error> {
@@ -60,14 +62,13 @@ impl Catalog {
             let before = Arc::clone(&catalog.current.load().schema);
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
             catalog.offers.check_metered(Some(&before), &next)?;
-            let batch = numbers_kept(numbers);
             let tables = NewTables {
                 placement: Placement::Hash,
                 is_emptied: false,
                 are_empty: false,
             };
             catalog
-                .publish(&mut changing, &before, Arc::new(next), &[], tables, batch)
+                .publish(&mut changing, &before, Arc::new(next), &[], tables, Batch::new())
                 .await?;
             catalog.begin_views();
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {

@@ -1,11 +1,11 @@
 //! Leftovers in stores: finding them, removing them, and keeping them from coming back.
 //!
-//! The partition map assigns ranges of tables to stores. Rows in a store outside these ranges are garbage, left by a
-//! move to another store, a move that failed, or a move that a kill ended. They are removed in three places:
-//! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
-//! - after a move that failed, in the store that it copied to (the same, without a record);
-//! - at start, wherever a range that the map assigns to another store has a key ([`outside`]): two seeks for each
-//!   range.
+//! The schema names the numbers of tables and indexes, and the partition maps assign ranges of tables to stores. What a
+//! store holds besides is garbage, left by DROP or TRUNCATE, by a move to another store, by a move that failed, or by a
+//! restore or move that a kill ended. No record says so: it follows from the catalog and the store. It is removed:
+//! - after a change of the schema, and after a move, in the store that the partition left ([`Leftovers`]);
+//! - after a move that failed, in the store that it copied to;
+//! - after a start, wherever a search finds it (strays.rs).
 //!
 //! A range is also emptied before rows are copied into it ([`empty`]). So no rows of an older copy mix with a newer
 //! one, even if all of the above was missed.
@@ -14,18 +14,13 @@
 //! abandons it is durable, and the last request that uses an older partition map has ended.
 //!
 //! ```text
-//! !garbage · u32         no table uses the rows, or index entries, of this number any more; they are being removed
 //! !next_store            u32: no store has had this number or one above it
 //! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
-//! !moved · table u32 · store u32 · lower i64 · upper i64
-//!                        rows of the table with these tokens may lie in the store, and belong elsewhere
-//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )
-//!                        the same from a key of the token `lower` on, to the end of the ring (0) or before a key (1);
-//!                        written only where a bound lies inside a token
+//! !garbage · …  !moved · …   versions before recorded here what they had begun to remove; a start deletes these records
 //! ```
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,20 +28,18 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
-use super::NEXT_STORAGE_ID;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::hosted::range_of;
 use crate::partition::store::{self, Batch, Damaged, KeyRange, Order, Space, Store, key};
-use crate::partition::{KeyBound, KeySpan, StoreId, Stores, TablePartitions};
+use crate::partition::{KeySpan, StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
-use crate::token::Token;
 
-pub(super) const GARBAGE: &[u8] = b"!garbage";
+/// Prefixes of records that only versions before wrote.
+pub(super) const RETIRED: [&[u8]; 2] = [b"!garbage", b"!moved"];
 pub(super) const NEXT_STORE: &[u8] = b"!next_store";
 pub(super) const STORE: &[u8] = b"!store";
-pub(super) const MOVED: &[u8] = b"!moved";
 
 pub(super) const BEING_MADE: u8 = 1;
 pub(super) const IN_USE: u8 = 2;
@@ -61,6 +54,9 @@ const STEP_KEYS: usize = 1024;
 /// Pause before a failed step is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
+/// The spaces whose keys begin with the number of a table or index.
+pub(super) const SPACES: [Space; 3] = [Space::Rows, Space::Deletions, Space::Indexes];
+
 /// The physical partitions of each table.
 type PartitionMaps = OrdMap<StorageId, Arc<TablePartitions>>;
 
@@ -72,69 +68,7 @@ pub(super) struct Moved {
     pub(super) span: KeySpan,
 }
 
-/// The end of a span in the key of a `!moved` record that needs more than tokens.
-const END_OF_RING: u8 = 0;
-const AT_KEY: u8 = 1;
-
 impl Moved {
-    pub(super) fn key(&self) -> Vec<u8> {
-        let mut key = MOVED.to_vec();
-        key.extend_from_slice(&self.table.to_be_bytes());
-        key.extend_from_slice(&self.store.0.to_be_bytes());
-        let (start, end) = (self.span.start(), self.span.end());
-        key.extend_from_slice(&self.span.lower().to_be_bytes());
-        key.extend_from_slice(&self.span.upper().to_be_bytes());
-        if start.is_between_tokens() && end.is_none_or(KeyBound::is_between_tokens) {
-            return key;
-        }
-        // A partition key is shorter than a key of the store, so its length fits.
-        let length = u32::try_from(start.partition_key().len()).unwrap_or(u32::MAX);
-        key.extend_from_slice(&length.to_be_bytes());
-        key.extend_from_slice(start.partition_key());
-        match end {
-            None => key.push(END_OF_RING),
-            Some(end) => {
-                key.push(AT_KEY);
-                key.extend_from_slice(&end.token().to_be_bytes());
-                key.extend_from_slice(end.partition_key());
-            }
-        }
-        key
-    }
-
-    /// Decodes the part of a key after [`MOVED`].
-    pub(super) fn decode(place: &[u8]) -> Option<Self> {
-        let (table, rest) = place.split_first_chunk::<4>()?;
-        let (store, rest) = rest.split_first_chunk::<4>()?;
-        let (lower, rest) = rest.split_first_chunk::<8>()?;
-        let (upper, rest) = rest.split_first_chunk::<8>()?;
-        let lower = i64::from_be_bytes(*lower);
-        let span = if rest.is_empty() {
-            KeySpan::of_tokens(lower, i64::from_be_bytes(*upper))?
-        } else {
-            let (length, rest) = rest.split_first_chunk::<4>()?;
-            let (partition_key, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
-            let start = KeyBound::at_key(Token::bound(lower), partition_key);
-            let end = match rest.split_first()? {
-                (&END_OF_RING, []) => None,
-                (&AT_KEY, rest) => {
-                    let (token, partition_key) = rest.split_first_chunk::<8>()?;
-                    Some(KeyBound::at_key(
-                        Token::bound(i64::from_be_bytes(*token)),
-                        partition_key,
-                    ))
-                }
-                _ => return None,
-            };
-            KeySpan::new(start, end)?
-        };
-        Some(Self {
-            table: u32::from_be_bytes(*table),
-            store: StoreId(u32::from_be_bytes(*store)),
-            span,
-        })
-    }
-
     fn reaches_into(&self, other: &Self) -> bool {
         self.table == other.table && self.store == other.store && self.span.overlaps(&other.span)
     }
@@ -143,30 +77,6 @@ impl Moved {
     fn range(&self) -> KeyRange {
         range_of(self.table, &self.span)
     }
-}
-
-pub(super) fn garbage_key(id: StorageId) -> Vec<u8> {
-    [GARBAGE, &id.to_be_bytes()].concat()
-}
-
-/// The records that reserve these numbers: no table has one, and the next start removes the rows written under them.
-pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
-    let mut batch = Batch::new();
-    let next = ids.end.to_be_bytes();
-    batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
-    for id in ids.clone() {
-        batch.put(Space::Catalog, garbage_key(id), Bytes::new());
-    }
-    batch
-}
-
-/// The removal of those records, after which tables keep the rows written under these numbers.
-pub(super) fn numbers_kept(ids: Range<StorageId>) -> Batch {
-    let mut batch = Batch::new();
-    for id in ids {
-        batch.delete(Space::Catalog, garbage_key(id));
-    }
-    batch
 }
 
 pub(super) fn store_key(id: StoreId) -> Vec<u8> {
@@ -316,8 +226,7 @@ impl Leftovers {
         }
     }
 
-    /// Removes a range that was moved away from a store, and then its record, when no request uses these partition maps
-    /// any more.
+    /// Removes a range that was moved away from a store, when no request uses these partition maps any more.
     pub(super) fn remove_moved(&self, moved: Moved, old: Vec<Arc<TablePartitions>>) {
         self.ranges.send_modify(|leftovers| {
             if !leftovers.contains(&moved) {
@@ -356,6 +265,11 @@ impl Leftovers {
         } else if !mutant::is_on(Mutant::TargetNotEmptied) {
             self.remove_moved(copied, Vec::new());
         }
+    }
+
+    /// Whether a part of a range is being removed.
+    pub(super) fn is_being_removed(&self, range: &Moved) -> bool {
+        self.ranges.borrow().iter().any(|moved| moved.reaches_into(range))
     }
 
     /// Waits until a range that was moved away from a store is empty.
@@ -437,86 +351,36 @@ pub(super) fn stores_left(
     .collect()
 }
 
-/// Removes all of a number from all stores, then its record. The record that abandoned it is durable before, and each
-/// removal is durable before the record is removed.
+/// Removes all of a number from all stores. The record that abandoned it is durable before.
 async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
     let failed = |error: store::Error| storage_write(&error);
     stores.make_durable(stores.main()).await.map_err(failed)?;
-    let mut others = Vec::new();
     for (id_of, store) in stores.all() {
         let mut batch = Batch::new();
-        for space in [Space::Rows, Space::Deletions, Space::Indexes] {
+        for space in SPACES {
             batch.delete_range(space, key::table_range(id));
         }
-        // A closed side store is being removed as a whole, or the server is closing.
         match store.commit(batch).await {
-            Ok(_) if id_of != StoreId::MAIN => others.push((id_of, store)),
             Ok(_) => {}
+            // A closed side store is being removed as a whole, or the server is closing.
             Err(store::Error::Closed) if id_of != StoreId::MAIN => {}
             Err(error) => return Err(failed(error)),
         }
     }
-    let mut batch = Batch::new();
-    batch.delete(Space::Catalog, garbage_key(id));
-    // A store that was removed as a whole meanwhile has nothing left.
-    others.retain(|(id, _)| stores.get(*id).is_some());
-    let others: Vec<Store> = others.into_iter().map(|(_, store)| store).collect();
-    let recorded = stores.record_after_durable(&others, batch).await;
-    recorded.map(drop).map_err(failed)
+    Ok(())
 }
 
-/// Empties a range, then removes its record, each durable before the next.
+/// Empties a range. The record of the rows' new store is durable before.
 async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
-    // The record of the rows' new store must be durable first.
     stores.make_durable(stores.main()).await?;
-    let store = stores.get(moved.store);
-    if let Some(store) = &store {
-        empty(store, moved).await?;
+    match stores.get(moved.store) {
+        Some(store) => empty(&store, moved).await,
+        None => Ok(()),
     }
-    // The record must be removed before the range may be used again: the next start would remove the range.
-    let mut batch = Batch::new();
-    batch.delete(Space::Catalog, moved.key());
-    let others: Vec<Store> = store.into_iter().filter(|_| moved.store != StoreId::MAIN).collect();
-    stores.record_after_durable(&others, batch).await.map(drop)
-}
-
-/// At start: finds the ranges with rows that the partition map assigns to another store, except the known ones. Seeks
-/// only the first key of each such range.
-///
-/// # Errors
-/// A store cannot be read.
-pub(super) async fn outside(stores: &Stores, maps: &PartitionMaps, known: &[Moved]) -> Result<Vec<Moved>, Error> {
-    let mut found = Vec::new();
-    if mutant::is_on(Mutant::TargetNotEmptied) {
-        return Ok(found);
-    }
-    for (table, map) in maps {
-        let mut of_table: Vec<(StoreId, Store)> = map.stores().map(|(id, store)| (id, store.clone())).collect();
-        if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
-            // No part of the table was ever in another store, or that store has been removed.
-            continue;
-        }
-        if of_table.iter().all(|(id, _)| *id != StoreId::MAIN) {
-            of_table.push((StoreId::MAIN, stores.main().clone()));
-        }
-        for (id, store) in &of_table {
-            for span in map.map().spans_outside(*id) {
-                let moved = Moved {
-                    table: *table,
-                    store: *id,
-                    span,
-                };
-                if !known.contains(&moved) && has_any(store, &moved).await? {
-                    found.push(moved);
-                }
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// Whether a range has any row or deletion in a store.
-async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
+pub(super) async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
     let range = of.range();
     let at = store.snapshot();
     let mut has_any = false;
@@ -567,38 +431,5 @@ pub(super) fn rest_after(key: Vec<u8>, range: KeyRange) -> KeyRange {
     KeyRange {
         start: Bound::Excluded(key),
         end: range.end,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_of_what_was_moved_are_read_as_they_were_written() {
-        let bound = |token, key: &[u8]| KeyBound::at_key(Token::bound(token), key);
-        let spans = [
-            KeySpan::whole(),
-            KeySpan::of_tokens(-3, 9).unwrap(),
-            KeySpan::new(bound(0, b"m"), None).unwrap(),
-            KeySpan::new(bound(0, b""), Some(bound(0, b"m"))).unwrap(),
-            KeySpan::new(bound(0, b"m"), Some(bound(0, b"t"))).unwrap(),
-            KeySpan::new(bound(0, b"m"), Some(bound(7, b""))).unwrap(),
-        ];
-        for (number, span) in spans.into_iter().enumerate() {
-            let (table, store) = (7, StoreId(3));
-            let moved = Moved { table, store, span };
-            let key = moved.key();
-            let place = key.strip_prefix(MOVED).unwrap();
-            // Bounds between tokens keep the older, shorter record.
-            assert_eq!(place.len() == 24, number < 2);
-            assert_eq!(Moved::decode(place), Some(moved));
-        }
-        let of_before = b"\0\0\0\x07\0\0\0\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFD\0\0\0\0\0\0\0\x09";
-        assert_eq!(
-            Moved::decode(of_before).unwrap().span,
-            KeySpan::of_tokens(-3, 9).unwrap()
-        );
-        assert_eq!(Moved::decode(&of_before[1..]), None);
     }
 }

@@ -449,9 +449,8 @@ impl Run<'_> {
         if of.to != StoreId::MAIN {
             record_store(&mut batch, of.to, IN_USE);
         }
-        match catalog.leftovers_of(&of, next) {
-            Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
-            None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
+        if catalog.leftovers_of(&of, next).is_none() {
+            record_store(&mut batch, of.partition.store_id, BEING_REMOVED);
         }
         let source = of.partition.store().clone();
         // Kept for the next holder of the change lock. The latch stays held until the map is published.

@@ -10,10 +10,11 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::leftovers::{self, GARBAGE, Leftovers, Moved, NO_NUMBER};
+use super::leftovers::{self, Leftovers, NO_NUMBER, RETIRED};
 use super::partition_maps::{give_budgets, partitions_at_open};
 use super::publication::Listener;
-use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, check_garbage, commit};
+use super::strays::Numbers;
+use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
 use crate::clock::Clock;
 use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Record};
@@ -39,13 +40,13 @@ pub(super) struct Found {
     pub(super) paging_key: Option<[u8; 16]>,
     pub(super) next_storage_id: Option<u32>,
     pub(super) last_ballot: Option<i64>,
-    pub(super) garbage: Vec<StorageId>,
     pub(super) indexes: BTreeMap<StorageId, Record>,
     pub(super) views: BTreeMap<StorageId, Record>,
     pub(super) partitions: BTreeMap<StorageId, Bytes>,
     pub(super) logical: Vec<Recorded>,
     pub(super) batches: Vec<Logged>,
-    pub(super) moved: Vec<Moved>,
+    /// Keys of records that only versions before wrote.
+    pub(super) retired: Vec<Vec<u8>>,
 }
 
 impl Found {
@@ -92,16 +93,13 @@ impl Found {
             self.partitions.insert(number(id)?, Bytes::copy_from_slice(value));
         } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {
             // Read before, to open them.
-        } else if let Some(place) = key.strip_prefix(leftovers::MOVED) {
-            let moved = Moved::decode(place).ok_or_else(|| damaged("it names no part of a table"))?;
-            self.moved.push(moved);
         } else if key.starts_with(pending::RECORD) {
             self.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
         } else if let Some(place) = key.strip_prefix(logical::RECORD) {
             // An unreadable record is only a size, which is counted again.
             self.logical.extend(logical::decode(place, value));
-        } else if let Some(id) = key.strip_prefix(GARBAGE) {
-            self.garbage.push(number(id)?);
+        } else if RETIRED.iter().any(|prefix| key.starts_with(prefix)) {
+            self.retired.push(key.to_vec());
         } else {
             self.records.push((key.to_vec(), Bytes::copy_from_slice(value)));
         }
@@ -127,13 +125,13 @@ pub(super) fn schema_of(
 pub(crate) struct Unfinished {
     /// Logged batches to write again (batch_log.rs).
     pub(in crate::engine) batches: Vec<Logged>,
-    moved: Vec<Moved>,
-    garbage: Vec<StorageId>,
+    /// For the search for leftovers (strays.rs).
+    pub(in crate::engine) numbers: Numbers,
 }
 
 impl Catalog {
     /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that Cassandra does
-    /// not have. Logged batches are replayed next, then [`Catalog::remove_leftovers`] is due.
+    /// not have. Logged batches are replayed next, then [`Catalog::remove_strays`] is due.
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.
@@ -174,10 +172,10 @@ impl Catalog {
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         recorded.check_named(&partitions)?;
-        check_garbage(&schema, &found.garbage.iter().copied().collect())?;
         offers.check_metered(None, &schema)?;
-        let mut moved = found.moved;
-        moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);
+        for key in found.retired {
+            batch.delete(Space::Catalog, key);
+        }
         // Every refusal before this line leaves all stores as they were found.
         stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
         Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
@@ -237,20 +235,9 @@ impl Catalog {
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {
             batches: found.batches,
-            moved,
-            garbage: found.garbage,
+            numbers: Numbers::of(&schema, next_storage_id),
         };
         Ok((catalog, unfinished))
-    }
-
-    /// Starts the removal of what finished moves and dropped tables left in stores.
-    pub(crate) fn remove_leftovers(&self, unfinished: Unfinished) {
-        for moved in unfinished.moved {
-            self.leftovers.remove_moved(moved, Vec::new());
-        }
-        for id in unfinished.garbage {
-            self.leftovers.remove_number(id, None);
-        }
     }
 
     /// Registers the indexes of the schema, and resumes the builds of incomplete ones.
@@ -289,8 +276,6 @@ mod tests {
             (NEXT_STORAGE_ID.to_vec(), vec![0; 3], "!next_storage_id"),
             (LAST_BALLOT.to_vec(), vec![0; 7], "!last_ballot"),
             (keyed(PARTITIONS, &[0, 1]), vec![1], "!partitions 0001"),
-            (keyed(GARBAGE, &[9; 5]), Vec::new(), "!garbage 0909090909"),
-            (keyed(leftovers::MOVED, &[7; 3]), Vec::new(), "!moved 070707"),
             (keyed(index::RECORD, &[]), vec![1], "!index"),
             (keyed(view::RECORD, &[1]), vec![1], "!view 01"),
         ];

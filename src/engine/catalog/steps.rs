@@ -16,18 +16,18 @@
 //! Syncing          MakeDurable                            target: nearly all, durable      old place          Undone
 //! Closing          Lock, HoldLatch, CheckUnchanged        the same                         old place          Undone
 //! CopyingLast      CopyLast, EndTracking, MakeMap         target: all rows                 old place          Undone
-//! Recording        Record                                 map · store · what is left       old or new place   InDoubt
+//! Recording        Record                                 map · store                      old or new place   InDoubt
 //! Publishing       Publish                                the same, durable                new place          InDoubt
 //! InDoubt          WakeWaiters, Unlock, SpawnResolution   as Recording                     old or new place   –
-//! Moved            Supersede, LeaveSource,                source: rows go, then record     new place          –
+//! Moved            Supersede, LeaveSource,                source: rows go                  new place          –
 //!                  EndPublication, Unlock
 //! Undone           EndTracking, Release, Unlock,          target: rows go                  old place          –
 //!                  RemoveCopied
 //! Refused          Unlock                                 (lift) store: being made         old place          –
 //! ```
-//! `Record` is one commit in the main store, after the target is durable. It holds the map, the target as a store in
-//! use, and the rows left in the source. So after no crash does the map name a store without all rows. The start
-//! removes all rows outside the map, so that no crash brings removed rows back. A split or merge begins at `Recording`,
+//! `Record` is one commit in the main store, after the target is durable. It holds the map, and the target as a store in
+//! use. So after no crash does the map name a store without all rows. Rows outside the map are removed (leftovers.rs),
+//! and a target is emptied first, so that no crash brings removed rows back. A split or merge begins at `Recording`,
 //! moves no rows, holds no latch and leaves nothing in a source.
 //!
 //! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.

@@ -136,7 +136,6 @@ impl Options {
             }
         };
         let left = batch_log::replay_all(&catalog, &unfinished.batches).await?;
-        catalog.remove_leftovers(unfinished);
         if self.clock_rules.is_confirmed {
             timestamps.confirm();
         }
@@ -158,6 +157,7 @@ impl Options {
         for logged in left {
             batch_log::spawn_replay(&catalog, logged);
         }
+        catalog.remove_strays(unfinished.numbers);
         catalog.begin_views();
         let stripes = Arc::clone(&catalog.stripes);
         Ok(Engine {
