@@ -279,6 +279,7 @@ impl Catalog {
             is_feed,
             progress,
             record,
+            places: Vec::new(),
         };
         build.start(&self.tasks);
     }

@@ -20,7 +20,8 @@
 //! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key    (Space::Catalog)
 //! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
-//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
+//! Each store has the records of its own partitions. A move leaves one behind; after a start the larger one counts until
+//! the partition is counted again. The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition
 //! key, and for one of two keys of one token that are watched together. Versions that do not read the second form count
 //! such a partition again.
 //!
@@ -52,8 +53,8 @@ use crate::clock::Clock;
 use crate::engine::shown::LargePartition;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
-use crate::partition::store::{Batch, KEY_BYTES_MAX, Space, Store};
-use crate::partition::{Gauges, Hosted, Placement};
+use crate::partition::store::{Batch, KEY_BYTES_MAX, Space};
+use crate::partition::{Gauges, Hosted, Placement, StoreId, Stores};
 use crate::schema::{Schema, StorageId, Table};
 
 use self::count::{CountPermit, Counted, count};
@@ -143,8 +144,8 @@ pub(crate) struct Admitted {
     in_flight: Vec<InFlight>,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
-    /// Records to write in the same commit.
-    pub(crate) records: Vec<(Vec<u8>, Bytes)>,
+    /// Records to write in the same commit, each to the store of its partition.
+    pub(crate) records: Vec<(StoreId, Vec<u8>, Bytes)>,
 }
 
 impl Admitted {
@@ -248,7 +249,7 @@ pub(crate) struct LogicalPartitions {
 }
 
 impl LogicalPartitions {
-    /// `recorded`: the catalog's records of partitions of existing tables.
+    /// `recorded`: the stores' records of partitions.
     pub(crate) fn new(
         limits: &SizeLimits,
         guarded: Guarded,
@@ -258,7 +259,14 @@ impl LogicalPartitions {
     ) -> Self {
         let cap = limits.logical_partition_bytes_max;
         let slack = cap.map_or(0, |cap| cap / 200);
-        let watched = recorded.iter().map(|recorded| {
+        let mut largest: BTreeMap<&Place, &Recorded> = BTreeMap::new();
+        for recorded in recorded {
+            let known = largest.entry(&recorded.place).or_insert(recorded);
+            if known.bytes < recorded.bytes {
+                *known = recorded;
+            }
+        }
+        let watched = largest.into_values().map(|recorded| {
             let size = Size {
                 counted: recorded.bytes,
                 added: slack,
@@ -354,7 +362,9 @@ impl LogicalPartitions {
                     let place = weight.place();
                     if let Some(bytes) = record {
                         let is_ordered = weight.partition.placement() == Placement::Key;
-                        admitted.records.extend(self.record(&place, is_ordered, bytes));
+                        let record = self.record(&place, is_ordered, bytes);
+                        let store = weight.partition.store_id;
+                        admitted.records.extend(record.map(|(key, value)| (store, key, value)));
                     }
                     admitted.in_flight.push(InFlight {
                         watched: Arc::clone(watched),
@@ -593,20 +603,27 @@ impl LogicalPartitions {
             .collect()
     }
 
-    /// Removes the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
-    pub(super) async fn forget_dropped(&self, schema: &Schema, main: &Store) {
+    /// Removes the sizes of partitions whose tables were dropped or truncated, and their records in the stores.
+    pub(super) async fn forget_dropped(&self, schema: &Schema, stores: &Stores) {
         let there: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
         let removed = self.keep(|id| there.contains(&id));
         if removed.is_empty() {
             return;
         }
-        let mut batch = Batch::new();
-        for key in removed {
-            batch.delete(Space::Catalog, key);
-        }
-        // A record that stays describes no table: numbers of tables are never used again.
-        if let Err(error) = main.commit(batch).await {
-            tracing::warn!(%error, "records of dropped partitions could not be removed");
+        for (id, store) in stores.all() {
+            let mut batch = Batch::new();
+            for key in &removed {
+                batch.delete(Space::Catalog, key.clone());
+            }
+            // A record that stays describes no table: numbers of tables are never used again.
+            match store.commit(batch).await {
+                // A side store that was removed meanwhile.
+                Err(_) if stores.get(id).is_none() => {}
+                Err(error) => {
+                    tracing::warn!(store = id.0, %error, "records of dropped partitions could not be removed");
+                }
+                Ok(_) => {}
+            }
         }
     }
 

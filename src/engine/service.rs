@@ -321,7 +321,7 @@ impl Engine {
         charges.metadata();
         let truncated = self.catalog.truncate(&table.keyspace, &table.name).await;
         truncated.map_err(catalog_edge)?;
-        self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
+        self.logical().forget_dropped(&self.schema(), &self.stores).await;
         Ok(())
     }
 
@@ -349,7 +349,7 @@ impl Engine {
             .is_some_and(|change| change.kind == ChangeKind::Dropped)
         {
             self.forget_dropped_figures();
-            self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
+            self.logical().forget_dropped(&self.schema(), &self.stores).await;
         }
         Ok(outcome)
     }

@@ -81,7 +81,9 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
     client.ok("CREATE INDEX ON t (v)").await;
     client.ok("CREATE TABLE dropped (k int PRIMARY KEY)").await;
     for k in 0..40 {
-        client.ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, 1, {k})")).await;
+        client
+            .ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, 1, {k})"))
+            .await;
         client.ok(&format!("DELETE FROM t WHERE k = {k} AND c > 5")).await;
     }
     let before = client.rows("SELECT k, c, v FROM t").await;
@@ -112,7 +114,11 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
         // The rows of the lifted partition, which are in another store now, among them.
         batch.put(Space::Rows, key, value);
     }
-    batch.put(Space::Catalog, [b"!garbage".as_slice(), &table.to_be_bytes()].concat(), "");
+    batch.put(
+        Space::Catalog,
+        [b"!garbage".as_slice(), &table.to_be_bytes()].concat(),
+        "",
+    );
     batch.put(Space::Catalog, [b"!moved".as_slice(), &[0; 24]].concat(), "");
     store.commit(batch).await.unwrap();
     store.close().await.unwrap();

@@ -26,8 +26,8 @@ use crate::engine::size_change::{SizeChange, needed};
 use crate::engine::view;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
-use crate::partition::Stores;
 use crate::partition::store::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
+use crate::partition::{StoreId, Stores};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
 use crate::tasks::Tasks;
@@ -47,6 +47,22 @@ pub(super) struct Found {
     pub(super) batches: Vec<Logged>,
     /// Keys of records that only versions before wrote.
     pub(super) retired: Vec<Vec<u8>>,
+}
+
+/// The records of the sizes of large logical partitions in the side stores.
+async fn logical_beside(stores: &Stores) -> Result<Vec<Recorded>, Error> {
+    let mut found = Vec::new();
+    for (_, store) in stores.all().into_iter().filter(|(id, _)| *id != StoreId::MAIN) {
+        let (at, range) = (store.snapshot(), KeyRange::prefix(logical::RECORD));
+        let scanned = store.scan(Space::Catalog, &range, Order::Forward, &at, |key, value| {
+            // An unreadable record is only a size, which is counted again.
+            let place = key.strip_prefix(logical::RECORD);
+            found.extend(place.and_then(|place| logical::decode(place, value)));
+            ControlFlow::Continue(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+    }
+    Ok(found)
 }
 
 impl Found {
@@ -173,6 +189,8 @@ impl Catalog {
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         recorded.check_named(&partitions)?;
         offers.check_metered(None, &schema)?;
+        let mut logical = found.logical;
+        logical.extend(Box::pin(logical_beside(&stores)).await?);
         for key in found.retired {
             batch.delete(Space::Catalog, key);
         }
@@ -222,7 +240,7 @@ impl Catalog {
             is_in_doubt: AtomicBool::new(false),
             listener: Listener::default(),
             timestamps,
-            logical: found.logical,
+            logical,
             growth,
             offers,
             pending: Arc::default(),

@@ -5,6 +5,8 @@
 //! table is garbage in a store to which the table's partition map does not assign it. That is decided while no
 //! partition is moved and no change of the catalog is in doubt, since both have rows where no map assigns them yet.
 //!
+//! The store's own records of garbage numbers are removed: progress of index builds, and sizes of logical partitions.
+//!
 //! Each number that a store holds costs a seek in each space, and each range that it should not hold two.
 
 use std::collections::BTreeSet;
@@ -13,11 +15,14 @@ use std::sync::{Arc, Weak};
 
 use super::Catalog;
 use super::leftovers::{Moved, PAUSE, SPACES, has_any};
-use crate::engine::{Error, storage_read};
+use crate::engine::{Error, index, logical, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::StoreId;
-use crate::partition::store::{KeyRange, Order, Space, Store};
+use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 use crate::schema::{Schema, StorageId, system};
+
+/// Failures after which the search goes on in the next space; the next start searches again.
+const FAILURES_MAX: u32 = 120;
 
 /// The numbers that had a meaning when the catalog was opened.
 pub(in crate::engine) struct Numbers {
@@ -52,8 +57,8 @@ struct Search {
 enum Step {
     /// The number that was looked at.
     Passed(StorageId),
-    /// Rows of this range are being removed by a move of this run. The step is to be repeated when they are gone.
-    Removing(Moved),
+    /// Rows of the number are being removed after a move of this run. The step is to be repeated.
+    Removing,
     /// The store has no further number in this space.
     End,
 }
@@ -76,31 +81,56 @@ impl Catalog {
 impl Search {
     async fn run(mut self, catalog: Weak<Catalog>, stores: Vec<(StoreId, Store)>) {
         for (id, store) in &stores {
+            if let Err(error) = self.forget_records(store).await {
+                tracing::debug!(store = id.0, %error, "records of dropped tables stay in a store");
+            }
             for space in SPACES {
-                let mut next = system::USER_STORAGE_ID_MIN;
-                loop {
+                let (mut next, mut failures) = (system::USER_STORAGE_ID_MIN, 0);
+                while failures < FAILURES_MAX {
+                    // Held for one step only: a database that is dropped must let go of its stores.
                     let Some(catalog) = catalog.upgrade() else { return };
                     match self.step(&catalog, (*id, store), space, next).await {
-                        Ok(Step::Passed(number)) => next = number.saturating_add(1),
-                        Ok(Step::Removing(moved)) => {
-                            if catalog.leftovers.until_removed(&moved).await.is_err() {
-                                return;
-                            }
+                        Ok(Step::Passed(number)) => {
+                            next = number.saturating_add(1);
+                            tokio::task::yield_now().await;
+                            continue;
                         }
                         Ok(Step::End) => break,
-                        // A side store that was removed meanwhile; or the server is closing.
+                        // A side store that was removed meanwhile.
                         Err(_) if catalog.stores.get(*id).is_none() => break,
+                        Ok(Step::Removing) => {}
                         Err(error) => {
+                            failures += 1;
                             tracing::debug!(store = id.0, %error, "the search for leftovers in a store is repeated");
-                            let main = catalog.main().clone();
-                            drop(catalog);
-                            main.pause(PAUSE).await;
                         }
                     }
-                    tokio::task::yield_now().await;
+                    let main = catalog.main().clone();
+                    drop(catalog);
+                    main.pause(PAUSE).await;
                 }
             }
         }
+    }
+
+    /// Removes a store's records of numbers that are garbage.
+    async fn forget_records(&self, store: &Store) -> store::Result<()> {
+        let mut batch = Batch::new();
+        for prefix in [index::RECORD, logical::RECORD] {
+            let (at, range) = (store.snapshot(), KeyRange::prefix(prefix));
+            let visit = |key: &[u8], _: &[u8]| {
+                let number = key.get(prefix.len()..).and_then(|rest| rest.first_chunk());
+                let number = number.map(|number| StorageId::from_be_bytes(*number));
+                if number.is_some_and(|number| number < self.numbers.next && !self.numbers.used.contains(&number)) {
+                    batch.delete(Space::Catalog, key.to_vec());
+                }
+                ControlFlow::Continue(())
+            };
+            store.scan(Space::Catalog, &range, Order::Forward, &at, visit).await?;
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        store.commit(batch).await.map(drop)
     }
 
     /// Looks at the next number of a space of a store, and starts the removal of what is garbage.
@@ -121,7 +151,10 @@ impl Search {
             return Ok(Step::Passed(number));
         }
         let is_elsewhere = |catalog: &Catalog| {
-            let map = catalog.load().partitions_of(number).map(|map| map.map().spans_outside(id));
+            let map = catalog
+                .load()
+                .partitions_of(number)
+                .map(|map| map.map().spans_outside(id));
             map.filter(|spans| !spans.is_empty())
         };
         if space == Space::Indexes || is_elsewhere(catalog).is_none() || mutant::is_on(Mutant::TargetNotEmptied) {
@@ -137,7 +170,7 @@ impl Search {
                 span,
             };
             if catalog.leftovers.is_being_removed(&moved) {
-                return Ok(Step::Removing(moved));
+                return Ok(Step::Removing);
             }
             if has_any(store, &moved).await? {
                 catalog.leftovers.remove_moved(moved, Vec::new());

@@ -1,8 +1,12 @@
 //! Filling an index in the background: a task for each index, in steps that are durable one by one.
 //!
-//! The build visits the rows that exist at the registration, in the order of their keys, and ignores concurrent writes.
-//! Every commit after the registration maintains the entries itself, so the build has to visit each row only once. Its
-//! first commit is empty. It completes after all commits that began before the registration.
+//! The build visits the rows that exist at the registration, one store after the other, in the order of their keys, and
+//! ignores concurrent writes. Every commit after the registration maintains the entries itself, so the build has to
+//! visit each row only once. Its first commit to each store is empty. It completes after all commits that began before
+//! the registration.
+//!
+//! Each store has the record of its own progress, written in one commit with the entries. The record in the main store
+//! also says whether the whole index is complete. It is written last, after the entries of all stores are durable.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -37,8 +41,18 @@ pub(crate) struct Build {
     /// Whether it is the table's change feed.
     pub(crate) is_feed: bool,
     pub(crate) progress: Arc<Progress>,
-    /// The progress that an earlier run recorded.
+    /// The progress that an earlier run recorded in the main store.
     pub(crate) record: Record,
+    /// The progress in each store; empty before the first step.
+    pub(crate) places: Vec<Place>,
+}
+
+/// The progress of a build in one store.
+pub(crate) struct Place {
+    /// The key of the last row that was visited; empty: none yet.
+    last: Vec<u8>,
+    rows_passed: u64,
+    is_done: bool,
 }
 
 impl Build {
@@ -87,65 +101,103 @@ impl Build {
         }
     }
 
-    /// Waits for all commits that began before the registration of the index.
-    async fn begin(&self) -> store::Result<bool> {
+    /// Waits for all commits that began before the registration of the index, and reads the progress of each store.
+    async fn begin(&mut self) -> store::Result<bool> {
         let mut rows = 0;
-        for (_, store) in &self.stores {
+        self.places.clear();
+        for (id, store) in &self.stores {
             store.commit(Batch::new()).await?;
             rows += store.bytes_in(&key::table_range(self.table)).rows;
+            let record = if *id == StoreId::MAIN {
+                self.record.clone()
+            } else {
+                let recorded = store
+                    .get(Space::Catalog, &record_key(self.index), &store.snapshot())
+                    .await?;
+                recorded.map_or_else(Record::default, |record| Record::decode(&record))
+            };
+            self.places.push(Place {
+                last: record.last,
+                rows_passed: record.rows_passed,
+                is_done: false,
+            });
         }
+        self.show();
         self.progress
             .rows_total
-            .store(rows.max(self.record.rows_passed), Ordering::Relaxed);
+            .fetch_max(rows.max(self.rows_passed()), Ordering::Relaxed);
         Ok(false)
     }
 
-    /// Writes the entries of some rows. Returns whether these were the last.
-    async fn step(&mut self) -> store::Result<bool> {
-        let index = self.index;
-        let stores = self.stores.iter().map(|(_, store)| store);
-        let (found, until) = next_rows(stores, self.table, &self.record.last, (STEP_ROWS, STEP_BYTES)).await?;
-        let (mut rows, is_last) = (0_u64, until.is_none());
-        let last = until.clone().unwrap_or_default();
-        let (mut of_main, mut others) = (Batch::new(), Vec::new());
-        for ((id, store), keys) in self.stores.iter().zip(found) {
-            let mut batch = Batch::new();
-            let is_passed = |key: &Vec<u8>| until.as_ref().is_none_or(|until| key <= until);
-            for key in keys.into_iter().filter(is_passed) {
-                if self.is_feed {
-                    // A change of nothing: the committer gives the row a position, and its entry with it.
-                    batch.merge(Space::Rows, key, Row::default().encode());
-                } else {
-                    batch.reindex(key, index);
-                }
-                rows += 1;
-            }
-            if *id == StoreId::MAIN {
-                of_main = batch;
-            } else if !batch.is_empty() {
-                store.commit(batch).await?;
-                others.push(store.clone());
-            }
-        }
-        let record = Record {
-            is_complete: is_last,
-            rows_passed: self.record.rows_passed.saturating_add(rows),
-            last,
-        };
-        // Written last, after the entries are durable. So every row before the recorded place has its entries, in
-        // whichever store it is.
-        of_main.put(Space::Catalog, record_key(index), record.encode());
-        self.home.record_after_durable(&others, of_main).await?;
-        self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
-        self.progress
-            .rows_total
-            .fetch_max(record.rows_passed, Ordering::Relaxed);
-        self.record = record;
-        Ok(is_last)
+    fn rows_passed(&self) -> u64 {
+        self.places.iter().map(|place| place.rows_passed).sum()
     }
 
-    /// Removes the record of an index that was dropped during its build: the build may have written it once more since.
+    fn show(&self) {
+        let passed = self.rows_passed();
+        self.progress.rows_passed.store(passed, Ordering::Relaxed);
+        self.progress.rows_total.fetch_max(passed, Ordering::Relaxed);
+    }
+
+    /// Writes the entries of some rows of a store. Returns whether the index is complete.
+    async fn step(&mut self) -> store::Result<bool> {
+        let index = self.index;
+        let mut places = self.stores.iter().zip(&mut self.places);
+        let Some(((_, store), place)) = places.find(|(_, place)| !place.is_done) else {
+            return self.finish().await.map(|()| true);
+        };
+        let limits = (STEP_ROWS, STEP_BYTES);
+        let (found, until) = next_rows(std::iter::once(store), self.table, &place.last, limits).await?;
+        let is_last = until.is_none();
+        let mut batch = Batch::new();
+        let (mut rows, mut last) = (0_u64, None);
+        for key in found.into_iter().flatten() {
+            last = Some(key.clone());
+            if self.is_feed {
+                // A change of nothing: the committer gives the row a position, and its entry with it.
+                batch.merge(Space::Rows, key, Row::default().encode());
+            } else {
+                batch.reindex(key, index);
+            }
+            rows += 1;
+        }
+        if let Some(last) = last {
+            let record = Record {
+                is_complete: false,
+                rows_passed: place.rows_passed.saturating_add(rows),
+                last,
+            };
+            batch.put(Space::Catalog, record_key(index), record.encode());
+            store.commit(batch).await?;
+            place.rows_passed = record.rows_passed;
+            place.last = record.last;
+        }
+        place.is_done = is_last;
+        self.show();
+        Ok(false)
+    }
+
+    /// Records that the index is complete, after all of its entries are durable. Then the records of the other stores
+    /// are useless.
+    async fn finish(&self) -> store::Result<()> {
+        let others = self.stores.iter().filter(|(id, _)| *id != StoreId::MAIN);
+        let others: Vec<Store> = others.map(|(_, store)| store.clone()).collect();
+        let record = Record {
+            rows_passed: self.rows_passed(),
+            ..Record::complete()
+        };
+        record_progress(&self.home, &others, record_key(self.index), &record).await?;
+        for store in &others {
+            forget_in(store, record_key(self.index)).await;
+        }
+        Ok(())
+    }
+
+    /// Removes the records of an index that was dropped during its build: the build may have written one since.
     async fn forget(&self) {
+        for (_, store) in &self.stores {
+            forget_in(store, record_key(self.index)).await;
+        }
         forget(&self.home, record_key(self.index)).await;
     }
 }
@@ -215,9 +267,13 @@ pub(crate) async fn record_progress(
 
 /// Removes the record of a build whose index or view was dropped.
 pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
+    forget_in(home.main(), key).await;
+}
+
+async fn forget_in(store: &Store, key: Vec<u8>) {
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key);
-    if let Err(error) = home.main().commit(batch).await {
+    if let Err(error) = store.commit(batch).await {
         tracing::debug!(%error, "the record of a build could not be removed; the next start removes it");
     }
 }

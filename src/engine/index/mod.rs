@@ -17,7 +17,9 @@
 //! ```text
 //! !index · index id u32  →  version u8 = 1 · complete u8 · rows passed u64 · last row's key     (Space::Catalog)
 //! ```
-//! An index of the schema without a record is built from the start.
+//! The record in the main store says whether the index is complete. While it is built, each store has a record of its
+//! own progress. An index of the schema without a record is built from the start; so is the part of a store without
+//! one.
 
 pub(crate) mod build;
 pub(crate) mod change;

@@ -91,11 +91,10 @@ impl Staged {
         charges: &mut Charges,
     ) -> Result<Outcome, Error> {
         let mut admitted = gates::commit(&services.limits, &services.logical, &self.changes.weights, request).await?;
-        if !admitted.records.is_empty() {
-            // Added to the same commit if the main store is written to anyway, so that it costs nothing.
-            let main = self.of_main(&services.catalog);
-            for (key, value) in admitted.records.drain(..) {
-                main.batch.put(Space::Catalog, key, value);
+        for (store, key, value) in admitted.records.drain(..) {
+            // In the same commit as the rows, so that it costs nothing.
+            if let Some(staged) = self.changes.stores.iter_mut().find(|staged| staged.id == store) {
+                staged.batch.put(Space::Catalog, key, value);
             }
         }
         let warnings = std::mem::take(&mut admitted.warnings);
