@@ -1,10 +1,11 @@
 //! The batch log: it makes a logged batch atomic over several stores.
 //!
 //! ```text
-//! main: !batch record ─► each other store its part ─► main: its part, and removal of the record      answered
+//! main: !batch record ─► each store its part, all at once ─► answered ─► main: removal of the record, with the next one
 //! ```
-//! The record is durable before any part is, and each part before the record is removed, whatever the durability. If a
-//! part fails, a task replays all parts from the record. If the server ends in between, the next start replays them
+//! The record is durable before any part is, and each part before the record is removed, whatever the durability. The
+//! removal waits for the commit of the next record, or [`REMOVAL_AFTER`]: a client would wait for a commit of its own. If
+//! a part fails, a task replays all parts from the record. If the server ends in between, the next start replays them
 //! before it answers a request. Writing a part twice changes nothing, since versions of rows merge. A replay writes
 //! each part to the store that has its rows by then. A batch to one store is one commit and needs no record.
 //!
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalog::{Catalog, Snapshot};
-use super::pending::Logged;
+use super::pending::{Logged, Removal, Whole};
 use super::view::follow::{Touched, ViewRow};
 use super::write::passes::{Closed, Passes};
 use super::{Error, storage_read, storage_write};
@@ -33,17 +34,91 @@ use crate::partition::{BatchKeys, StoreId};
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// How long the record of a whole batch stays if no other batch is logged.
+const REMOVAL_AFTER: Duration = Duration::from_millis(200);
+
+/// Batches that a start replays at once.
+const REPLAYS_MAX: usize = 16;
+
 /// Most bytes of one commit of a replay or of a view's build, which need not be atomic. A commit has a limit, and after
 /// a move the parts for several stores may go to one store.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Makes the record of a batch durable, before any part of it is written.
+/// Makes the record of a batch durable, before any part of it is written. The same commit removes the records of whole
+/// batches.
+///
+/// # Errors
+/// A store fails. The record may be durable nevertheless.
 pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::Result<()> {
     let mut batch = Batch::new();
     batch.put(Space::Catalog, key.clone(), record.clone());
-    let (stores, main) = (catalog.stores(), catalog.main());
-    main.commit(batch).await?;
-    stores.make_durable(main).await
+    commit_with_removals(catalog, batch, catalog.pending.take_whole()).await?;
+    catalog.stores().make_durable(catalog.main()).await
+}
+
+/// Commits to the main store, and with it the removal of the records of whole batches, whose parts are durable before.
+async fn commit_with_removals(catalog: &Catalog, mut batch: Batch, whole: Vec<Whole>) -> store::Result<()> {
+    let mut others: BTreeMap<StoreId, Store> = BTreeMap::new();
+    for of in &whole {
+        batch.delete(Space::Catalog, of.key.clone());
+        others.extend(of.stores.iter().cloned());
+    }
+    // A store that was removed meanwhile has no part any more: its rows were durable elsewhere before.
+    others.retain(|id, _| catalog.stores().get(*id).is_some());
+    let others: Vec<Store> = others.into_values().collect();
+    let committed = Box::pin(catalog.stores().record_after_durable(&others, batch)).await;
+    match committed {
+        Ok(_) => whole.iter().for_each(|of| catalog.pending.end(&of.key)),
+        Err(_) => catalog.pending.give_back(whole),
+    }
+    committed.map(drop)
+}
+
+/// Removes the records of whole batches now.
+///
+/// # Errors
+/// A store fails; the records may stay.
+pub(super) async fn remove_whole(catalog: &Catalog) -> store::Result<()> {
+    let whole = catalog.pending.take_whole();
+    if whole.is_empty() {
+        return Ok(());
+    }
+    commit_with_removals(catalog, Batch::new(), whole).await
+}
+
+/// Has the record of a whole batch removed, by the next record's commit or soon.
+pub(super) async fn remove_later(catalog: &Arc<Catalog>, batch: Whole) {
+    match catalog.pending.whole(batch) {
+        Removal::Awaited => {}
+        Removal::Now => {
+            if let Err(error) = remove_whole(catalog).await {
+                tracing::debug!(%error, "records of whole batches could not be removed; the removal is retried");
+            }
+        }
+        Removal::Start => spawn_removal(catalog),
+    }
+}
+
+fn spawn_removal(catalog: &Arc<Catalog>) {
+    let (main, tasks) = (catalog.main().clone(), catalog.tasks.clone());
+    let (runner, catalog) = (tasks.clone(), Arc::downgrade(catalog));
+    runner.spawn("removal of records of whole batches", async move {
+        let mut pause = REMOVAL_AFTER;
+        while tasks.unless_stopped(main.pause(pause)).await.is_some() {
+            let Some(catalog) = catalog.upgrade() else { return };
+            let Some(whole) = catalog.pending.take_awaited() else {
+                return;
+            };
+            match commit_with_removals(&catalog, Batch::new(), whole).await {
+                Ok(()) => pause = REMOVAL_AFTER,
+                Err(store::Error::Closed) => return,
+                Err(error) => {
+                    tracing::debug!(%error, "records of whole batches could not be removed; the removal is retried");
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    });
 }
 
 /// Replays all logged batches that an earlier run left. Returns those that no store accepts, whose records stay.
@@ -52,14 +127,23 @@ pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::
 /// When a store fails; the records stay.
 pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<Vec<Logged>, Error> {
     let mut left = Vec::new();
-    for logged in batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
-        match Box::pin(replay(catalog, logged)).await {
-            // A retry cannot succeed. The server serves the rest of the database.
-            Err(error @ Error::Refused(_)) => {
-                tracing::error!(%error, "a logged batch cannot be written as a whole");
-                left.push(logged.clone());
+    if mutant::is_on(Mutant::ForgetBatchLog) {
+        return Ok(left);
+    }
+    for together in batches.chunks(REPLAYS_MAX) {
+        let mut replays = Vec::with_capacity(together.len());
+        for logged in together {
+            replays.push(Box::pin(replay(catalog, logged)));
+        }
+        for (logged, replayed) in together.iter().zip(futures::future::join_all(replays).await) {
+            match replayed {
+                // A retry cannot succeed. The server serves the rest of the database.
+                Err(error @ Error::Refused(_)) => {
+                    tracing::error!(%error, "a logged batch cannot be written as a whole");
+                    left.push(logged.clone());
+                }
+                replayed => replayed?,
             }
-            replayed => replayed?,
         }
     }
     Ok(left)

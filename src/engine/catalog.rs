@@ -206,8 +206,8 @@ pub(crate) struct Catalog {
     growth: SizeChange,
     /// Logged batches of which a part may not be written yet.
     pub(crate) pending: Arc<Pending>,
-    /// The number of the next record of the batch log: those before are complete, or existed when the catalog was
-    /// opened.
+    /// The number of the next record of the batch log. No record that was found when the catalog was opened has this
+    /// number or one above it.
     next_batch: AtomicU64,
     /// Held by the current move of a physical partition.
     moving: Mutex<()>,

@@ -1,9 +1,15 @@
 //! Logged batches in flight (batch_log.rs), and the deletions that a purge keeps for them.
+//!
+//! The record of a whole batch is not removed by a commit of its own: the next record's commit removes it, or a task
+//! soon afterwards. Until then the batch is pending, since a start would write it again.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+
+use crate::partition::StoreId;
+use crate::partition::store::Store;
 
 /// Deletions are kept if they were made up to this many seconds before a batch in flight was logged. A request that had
 /// begun by then may have taken its timestamp earlier, and hide parts of the batch. The time is longer than any request
@@ -21,15 +27,92 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     [RECORD, &number.to_be_bytes()].concat()
 }
 
-/// The logged batches of which a part may not be written yet, by the key of the record. The value is the time of
-/// logging, s since 1970-01-01 UTC. `None` means that a part failed and waits for its replay. At most one entry for
-/// each request and task that works on a batch.
+/// The first number above those of all records.
+pub(crate) fn number_after(records: &[Logged]) -> u64 {
+    let numbers = records
+        .iter()
+        .filter_map(|(key, _)| key.strip_prefix(RECORD)?.first_chunk());
+    let numbers = numbers.map(|number| u64::from_be_bytes(*number));
+    numbers.max().map_or(0, |last| last.saturating_add(1))
+}
+
+/// Whole batches whose records are left at once; one more is removed by a commit of its own.
+const WHOLE_MAX: usize = 1024;
+
+/// A batch all of whose parts are written, and whose record is still there.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// The key of the record.
+    pub(crate) key: Vec<u8>,
+    /// The stores besides the main one that have a part.
+    pub(crate) stores: Vec<(StoreId, Store)>,
+}
+
+/// The logged batches whose records may be in the main store.
 #[derive(Debug, Default)]
-pub(crate) struct Pending(Mutex<BTreeMap<Vec<u8>, Option<i64>>>);
+pub(crate) struct Pending {
+    /// By the key of the record. The value is the time of logging, s since 1970-01-01 UTC. `None` means that a part
+    /// failed and waits for its replay. At most one entry for each request and task that works on a batch, and for each
+    /// whole one.
+    all: Mutex<BTreeMap<Vec<u8>, Option<i64>>>,
+    whole: Mutex<WholeOnes>,
+}
+
+#[derive(Debug, Default)]
+struct WholeOnes {
+    batches: Vec<Whole>,
+    /// Whether a task will remove their records.
+    is_awaited: bool,
+}
+
+/// How the record of a whole batch is to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// A task waits to do it.
+    Awaited,
+    /// A task is to be started for it.
+    Start,
+    /// There are too many: at once.
+    Now,
+}
 
 impl Pending {
     fn all(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Option<i64>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn whole_ones(&self) -> MutexGuard<'_, WholeOnes> {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a batch all of whose parts are written.
+    pub(crate) fn whole(&self, batch: Whole) -> Removal {
+        let mut whole = self.whole_ones();
+        whole.batches.push(batch);
+        if whole.batches.len() > WHOLE_MAX {
+            return Removal::Now;
+        }
+        if std::mem::replace(&mut whole.is_awaited, true) {
+            return Removal::Awaited;
+        }
+        Removal::Start
+    }
+
+    /// The whole batches, whose records the caller removes or gives back.
+    pub(crate) fn take_whole(&self) -> Vec<Whole> {
+        std::mem::take(&mut self.whole_ones().batches)
+    }
+
+    /// The same for the task that was to remove them. `None` means that there are none, and that the task ends.
+    pub(crate) fn take_awaited(&self) -> Option<Vec<Whole>> {
+        let mut whole = self.whole_ones();
+        whole.is_awaited = !whole.batches.is_empty();
+        whole.is_awaited.then(|| std::mem::take(&mut whole.batches))
+    }
+
+    /// Takes back batches whose records could not be removed.
+    pub(crate) fn give_back(&self, batches: Vec<Whole>) {
+        self.whole_ones().batches.extend(batches);
     }
 
     /// Adds a batch that will be logged under this key, and returns the key.
@@ -54,5 +137,17 @@ impl Pending {
         let kept = |logged: &Option<i64>| logged.map_or(i64::MIN, |at| at.saturating_sub(IN_FLIGHT_SECONDS));
         let horizon = all.values().map(kept).min().unwrap_or(i64::MAX);
         gc_before_seconds.min(horizon)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_begin_above_those_of_records_that_stayed() {
+        assert_eq!(number_after(&[]), 0);
+        let records = [3, 7, 5].map(|number| (key(number), Bytes::new()));
+        assert_eq!(number_after(&records), 8);
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::backup::Backups;
+use super::batch_log;
 use super::catalog::{Catalog, SchemaListener};
 use super::counts::Counts;
 use super::draws::Draws;
@@ -108,6 +109,10 @@ impl Engine {
     /// When the medium fails.
     pub async fn close_within(&self, within: Duration) -> Result<(), Error> {
         self.tasks().begin_stop();
+        // Otherwise the next start would write these batches again.
+        if let Err(error) = batch_log::remove_whole(&self.catalog).await {
+            tracing::debug!(%error, "records of whole batches stay");
+        }
         let closed = self.stores.close().await;
         // Joined last: most of it ends because its store is closed.
         self.tasks().join(within).await;

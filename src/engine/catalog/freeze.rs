@@ -5,7 +5,7 @@
 //! ```
 //! A writer of rows holds its latches until every store has its part. So while all latches are held, no logged batch is
 //! half written, except for those that failed and wait for their replay: their records are in the main store's snapshot
-//! (batch_log.rs). The empty commit completes after every commit that cancelled requests had submitted to a store.
+//! (batch_log.rs). The records of whole batches are removed before. The empty commit completes after every commit that cancelled requests had submitted to a store.
 //!
 //! A frozen state keeps the current partition maps, and thereby all rows in their stores: moved rows and dropped tables
 //! are removed only when no request uses an older map any more (leftovers.rs).
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::leftovers::PAUSE;
 use super::{Catalog, Snapshot};
-use crate::engine::{Error, storage_write};
+use crate::engine::{Error, batch_log, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::PartitionLatch;
 use crate::partition::backups::Moments;
@@ -76,6 +76,9 @@ impl Catalog {
         let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, PartitionLatch::hold_all(latches)).await else {
             return Ok(None);
         };
+        batch_log::remove_whole(self)
+            .await
+            .map_err(|error| storage_write(&error))?;
         let moments = Moments::take(self.main(), maps.iter().map(AsRef::as_ref)).await;
         let moments = moments.map_err(|error| storage_write(&error))?;
         let frozen = Frozen {

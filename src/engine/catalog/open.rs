@@ -244,7 +244,7 @@ impl Catalog {
             growth,
             offers,
             pending: Arc::default(),
-            next_batch: AtomicU64::new(0),
+            next_batch: AtomicU64::new(pending::number_after(&found.batches)),
             moving: Mutex::default(),
             leftovers,
             tasks,

@@ -12,6 +12,7 @@ use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
 use crate::engine::logical::Admitted;
 use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
+use crate::engine::pending::Whole;
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
@@ -126,7 +127,7 @@ impl Staged {
                         let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
                         Box::pin(staged.commit_logged(&nodes, &catalog, logged, &mut admitted, each)).await
                     } else {
-                        staged.commit_all(&nodes, None, &mut admitted, each).await
+                        staged.commit_all(&nodes, false, &mut admitted, each).await
                     };
                     drop(held);
                     (commits, outcome)
@@ -141,7 +142,7 @@ impl Staged {
                 }
             }
             _held => {
-                let committing = self.commit_all(&services.nodes, None, &mut admitted, |committed, marked| {
+                let committing = self.commit_all(&services.nodes, false, &mut admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
@@ -176,22 +177,6 @@ impl Staged {
         Ok(())
     }
 
-    /// The writes to the store that has the catalog.
-    fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
-        let place = self.changes.stores.iter().position(|staged| staged.id == StoreId::MAIN);
-        let place = place.unwrap_or_else(|| {
-            self.changes.stores.push(StagedStore {
-                id: StoreId::MAIN,
-                store: catalog.main().clone(),
-                batch: Batch::new(),
-                marked: Vec::new(),
-            });
-            self.changes.stores.len() - 1
-        });
-        #[expect(clippy::expect_used, reason = "found or pushed just before")]
-        self.changes.stores.get_mut(place).expect("the store is there")
-    }
-
     /// Commits changes of several stores so that all of them are written, or none (batch_log.rs). `key` is the key of
     /// the batch's record, which is pending.
     async fn commit_logged(
@@ -222,10 +207,9 @@ impl Staged {
             batch_log::spawn_forget(catalog, logged.0);
             return Err(failed(error));
         }
-        // The main store's part is last, and removes the record.
-        self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
-        self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
-        let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
+        let others = self.changes.stores.iter().filter(|staged| staged.id != StoreId::MAIN);
+        let stores = others.map(|staged| (staged.id, staged.store.clone())).collect();
+        let committed = match self.commit_all(nodes, true, admitted, each).await {
             // Nothing was written. The next attempt uses a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
@@ -240,77 +224,116 @@ impl Staged {
             committed => committed,
         };
         match &committed {
-            Ok(_) => catalog.pending.end(&logged.0),
+            Ok(_) => batch_log::remove_later(catalog, Whole { key: logged.0, stores }).await,
             Err(_) => batch_log::spawn_replay(catalog, logged),
         }
         committed
     }
 
-    /// Commits the changes; returns false if nothing was committed and the changes have to be derived again. `logged`:
-    /// the main store's part, which comes last, removes a record of the batch log, so the others must be durable before
-    /// it.
+    /// Commits the changes; returns false if nothing was committed and the changes have to be derived again. The parts
+    /// of a logged batch are committed at once, after those that depend on reads.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,
-        logged: Option<&Catalog>,
+        is_logged: bool,
         admitted: &mut Admitted,
         mut each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let mut is_begun = false;
-        let mut others = Vec::new();
-        for StagedStore {
-            id,
-            store,
-            mut batch,
-            marked,
-        } in std::mem::take(&mut self.changes.stores)
-        {
-            if let Some(opening) = self.openings.of(id) {
-                batch.only_in(opening);
-            }
+        let mut at_once: Vec<StagedStore> = Vec::new();
+        for mut staged in std::mem::take(&mut self.changes.stores) {
             if let Some(bytes_max) = self.row_bytes_max {
-                batch.limit_rows(bytes_max);
+                staged.batch.limit_rows(bytes_max);
+            }
+            match self.openings.of(staged.id) {
+                Some(opening) => staged.batch.only_in(opening),
+                None if is_logged => {
+                    at_once.push(staged);
+                    continue;
+                }
+                None => {}
             }
             if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
-                tokio::spawn(async move { store.commit(batch).await });
+                tokio::spawn(async move { staged.store.commit(staged.batch).await });
                 continue;
             }
-            if !batch.is_empty() {
-                let to_record = self.passes.keys_to_record(|| BatchKeys::of(&batch));
-                let before = nodes.keeps_moments().then(|| store.snapshot());
-                let committed = match logged {
-                    // Boxed, since it is rare: every write's future would be as large.
-                    Some(catalog) if id == StoreId::MAIN => {
-                        Box::pin(catalog.stores().record_after_durable(&others, batch)).await
-                    }
-                    _ => store.commit_rows(batch).await,
-                };
-                self.passes.record(&to_record, committed.is_ok());
-                let committed = match committed {
-                    // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
-                    // again.
-                    Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
-                    committed => committed.map_err(|error| storage_write(&error))?,
-                };
-                is_begun = true;
-                if let Some(before) = before {
-                    nodes.record_commit(id, before, store.snapshot());
-                }
-                if admitted.is_watched() {
-                    for written in committed.rows() {
-                        if let Some(marked) = marked.get(written.change) {
-                            let bytes =
-                                [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
-                            admitted.record_sizes(&marked.place(), bytes);
-                        }
-                    }
-                }
-                each(committed, marked);
-                if logged.is_some() {
-                    others.push(store);
-                }
+            if staged.batch.is_empty() {
+                continue;
             }
+            match self.commit_part(&mut staged, nodes, admitted).await {
+                // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
+                // again.
+                Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
+                committed => each(committed.map_err(|error| storage_write(&error))?, staged.marked),
+            }
+            is_begun = true;
+        }
+        if !at_once.is_empty() {
+            // Boxed, since it is rare: every write's future would be as large.
+            Box::pin(self.commit_at_once(at_once, nodes, admitted, &mut each)).await?;
         }
         Ok(true)
+    }
+
+    /// Commits parts at once, and waits for all of them.
+    async fn commit_at_once(
+        &self,
+        parts: Vec<StagedStore>,
+        nodes: &Nodes,
+        admitted: &mut Admitted,
+        each: &mut impl FnMut(Committed, Vec<PendingCharge>),
+    ) -> Result<(), Error> {
+        let parts = parts.into_iter().map(|mut staged| async move {
+            let committed = self.commit_batch(&mut staged, nodes).await;
+            (staged, committed)
+        });
+        let mut failure = None;
+        for (staged, committed) in futures::future::join_all(parts).await {
+            match committed {
+                Ok(committed) => {
+                    record_sizes(&committed, &staged.marked, admitted);
+                    each(committed, staged.marked);
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(()), |error| Err(storage_write(&error)))
+    }
+
+    async fn commit_part(
+        &self,
+        staged: &mut StagedStore,
+        nodes: &Nodes,
+        admitted: &mut Admitted,
+    ) -> Result<Committed, StoreError> {
+        let committed = self.commit_batch(staged, nodes).await?;
+        record_sizes(&committed, &staged.marked, admitted);
+        Ok(committed)
+    }
+
+    /// Commits the batch of one store, and records its keys for a running copy.
+    async fn commit_batch(&self, staged: &mut StagedStore, nodes: &Nodes) -> Result<Committed, StoreError> {
+        let batch = std::mem::take(&mut staged.batch);
+        let to_record = self.passes.keys_to_record(|| BatchKeys::of(&batch));
+        let before = nodes.keeps_moments().then(|| staged.store.snapshot());
+        let committed = staged.store.commit_rows(batch).await;
+        self.passes.record(&to_record, committed.is_ok());
+        if let (Some(before), Ok(_)) = (before, &committed) {
+            nodes.record_commit(staged.id, before, staged.store.snapshot());
+        }
+        committed
+    }
+}
+
+/// Records how the rows of watched partitions have grown.
+fn record_sizes(committed: &Committed, marked: &[PendingCharge], admitted: &mut Admitted) {
+    if !admitted.is_watched() {
+        return;
+    }
+    for written in committed.rows() {
+        if let Some(marked) = marked.get(written.change) {
+            let bytes = [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
+            admitted.record_sizes(&marked.place(), bytes);
+        }
     }
 }
