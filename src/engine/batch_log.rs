@@ -16,7 +16,7 @@
 //! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,14 +58,13 @@ pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::
 
 /// Commits to the main store, and with it the removal of the records of whole batches, whose parts are durable before.
 async fn commit_with_removals(catalog: &Catalog, mut batch: Batch, whole: Vec<Whole>) -> store::Result<()> {
-    let mut others: BTreeMap<StoreId, Store> = BTreeMap::new();
+    let mut others = BTreeSet::new();
     for of in &whole {
         batch.delete(Space::Catalog, of.key.clone());
-        others.extend(of.stores.iter().cloned());
+        others.extend(of.stores.iter().copied());
     }
     // A store that was removed meanwhile has no part any more: its rows were durable elsewhere before.
-    others.retain(|id, _| catalog.stores().get(*id).is_some());
-    let others: Vec<Store> = others.into_values().collect();
+    let others: Vec<Store> = others.into_iter().filter_map(|id| catalog.stores().get(id)).collect();
     let committed = Box::pin(catalog.stores().record_after_durable(&others, batch)).await;
     match committed {
         Ok(_) => whole.iter().for_each(|of| catalog.pending.end(&of.key)),

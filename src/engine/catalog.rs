@@ -18,7 +18,7 @@
 //!                     none means one, never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before any request sees them. Rows of dropped and
-//! truncated tables are removed in the background; a start searches for those that a crash left (strays.rs).
+//! truncated tables are removed in the background; a start searches for those that a crash left (leftovers.rs).
 //!
 //! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a
 //! snapshot in which one table has another partition map. Earlier requests keep the map that they began with. No row
@@ -41,7 +41,6 @@ mod open;
 mod partition_maps;
 mod publication;
 mod steps;
-mod strays;
 mod views;
 
 use super::error::NotChanged;
@@ -57,12 +56,11 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
-use self::leftovers::Leftovers;
+use self::leftovers::{Leftovers, numbers_of};
 use self::open::{Found, schema_of};
 use self::partition_maps::{give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
-use self::strays::numbers_of;
 use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
@@ -361,8 +359,7 @@ impl Catalog {
         outcome.schema = feed::numbered(&before, outcome.schema, self.rules.profile, next_id);
         let mut batch = Batch::new();
         if changing.next_storage_id > first {
-            let next = changing.next_storage_id.to_be_bytes();
-            batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
+            record_next_number(&mut batch, changing.next_storage_id);
         }
         let next = Arc::new(outcome.schema.clone());
         let placement = if intent.orders_by_key() {
@@ -420,12 +417,7 @@ impl Catalog {
         }
         let next = Arc::new(next);
         let mut batch = Batch::new();
-        let next_id = changing.next_storage_id.to_be_bytes();
-        batch.put(
-            Space::Catalog,
-            NEXT_STORAGE_ID.to_vec(),
-            Bytes::copy_from_slice(&next_id),
-        );
+        record_next_number(&mut batch, changing.next_storage_id);
         let tables = NewTables {
             // Not used: the table keeps its own placement.
             placement: Placement::Hash,
@@ -646,6 +638,13 @@ impl Catalog {
         Ok(())
     }
 
+    /// Records that numbers up to this one are taken.
+    async fn take_up_to(&self, next: StorageId) -> Result<(), Error> {
+        let mut batch = Batch::new();
+        record_next_number(&mut batch, next);
+        commit(self.main(), batch).await
+    }
+
     /// A version 1 uuid, as Cassandra's table ids are.
     fn table_id(&self, changing: &mut Changing) -> Uuid {
         changing.clock_sequence = changing.clock_sequence.wrapping_add(1);
@@ -670,6 +669,11 @@ async fn to_the_end<T: Send + 'static, E: From<Error> + Send + 'static>(
     }
     let outcome = tasks.carry("change of the catalog", change).await;
     outcome.unwrap_or_else(|error| Err(Error::Fault(error.to_string()).into()))
+}
+
+fn record_next_number(batch: &mut Batch, next: StorageId) {
+    let next = Bytes::copy_from_slice(&next.to_be_bytes());
+    batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), next);
 }
 
 async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {

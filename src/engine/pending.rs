@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::partition::StoreId;
-use crate::partition::store::Store;
 
 /// Deletions are kept if they were made up to this many seconds before a batch in flight was logged. A request that had
 /// begun by then may have taken its timestamp earlier, and hide parts of the batch. The time is longer than any request
@@ -45,7 +44,7 @@ pub(crate) struct Whole {
     /// The key of the record.
     pub(crate) key: Vec<u8>,
     /// The stores besides the main one that have a part.
-    pub(crate) stores: Vec<(StoreId, Store)>,
+    pub(crate) stores: Vec<StoreId>,
 }
 
 /// The logged batches whose records may be in the main store.

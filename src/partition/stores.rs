@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use futures::future::join_all;
 
 use super::ring::StoreId;
 use crate::clock::Clock;
@@ -21,6 +22,9 @@ use crate::storage::{
     Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store,
     Url,
 };
+
+/// Side stores that are closed at once.
+const CLOSED_AT_ONCE_MAX: usize = 8;
 
 /// Open stores. Clones share them.
 #[derive(Clone, Debug)]
@@ -266,13 +270,20 @@ impl Stores {
             // Recorded while the directories are still locked.
             drop(tokio::task::spawn_blocking(move || drop(moments)).await);
         }
-        for (id, store) in self.all().into_iter().rev() {
-            outcome = outcome.and(match store.close().await {
-                // A concurrent removal has closed it.
-                Err(Error::Closed) if id != StoreId::MAIN => Ok(()),
-                closed => closed,
-            });
+        let beside: Vec<Store> = self.0.beside.load().values().cloned().collect();
+        for together in beside.chunks(CLOSED_AT_ONCE_MAX) {
+            let mut closing = Vec::with_capacity(together.len());
+            for store in together {
+                closing.push(Box::pin(store.close()));
+            }
+            for closed in join_all(closing).await {
+                outcome = outcome.and(match closed {
+                    // A concurrent removal has closed it.
+                    Err(Error::Closed) => Ok(()),
+                    closed => closed,
+                });
+            }
         }
-        outcome
+        outcome.and(self.main().close().await)
     }
 }

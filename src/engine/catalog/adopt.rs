@@ -3,18 +3,16 @@
 //! ```text
 //! numbers taken, durable ─► rows written under them ─► one commit: the schema
 //! ```
-//! Until that commit the rows belong to no table, and the next start removes them (strays.rs): an interrupted restore
+//! Until that commit the rows belong to no table, and the next start removes them (leftovers.rs): an interrupted restore
 //! leaves nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use uuid::Uuid;
 
-use super::{Catalog, NEXT_STORAGE_ID, NewTables, commit, to_the_end};
+use super::{Catalog, NewTables, to_the_end};
 use crate::engine::Error;
-use crate::partition::store::{Batch, Space};
 use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
@@ -34,10 +32,7 @@ impl Catalog {
                 .checked_add(count)
                 .ok_or_else(|| Error::Fault("there are no numbers left for tables".to_owned()))?;
             changing.next_storage_id = next;
-            let mut batch = Batch::new();
-            let taken = Bytes::copy_from_slice(&next.to_be_bytes());
-            batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), taken);
-            commit(catalog.main(), batch).await?;
+            catalog.take_up_to(next).await?;
             let durable = catalog.stores.make_durable(catalog.main()).await;
             durable.map_err(|error| Error::Fault(error.to_string()))?;
             Ok(first..next)
@@ -68,7 +63,7 @@ impl Catalog {
                 are_empty: false,
             };
             catalog
-                .publish(&mut changing, &before, Arc::new(next), &[], tables, Batch::new())
+                .publish(&mut changing, &before, Arc::new(next), &[], tables, Default::default())
                 .await?;
             catalog.begin_views();
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {

@@ -10,10 +10,9 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::leftovers::{self, Leftovers, NO_NUMBER, RETIRED};
+use super::leftovers::{self, Leftovers, NO_NUMBER, Numbers, RETIRED};
 use super::partition_maps::{give_budgets, partitions_at_open};
 use super::publication::Listener;
-use super::strays::Numbers;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
 use crate::clock::Clock;
 use crate::engine::index::change::Difference;
@@ -141,7 +140,7 @@ pub(super) fn schema_of(
 pub(crate) struct Unfinished {
     /// Logged batches to write again (batch_log.rs).
     pub(in crate::engine) batches: Vec<Logged>,
-    /// For the search for leftovers (strays.rs).
+    /// For the search for leftovers (leftovers.rs).
     pub(in crate::engine) numbers: Numbers,
 }
 

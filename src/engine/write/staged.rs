@@ -208,7 +208,7 @@ impl Staged {
             return Err(failed(error));
         }
         let others = self.changes.stores.iter().filter(|staged| staged.id != StoreId::MAIN);
-        let stores = others.map(|staged| (staged.id, staged.store.clone())).collect();
+        let stores = others.map(|staged| staged.id).collect();
         let committed = match self.commit_all(nodes, true, admitted, each).await {
             // Nothing was written. The next attempt uses a record of its own.
             Ok(false) => {
