@@ -49,10 +49,14 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// A store fails. The record may be durable nevertheless.
-pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::Result<()> {
+pub(super) async fn record(catalog: &Arc<Catalog>, (key, record): &Logged) -> store::Result<()> {
     let mut batch = Batch::new();
     batch.put(Space::Catalog, key.clone(), record.clone());
-    commit_with_removals(catalog, batch, catalog.pending.take_whole()).await?;
+    let committed = commit_with_removals(catalog, batch, catalog.pending.take_whole()).await;
+    if committed.is_err() && catalog.pending.await_whole() {
+        spawn_removal(catalog);
+    }
+    committed?;
     catalog.stores().make_durable(catalog.main()).await
 }
 

@@ -109,6 +109,13 @@ impl Pending {
         whole.is_awaited.then(|| std::mem::take(&mut whole.batches))
     }
 
+    /// Whether a task is to be started for batches that were given back. The one that waited may have ended while
+    /// another commit had them.
+    pub(crate) fn await_whole(&self) -> bool {
+        let mut whole = self.whole_ones();
+        !whole.batches.is_empty() && !std::mem::replace(&mut whole.is_awaited, true)
+    }
+
     /// Takes back batches whose records could not be removed.
     pub(crate) fn give_back(&self, batches: Vec<Whole>) {
         self.whole_ones().batches.extend(batches);
@@ -148,5 +155,25 @@ mod tests {
         assert_eq!(number_after(&[]), 0);
         let records = [3, 7, 5].map(|number| (key(number), Bytes::new()));
         assert_eq!(number_after(&records), 8);
+    }
+
+    #[test]
+    fn one_task_removes_the_records_of_whole_batches() {
+        let pending = Pending::default();
+        let batch = |number| Whole {
+            key: key(number),
+            stores: Vec::new(),
+        };
+        assert!(!pending.await_whole(), "there are none");
+        assert_eq!(pending.whole(batch(1)), Removal::Start);
+        assert_eq!(pending.whole(batch(2)), Removal::Awaited);
+        assert!(!pending.await_whole(), "the task is there");
+        // A commit takes them, the task finds none and ends, and the commit fails.
+        let taken = pending.take_whole();
+        assert!(pending.take_awaited().is_none());
+        pending.give_back(taken);
+        assert!(pending.await_whole());
+        assert_eq!(pending.take_awaited().map(|whole| whole.len()), Some(2));
+        assert!(pending.take_awaited().is_none(), "the task ends");
     }
 }

@@ -15,11 +15,12 @@
 //! - An entry is only a candidate: the statement's filters test every row found, as in a scan.
 //!
 //! ```text
-//! !index · index id u32  →  version u8 = 1 · complete u8 · rows passed u64 · last row's key     (Space::Catalog)
+//! !index · index id u32  →  version u8 · complete u8 · rows passed u64 · last row's key     (Space::Catalog)
 //! ```
 //! The record in the main store says whether the index is complete. While it is built, each store has a record of its
 //! own progress. An index of the schema without a record is built from the start; so is the part of a store without
-//! one.
+//! one. A record with progress has version 2: programs that know only version 1 would take the progress of one store
+//! for that of all, and build such an index from the start.
 
 pub(crate) mod build;
 pub(crate) mod change;
@@ -52,7 +53,10 @@ pub(crate) fn record_key(index: StorageId) -> Vec<u8> {
     [RECORD, &index.to_be_bytes()].concat()
 }
 
+/// Version of a record without a last row.
 const RECORD_VERSION: u8 = 1;
+/// Version of a record with one.
+const PROGRESS_VERSION: u8 = 2;
 
 /// The recorded progress of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +79,12 @@ impl Record {
     }
 
     pub(crate) fn encode(&self) -> Bytes {
-        let mut bytes = vec![RECORD_VERSION, u8::from(self.is_complete)];
+        let version = if self.last.is_empty() {
+            RECORD_VERSION
+        } else {
+            PROGRESS_VERSION
+        };
+        let mut bytes = vec![version, u8::from(self.is_complete)];
         bytes.extend_from_slice(&self.rows_passed.to_be_bytes());
         bytes.extend_from_slice(&self.last);
         bytes.into()
@@ -87,7 +96,7 @@ impl Record {
             let (version, rest) = bytes.split_first()?;
             let (is_complete, rest) = rest.split_first()?;
             let (rows_passed, last) = rest.split_first_chunk::<8>()?;
-            (*version == RECORD_VERSION).then(|| Self {
+            [RECORD_VERSION, PROGRESS_VERSION].contains(version).then(|| Self {
                 is_complete: *is_complete == 1,
                 rows_passed: u64::from_be_bytes(*rows_passed),
                 last: last.to_vec(),

@@ -13,7 +13,7 @@ fn records_read_as_they_were_written() {
     ] {
         assert_eq!(Record::decode(&record.encode()), record);
     }
-    for unknown in [&b""[..], &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 1]] {
+    for unknown in [&b""[..], &[3, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 1]] {
         assert_eq!(Record::decode(unknown), Record::default(), "is built from the start");
     }
 }
