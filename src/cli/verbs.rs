@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, check_bucket, dev, health, lint, pages, passwd, running, seed, servers, serving, settings,
-    shell, terminal, verify, warnings,
+    Failure, backups, cert, check_bucket, dev, feed, health, lint, pages, passwd, running, seed, servers, serving,
+    settings, shell, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -213,6 +213,14 @@ pub(super) const VERBS: &[Verb] = &[
         uses: ADMIN,
         arguments: health::arguments,
         run: |call| health::run(&call.values()?, call.matches),
+    },
+    Verb {
+        name: "feed",
+        aliases: &[],
+        summary: "Print the change feed of a table of a running server: a line of JSON for each changed row",
+        uses: ADMIN,
+        arguments: feed::arguments,
+        run: |call| feed::run(&call.values()?, call.matches),
     },
     Verb {
         name: "settings",
