@@ -351,7 +351,8 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Print the man page",
         uses: NONE,
-        arguments: |command| command,
+        // For packages: the list of verbs has to fit a screen.
+        arguments: |command| command.hide(true),
         run: |_| pages::man(),
     },
 ];

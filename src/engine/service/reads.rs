@@ -118,6 +118,13 @@ impl Engine {
         error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
     }
 
+    /// The position of the last change that a read of a change feed returns now. While it is the same, a feed that was
+    /// read to its end has nothing new.
+    #[must_use]
+    pub fn feed_horizon(&self) -> i64 {
+        self.catalog.stores().positions().horizon()
+    }
+
     /// The charge and the access path that a read would have. Reads no row for an answer.
     ///
     /// # Errors

@@ -171,11 +171,14 @@ struct Feed {
     page: Option<Page>,
     /// Looks since something was sent.
     silent_looks: u32,
+    /// The horizon before the last page, if that ended at the last change.
+    read_to: Option<i64>,
     is_over: bool,
     _permit: OwnedSemaphorePermit,
 }
 
 /// A page of the feed.
+#[derive(Default)]
 struct Page {
     /// Its events.
     events: String,
@@ -224,6 +227,7 @@ pub(super) async fn stream(
         follows: asked.follows,
         page: None,
         silent_looks: 0,
+        read_to: None,
         is_over: false,
         _permit: permit,
     };
@@ -270,7 +274,8 @@ fn session(shared: &Shared, request: &Request) -> Result<SessionState, Box<Respo
 const fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::Unauthorized => StatusCode::FORBIDDEN,
-        ErrorCode::Syntax | ErrorCode::Invalid | ErrorCode::Config => StatusCode::BAD_REQUEST,
+        // Protocol: a paging state that is none.
+        ErrorCode::Syntax | ErrorCode::Invalid | ErrorCode::Protocol => StatusCode::BAD_REQUEST,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
@@ -284,6 +289,8 @@ impl Feed {
         loop {
             let page = match self.page.take() {
                 Some(page) => page,
+                // Spares the table's request units. The look that tells the position checks table and permission again.
+                None if self.has_nothing_new() && self.silent_looks < SILENT_LOOKS_MAX => Page::default(),
                 None => match self.read().await {
                     Ok(page) => page,
                     Err(error) => return Some(self.last("error", &serde_json::json!({"error": error.to_string()}))),
@@ -313,8 +320,14 @@ impl Feed {
         format!("event: {event}\nid: {}\ndata: {data}\n\n", self.position).into()
     }
 
+    fn has_nothing_new(&self) -> bool {
+        self.read_to
+            .is_some_and(|read_to| self.shared.source.database.feed_horizon() == read_to)
+    }
+
     /// Reads the next page.
     async fn read(&mut self) -> Result<Page, Error> {
+        let horizon = self.shared.source.database.feed_horizon();
         let params = QueryParams {
             page_size_rows: Some(PAGE_ROWS),
             paging_state: self.state.clone(),
@@ -332,6 +345,7 @@ impl Feed {
             unreachable!("a SELECT gives rows");
         };
         let end = end.expect("a read of the feed says where it ends");
+        self.read_to = end.is_at_end.then_some(horizon);
         for (cells, state) in rows.cells().into_iter().zip(&end.states) {
             let row = cells.into_iter().next().flatten().unwrap_or_default();
             self.reach(state);
