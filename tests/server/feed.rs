@@ -11,6 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::program::helenus;
@@ -18,6 +19,7 @@ use crate::raw::Client;
 use crate::security::{Program, login, wait_for};
 use helenus::TestServer;
 use helenus::clock::Clock;
+use helenus::cql::{AnswerKind, QueryParams, SessionState};
 use helenus::server::admin::client::{self, ClientError, Event};
 use helenus::server::admin::{CONNECTIONS_MAX, STREAMS_MAX};
 use helenus::wire::Version;
@@ -119,6 +121,64 @@ async fn a_stream_resumes_after_any_of_its_records() {
         ok(&mut client, "DELETE FROM ks.t WHERE k = 0 AND c = 0").await;
         assert_eq!(records(&events(admin, &end)).len(), 3);
     }
+}
+
+/// The numbers of the table's physical partitions, in the order of their tokens.
+async fn partitions(server: &TestServer) -> Vec<i64> {
+    let text = "SELECT lower, id FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = 't'";
+    let answer = server
+        .database()
+        .query(&SessionState::default(), text, &QueryParams::default())
+        .await
+        .unwrap();
+    let AnswerKind::Rows(rows) = answer.kind else {
+        panic!("no rows")
+    };
+    let number = |cell: &Option<Bytes>| i64::from_be_bytes(cell.as_deref().unwrap().try_into().unwrap());
+    let mut found: Vec<(i64, i64)> = rows
+        .cells()
+        .iter()
+        .map(|cells| (number(&cells[0]), number(&cells[1])))
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, id)| id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_outlives_splits_merges_lifts_and_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let (server, admin, mut client) = start(&data).await;
+    ok(&mut client, KEYSPACE).await;
+    ok(&mut client, &format!("{TABLE} AND helenus_partitions = 3")).await;
+    insert(&mut client, 0..150).await;
+    let all = records(&events(admin, "start"));
+    let rest = |admin, place: usize| {
+        let expected: Vec<&Value> = all[place + 1..].iter().map(|(_, row)| row).collect();
+        let found = records(&events(admin, &all[place].0));
+        let found: Vec<&Value> = found.iter().map(|(_, row)| row).collect();
+        assert_eq!(found, expected, "after record {place}");
+    };
+    ok(&mut client, "ALTER TABLE ks.t WITH helenus_split_at = 77").await;
+    rest(admin, 40);
+    let ids = partitions(&server).await;
+    assert_eq!(ids.len(), 4);
+    let lift = format!("ALTER TABLE ks.t WITH helenus_lift = {}", ids[1]);
+    ok(&mut client, &lift).await;
+    rest(admin, 41);
+    let merge = format!(
+        "ALTER TABLE ks.t WITH helenus_merge = {{'left': {}, 'right': {}}}",
+        ids[2], ids[3]
+    );
+    ok(&mut client, &merge).await;
+    rest(admin, 42);
+    server.stop().await.unwrap();
+    let (_server, admin, mut client) = start(&data).await;
+    for place in [0, 43, 99, 100, 148] {
+        rest(admin, place);
+    }
+    insert(&mut client, 10..12).await;
+    assert_eq!(records(&events(admin, &all[149].0)).len(), 2);
 }
 
 /// A raw stream: reads an event's lines within a time.
