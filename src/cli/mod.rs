@@ -17,6 +17,7 @@ mod cqlsh;
 mod dev;
 #[cfg(test)]
 mod features;
+mod feed;
 mod groups;
 mod health;
 mod init;

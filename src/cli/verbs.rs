@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, check_bucket, dev, health, lint, pages, passwd, running, seed, servers, serving, settings,
-    shell, terminal, verify, warnings,
+    Failure, backups, cert, check_bucket, dev, feed, health, lint, pages, passwd, running, seed, servers, serving,
+    settings, shell, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -215,6 +215,14 @@ pub(super) const VERBS: &[Verb] = &[
         run: |call| health::run(&call.values()?, call.matches),
     },
     Verb {
+        name: "feed",
+        aliases: &[],
+        summary: "Print the change feed of a table of a running server: a line of JSON for each changed row",
+        uses: ADMIN,
+        arguments: feed::arguments,
+        run: |call| feed::run(&call.values()?, call.matches),
+    },
+    Verb {
         name: "settings",
         aliases: &[],
         summary: "Print every setting, its value and where it comes from, as a configuration file",
@@ -343,7 +351,8 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Print the man page",
         uses: NONE,
-        arguments: |command| command,
+        // For packages: the list of verbs has to fit a screen.
+        arguments: |command| command.hide(true),
         run: |_| pages::man(),
     },
 ];

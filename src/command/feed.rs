@@ -34,6 +34,15 @@ pub struct FeedPosition {
     pub sweep: Option<FeedSweep>,
 }
 
+/// What a page of the change feed says besides its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedPage {
+    /// The position after each row; empty unless the reader wants them.
+    pub after_rows: Vec<FeedPosition>,
+    /// Whether the page ends at the last change. `false` also where request units are spent.
+    pub is_at_end: bool,
+}
+
 /// The place inside a sweep over the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSweep {

@@ -67,6 +67,8 @@ pub struct QueryParams {
     pub payload: Vec<(String, Bytes)>,
     /// Bytes of the request's body, for logs; 0 means not known.
     pub request_bytes: u32,
+    /// Whether a page of the change feed gives the position after each row ([`FeedEnd`]).
+    pub wants_feed_positions: bool,
 }
 
 impl QueryParams {
@@ -124,6 +126,17 @@ pub struct Answer {
     pub notes: Vec<String>,
     /// The charge of the statement.
     pub charge: RequestUnits,
+    /// What a page of the change feed says besides. `None` means another statement, or that it is not wanted.
+    pub feed: Option<FeedEnd>,
+}
+
+/// What a page of the change feed says besides its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedEnd {
+    /// The paging state after each row.
+    pub states: Vec<Bytes>,
+    /// Whether the page ends at the last change. `false` also where request units are spent.
+    pub is_at_end: bool,
 }
 
 impl Answer {
@@ -135,6 +148,7 @@ impl Answer {
             warnings: Vec::new(),
             notes: Vec::new(),
             charge: RequestUnits::ZERO,
+            feed: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use grammar::ast;
 
-use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+use super::answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
 use super::apart::apart;
 use super::counters::StatementCounters;
 use super::explain;
@@ -471,6 +471,7 @@ impl Database {
         let paging = Paging {
             resume,
             content_bytes_ahead: planned.content_bytes_ahead(),
+            wants_feed_positions: params.wants_feed_positions,
         };
         let mut rows = FrameRows::default();
         let page = self
@@ -494,6 +495,17 @@ impl Database {
                 None => key.seal(paging_state::table_digest(&read.table), &position),
             }),
         }));
+        answer.feed = page.feed.filter(|_| params.wants_feed_positions).map(|feed| {
+            let table = paging_state::feed_digest(&read.table);
+            FeedEnd {
+                states: feed
+                    .after_rows
+                    .iter()
+                    .map(|after| key.seal_feed(table, 0, after))
+                    .collect(),
+                is_at_end: feed.is_at_end,
+            }
+        });
         answer.notes = page.notes;
         answer.warnings = page.warnings;
         Ok(answer)

@@ -29,7 +29,7 @@ mod roles;
 mod rows;
 mod shape;
 
-pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+pub use answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub(crate) use apart::apart;
 pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};

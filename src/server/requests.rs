@@ -197,6 +197,7 @@ impl Requests {
             trace: around.trace,
             payload: std::mem::take(&mut around.payload),
             request_bytes: around.request_bytes,
+            wants_feed_positions: false,
         }
     }
 

@@ -273,7 +273,7 @@ impl Front {
         let mut found = TypedRows::default();
         let paging = Paging {
             resume,
-            content_bytes_ahead: 0,
+            ..Paging::default()
         };
         let page = self
             .engine

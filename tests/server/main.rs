@@ -7,6 +7,7 @@ mod client_certificates;
 mod cosmos;
 #[cfg(unix)]
 mod cqlsh;
+mod feed;
 mod front;
 mod handshake;
 mod harness;

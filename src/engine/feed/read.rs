@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::command::{FeedPosition, FeedStart, FeedSweep, Partitions, Read};
+use crate::command::{FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read};
 use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::{EntryRange, Located, Place};
@@ -42,6 +42,8 @@ pub(crate) struct Sweep<'a> {
     passed: usize,
     /// The physical partitions that this page has visited.
     visited: BTreeSet<PhysicalPartitionId>,
+    /// The position after each row of the page. `None` means that the reader does not want them.
+    after_rows: Option<Vec<FeedPosition>>,
 }
 
 /// An entry: its key without the number of the feed, its row's place, and the physical partition of the row.
@@ -90,7 +92,14 @@ impl<'a> Sweep<'a> {
             reached,
             passed: 0,
             visited: BTreeSet::new(),
+            after_rows: None,
         }
+    }
+
+    /// Keeps the position after each row.
+    pub(crate) fn with_positions(mut self) -> Self {
+        self.after_rows = Some(Vec::new());
+        self
     }
 
     /// Brings rows until the sweep or the page ends. After the rest of a sweep comes the next one: else a page would be empty
@@ -104,7 +113,7 @@ impl<'a> Sweep<'a> {
         view: &mut ReadView,
         scratch: &mut Scratch<'_>,
         sink: &mut impl PartSink,
-    ) -> Result<FeedPosition, Error> {
+    ) -> Result<(FeedPosition, FeedPage), Error> {
         let mut reader = Reader::new(bound, 0, scratch, sink);
         let mut outcome = self.walk(view, &mut reader).await;
         if matches!(outcome, Ok(true)) && self.until < self.horizon {
@@ -115,18 +124,25 @@ impl<'a> Sweep<'a> {
         }
         let walked = reader.receipt(Ok(Step::Continue), None).walked;
         sink.walked(walked);
-        let is_whole = outcome?;
-        Ok(FeedPosition {
-            after: if is_whole {
+        let is_at_end = outcome?;
+        let position = FeedPosition {
+            after: if is_at_end {
                 self.after.max(self.until)
             } else {
                 self.after
             },
-            sweep: (!is_whole).then_some(FeedSweep {
-                until: self.until,
-                reached: self.reached,
-            }),
-        })
+            sweep: (!is_at_end).then(|| self.sweep()),
+        };
+        let after_rows = self.after_rows.unwrap_or_default();
+        Ok((position, FeedPage { after_rows, is_at_end }))
+    }
+
+    /// The place that it has reached.
+    fn sweep(&self) -> FeedSweep {
+        FeedSweep {
+            until: self.until,
+            reached: self.reached.clone(),
+        }
     }
 
     /// Returns whether the sweep is whole.
@@ -248,8 +264,18 @@ impl<'a> Sweep<'a> {
                 let is_first = self.visited.insert(entry.partition.id);
                 reader.enter(&entry.partition, None, is_first);
             }
+            let rows_before = reader.rows_given();
             let step = self.bring_row(entry, view, reader).await?;
             self.reached = Bytes::copy_from_slice(&entry.suffix);
+            if reader.rows_given() > rows_before {
+                let sweep = self.sweep();
+                if let Some(after_rows) = &mut self.after_rows {
+                    after_rows.push(FeedPosition {
+                        after: self.after,
+                        sweep: Some(sweep),
+                    });
+                }
+            }
             if step == Step::Stop {
                 return Ok(Step::Stop);
             }

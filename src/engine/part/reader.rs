@@ -113,6 +113,11 @@ impl<'a, S: PartSink> Reader<'a, S> {
         }
     }
 
+    /// How many rows it has passed on.
+    pub(crate) const fn rows_given(&self) -> u64 {
+        self.rows_given
+    }
+
     /// Charges everything that follows to this physical partition, and to the logical one of this key if it is known.
     /// `is_first`: no page of the read has visited the physical partition yet.
     pub(crate) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {

@@ -17,7 +17,7 @@ use super::super::refusal::Refusal;
 use super::super::value;
 use super::Engine;
 use super::Request;
-use crate::command::{Clustering, FeedPosition, FeedStart, Partitions, Position, Read, Write};
+use crate::command::{Clustering, FeedPage, FeedPosition, FeedStart, Partitions, Position, Read, Write};
 use crate::consistency::WriteKind;
 use crate::partition::ReadView;
 use crate::schema::{StorageId, system};
@@ -34,6 +34,8 @@ pub struct Paging {
     pub resume: Option<Box<Position>>,
     /// Bytes of rows to reserve at once, by the size of earlier pages.
     pub content_bytes_ahead: usize,
+    /// Whether a page of the change feed gives the position after each row.
+    pub wants_feed_positions: bool,
 }
 
 /// A read that has passed its checks ([`Engine::check_read`]).
@@ -58,6 +60,8 @@ pub struct ReadPage {
     pub memory: AnswerMemory,
     /// The start of the next page; `None` means that this is the last.
     pub position: Option<Box<Position>>,
+    /// What a page of the change feed says besides. `None` means another read.
+    pub feed: Option<FeedPage>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
     /// Trace entries about the chosen access path.
@@ -112,6 +116,13 @@ impl Engine {
         let asked = request.consistency();
         let level = levels::read(&self.rules, asked, system::is_local(&read.table.keyspace));
         error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
+    }
+
+    /// The position of the last change that a read of a change feed returns now. While it is the same, a feed that was
+    /// read to its end has nothing new.
+    #[must_use]
+    pub fn feed_horizon(&self) -> i64 {
+        self.catalog.stores().positions().horizon()
     }
 
     /// The charge and the access path that a read would have. Reads no row for an answer.
@@ -180,7 +191,7 @@ impl Engine {
             None => page_rows,
         };
         let limits = self.limits(limit, page_rows, paging.content_bytes_ahead);
-        let mut feed_position = None;
+        let mut feed_end = None;
         let mut notes = Vec::new();
         gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
         if is_system {
@@ -202,8 +213,8 @@ impl Engine {
                 Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
             } else if let Some(start) = read.feed {
                 // Boxed, since it is rare and would make every read's future larger.
-                let brought = self.bring_feed(request, shape, read, (start, resume), &mut scratch, &mut sink);
-                feed_position = Some(Box::pin(brought).await?);
+                let brought = self.bring_feed(request, shape, read, (start, paging), &mut scratch, &mut sink);
+                feed_end = Some(Box::pin(brought).await?);
             } else {
                 let partitions = request.snapshot.partitions(&read.table)?;
                 let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
@@ -228,10 +239,11 @@ impl Engine {
             }
             sink.finish()?
         };
-        if let Some(feed) = feed_position {
+        let feed = feed_end.map(|(end, page)| {
             // Always there, since more changes may come.
-            position = Some(Box::new(Position::of_feed(feed)));
-        }
+            position = Some(Box::new(Position::of_feed(end)));
+            page
+        });
         if leaves_rest {
             scratch.take_back();
         }
@@ -247,6 +259,7 @@ impl Engine {
             bytes,
             memory,
             position,
+            feed,
             warnings,
             notes,
         })
@@ -258,10 +271,10 @@ impl Engine {
         request: &Request<'_>,
         shape: &Shape,
         read: &Read,
-        (start, resume): (FeedStart, Option<&Position>),
+        (start, paging): (FeedStart, &Paging),
         scratch: &mut Scratch<'_>,
         sink: &mut Sink<'_, impl RowSink>,
-    ) -> Result<FeedPosition, Error> {
+    ) -> Result<(FeedPosition, FeedPage), Error> {
         let indexes = &self.catalog.indexes;
         let of_table = || {
             let (keyspace, table) = (read.table.keyspace.clone(), read.table.name.clone());
@@ -270,16 +283,17 @@ impl Engine {
         let complete = |feed: &StorageId| indexes.is_complete(*feed);
         let feed = read.table.feed().filter(complete).ok_or_else(of_table)?;
         let partitions = request.snapshot.partitions(&read.table)?;
-        let resume = resume.and_then(|position| position.feed.as_ref());
+        let resume = paging.resume.as_ref().and_then(|position| position.feed.as_ref());
         // Before any snapshot is taken.
         let horizon = self.catalog.stores().positions().horizon();
         match gates::admit_read(self.gates(), request, read, partitions, None).await {
             Ok(_) => {}
             Err(Error::Throttled { .. }) => {
-                return Ok(resume.cloned().unwrap_or_else(|| FeedPosition {
+                let end = resume.cloned().unwrap_or_else(|| FeedPosition {
                     after: start.after(horizon),
                     sweep: None,
-                }));
+                });
+                return Ok((end, FeedPage::default()));
             }
             Err(error) => return Err(error),
         }
@@ -292,11 +306,14 @@ impl Engine {
             now_seconds: request.now_seconds,
             tombstones_max: None,
         };
-        let sweep = Sweep::new(partitions, read, feed, start, resume, horizon);
-        let position = sweep.run(&bound, &mut view, scratch, sink).await?;
+        let mut sweep = Sweep::new(partitions, read, feed, start, resume, horizon);
+        if paging.wants_feed_positions {
+            sweep = sweep.with_positions();
+        }
+        let end = sweep.run(&bound, &mut view, scratch, sink).await?;
         // Commits no longer maintain a feed that was switched off meanwhile.
         if indexes.is_complete(feed) {
-            Ok(position)
+            Ok(end)
         } else {
             Err(of_table().into())
         }

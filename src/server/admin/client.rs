@@ -1,7 +1,7 @@
-//! A client of another server's admin port: as much HTTP as `helenus status` needs. Blocks.
+//! A client of another server's admin port: as much HTTP as `helenus status` and `helenus feed` need. Blocks.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -118,27 +118,13 @@ pub fn get_as(place: &Place, token: Option<&str>, path: &str) -> Result<(u16, St
         place: place.clone(),
         source,
     };
-    let strange = |what: &str| ClientError::Strange {
-        place: place.clone(),
-        what: what.to_owned(),
-    };
-    let mut socket = place.connect().map_err(io)?;
-    let host = match place {
-        Place::Address(address) => address.to_string(),
-        Place::Directory(_) => "localhost".to_owned(),
-    };
-    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
-    let authorization = authorization.unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{authorization}Connection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).map_err(io)?;
+    let strange = |what: &str| strange(place, what);
+    let socket = ask(place, token, path, Version::Http11)?;
     let mut answer = Vec::new();
     socket.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(io)?;
     let answer = String::from_utf8(answer).map_err(|_| strange("no text"))?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| strange("no HTTP"))?;
-    let status = head
-        .strip_prefix("HTTP/1.1 ")
-        .and_then(|rest| rest.get(..3)?.parse().ok())
-        .ok_or_else(|| strange("no HTTP"))?;
+    let status = status(head).ok_or_else(|| strange("no HTTP"))?;
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length")
@@ -148,6 +134,51 @@ pub fn get_as(place: &Place, token: Option<&str>, path: &str) -> Result<(u16, St
         return Err(strange("the answer was cut off"));
     }
     Ok((status, body.to_owned()))
+}
+
+/// The versions of HTTP that a request may have.
+#[derive(Clone, Copy)]
+enum Version {
+    /// The answer to a stream's request has no chunks: it ends when the connection does.
+    Http10,
+    Http11,
+}
+
+/// Sends the request of a page, and returns the connection with its answer.
+fn ask(place: &Place, token: Option<&str>, path: &str, version: Version) -> Result<Box<dyn Stream>, ClientError> {
+    let io = |source| ClientError::Io {
+        place: place.clone(),
+        source,
+    };
+    let mut socket = place.connect().map_err(io)?;
+    let host = match place {
+        Place::Address(address) => address.to_string(),
+        Place::Directory(_) => "localhost".to_owned(),
+    };
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let authorization = authorization.unwrap_or_default();
+    let version = match version {
+        Version::Http10 => "HTTP/1.0",
+        Version::Http11 => "HTTP/1.1",
+    };
+    let request = format!("GET {path} {version}\r\nHost: {host}\r\n{authorization}Connection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).map_err(io)?;
+    Ok(socket)
+}
+
+/// The status of an answer's head.
+fn status(head: &str) -> Option<u16> {
+    let rest = head
+        .strip_prefix("HTTP/1.1 ")
+        .or_else(|| head.strip_prefix("HTTP/1.0 "))?;
+    rest.get(..3)?.parse().ok()
+}
+
+fn strange(place: &Place, what: &str) -> ClientError {
+    ClientError::Strange {
+        place: place.clone(),
+        what: what.to_owned(),
+    }
 }
 
 /// The JSON of one page.
@@ -173,4 +204,60 @@ pub fn everything(place: impl Into<Place>, token: Option<&str>) -> Result<Value,
     let (status, tables) = (page("/api/status")?, page("/api/tables")?);
     let (partitions, keys) = (page("/api/partitions")?, page("/api/keys")?);
     Ok(json!({ "status": status, "tables": tables, "partitions": partitions, "keys": keys }))
+}
+
+/// An event of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its kind; empty for a record.
+    pub kind: String,
+    /// The position after it.
+    pub id: String,
+    /// Its data. Empty means that only the position is new.
+    pub data: String,
+}
+
+/// Reads a stream of events until it ends, or until `take` wants no more. Returns the status, and the body of a refusal.
+///
+/// # Errors
+/// No answer, or none in HTTP; the stream was cut off; `take` fails.
+pub fn events<E: From<ClientError>>(
+    place: &Place,
+    token: Option<&str>,
+    path: &str,
+    mut take: impl FnMut(Event) -> Result<(), E>,
+) -> Result<(u16, String), E> {
+    let io = |source| ClientError::Io {
+        place: place.clone(),
+        source,
+    };
+    let mut socket = BufReader::new(ask(place, token, path, Version::Http10)?);
+    let mut line = String::new();
+    socket.read_line(&mut line).map_err(io)?;
+    let status = status(&line).ok_or_else(|| strange(place, "no HTTP"))?;
+    while !line.trim_end().is_empty() {
+        line.clear();
+        socket.read_line(&mut line).map_err(io)?;
+    }
+    if status != 200 {
+        let mut body = String::new();
+        socket.take(ANSWER_BYTES_MAX).read_to_string(&mut body).map_err(io)?;
+        return Ok((status, body));
+    }
+    let mut event = Event::default();
+    loop {
+        line.clear();
+        let bytes = (&mut socket).take(ANSWER_BYTES_MAX).read_line(&mut line).map_err(io)?;
+        let is_whole = line.ends_with('\n');
+        let text = line.trim_end_matches('\n');
+        match text.split_once(": ") {
+            _ if bytes == 0 => return Ok((status, String::new())),
+            _ if !is_whole => return Err(strange(place, "the answer was cut off").into()),
+            Some(("event", kind)) => kind.clone_into(&mut event.kind),
+            Some(("id", id)) => id.clone_into(&mut event.id),
+            Some(("data", data)) => data.clone_into(&mut event.data),
+            _ if text.is_empty() => take(std::mem::take(&mut event))?,
+            _ => return Err(strange(place, "no event").into()),
+        }
+    }
 }

@@ -15,10 +15,12 @@
 //! GET /api/faults       the fault plan; POST and DELETE change it (faults.rs)
 //! GET /api/clock        the time of a server that keeps nothing; POST moves it (clock.rs)
 //! POST /api/reset       empties a server that keeps nothing (clock.rs)
+//! GET /api/feed/KS/T    the change feed of a table, as server-sent events (feed.rs)
 //! ```
 //! The address is off unless `admin-listen` names one: management ports that are open by default have often been a way
 //! into servers. Reading needs no login, so an address that other machines can reach must be allowed explicitly.
-//! Changes need the token (changes.rs). No user value or text is shown, and partition keys only with `admin-show-keys`.
+//! Changes need the token (changes.rs), and so do rows (feed.rs). Nothing else shows a user's value or text, and partition
+//! keys are shown only with `admin-show-keys`.
 //!
 //! The socket `DIR/helenus.admin` always exists if the data lies in a directory. A client that can connect to it may
 //! read and change everything, because only the file system controls that access (socket.rs):
@@ -26,7 +28,7 @@
 //!
 //! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (slots.rs); closed
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
-//! closed; all of that within [`CONNECTION_WITHIN`].
+//! closed; all of that within [`CONNECTION_WITHIN`]. A stream is closed when it has sent nothing for that long.
 //!
 //! On an address of this machine, a request for another host name is refused. Otherwise a page in a browser could make
 //! its own name resolve to 127.0.0.1 and read everything (DNS rebinding).
@@ -39,6 +41,7 @@ mod changes;
 pub mod client;
 mod clock;
 mod faults;
+mod feed;
 pub(super) mod logins;
 pub mod report;
 mod slots;
@@ -61,10 +64,11 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use feed::STREAMS_MAX;
 use slots::{Slots, Stage};
 
 use super::StartError;
@@ -182,6 +186,7 @@ impl Admin {
         let state = Arc::new(Shared {
             source,
             stopping: Arc::clone(&stopping),
+            streams: Arc::new(Semaphore::new(feed::STREAMS_MAX)),
             own_hosts_only: address.is_some_and(|address| address.ip().is_loopback()),
         });
         let (end, ended) = watch::channel(false);
@@ -222,6 +227,8 @@ struct Shared {
     source: Source,
     stopping: Arc<AtomicBool>,
     own_hosts_only: bool,
+    /// A permit for each stream that may be opened.
+    streams: Arc<Semaphore>,
 }
 
 /// A listening address or socket.
@@ -268,7 +275,8 @@ async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
                     }
                     let stage = Arc::new(Stage::default());
                     let router = router.clone().layer(Extension(Arc::clone(&stage)));
-                    slots.take(stage, connections.spawn(receive(visitor, router)));
+                    let connection = Arc::clone(&stage);
+                    slots.take(stage, connections.spawn(receive(visitor, router, connection)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the admin port");
@@ -281,12 +289,12 @@ async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
     }
 }
 
-async fn receive(visitor: Visitor, router: Router) {
+async fn receive(visitor: Visitor, router: Router, stage: Arc<Stage>) {
     match visitor {
         Visitor::Address(socket, from) => {
             // A peek only: a socket may be reported readable when it is not.
             if matches!(timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await, Ok(Ok(1..))) {
-                serve(socket, router.layer(Extension(logins::From(from)))).await;
+                serve(socket, router.layer(Extension(logins::From(from))), &stage).await;
             } else {
                 metrics::ADMIN_REFUSED.increment();
             }
@@ -294,7 +302,7 @@ async fn receive(visitor: Visitor, router: Router) {
         Visitor::Socket(socket) => {
             if matches!(timeout(FIRST_BYTE_WITHIN, socket.readable()).await, Ok(Ok(()))) {
                 let from = logins::From(Ipv4Addr::LOCALHOST.into());
-                serve(socket, router.layer(Extension(from)).layer(Extension(BySocket))).await;
+                serve(socket, router.layer(Extension(from)).layer(Extension(BySocket)), &stage).await;
             } else {
                 metrics::ADMIN_REFUSED.increment();
             }
@@ -303,7 +311,7 @@ async fn receive(visitor: Visitor, router: Router) {
 }
 
 /// One connection: one request and its answer.
-async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router, stage: &Stage) {
     let served = async {
         http1::Builder::new()
             .keep_alive(false)
@@ -311,10 +319,16 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
             .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router))
             .await
     };
-    match timeout(CONNECTION_WITHIN, served).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection to the admin port failed"),
-        Err(_) => metrics::ADMIN_REFUSED.increment(),
+    let mut served = std::pin::pin!(served);
+    loop {
+        match timeout(CONNECTION_WITHIN, &mut served).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a connection to the admin port failed"),
+            // A stream that its client reads.
+            Err(_) if stage.take_has_sent() => continue,
+            Err(_) => metrics::ADMIN_REFUSED.increment(),
+        }
+        return;
     }
 }
 
@@ -340,13 +354,14 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/faults", get(faults::show).post(faults::set).delete(faults::clear))
         .route("/api/clock", get(clock::show).post(clock::change))
         .route("/api/reset", post(clock::start_over))
+        .route("/api/feed/{keyspace}/{table}", get(feed::stream))
         .fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }
 
 /// Paths in addition to those of figures, with their descriptions.
-const PATHS: [(&str, &str); 6] = [
+const PATHS: [(&str, &str); 7] = [
     ("/livez", "200: the process answers; 503: data can no longer be read"),
     ("/readyz", "200: every store takes a write and reads it back; 503: not"),
     ("/metrics", "Prometheus's text format"),
@@ -359,6 +374,10 @@ const PATHS: [(&str, &str); 6] = [
         "the time of data in memory; POST moves it, with the token",
     ),
     ("/api/reset", "POST empties data in memory, with the token"),
+    (
+        "/api/feed/KS/T",
+        "the change feed of a table, as events; with the token, or a role with SELECT on it",
+    ),
 ];
 
 /// The page at `/`.
@@ -448,7 +467,8 @@ struct AuditedRequest {
     from: IpAddr,
     user: String,
     operation: String,
-    is_change: bool,
+    /// Whether it is recorded also if it is allowed: it changes something, or reads rows.
+    is_recorded: bool,
 }
 
 impl AuditedRequest {
@@ -467,17 +487,17 @@ impl AuditedRequest {
             from: request.extensions().get::<logins::From>()?.0,
             user: role.unwrap_or_else(of_token),
             operation: format!("{method} {}", request.uri().path()),
-            is_change: method != Method::GET && method != Method::HEAD,
+            is_recorded: (method != Method::GET && method != Method::HEAD) || logins::is_of_rows(request),
         })
     }
 
-    /// Records a change or a refusal.
+    /// Records a change, a read of rows or a refusal.
     fn record(self, audit: &Audit, status: StatusCode) {
         let allowed = !matches!(
             status,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
         );
-        if self.is_change || !allowed {
+        if self.is_recorded || !allowed {
             audit.admin(self.from, &self.user, &self.operation, allowed);
         }
     }

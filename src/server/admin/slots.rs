@@ -2,39 +2,59 @@
 //!
 //! ```text
 //! Silent ─► Asking ─► Answered ─► gone
+//!                └──► Streamed ─► gone
 //! ```
 //! When all slots are taken, a new connection takes the slot of the oldest silent one. If there is none, it takes that
 //! of the oldest whose answer is ready and whose client does not read it. A request that is being answered keeps its
-//! slot. So silent connections, however many, never keep a probe out: a probe sends its request as soon as it is
+//! slot, and so does a stream while its client reads it. So silent connections, however many, never keep a probe out: a probe sends its request as soon as it is
 //! connected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tokio::task::AbortHandle;
 
 const SILENT: u8 = 0;
 const ASKING: u8 = 1;
 const ANSWERED: u8 = 2;
+const STREAMED: u8 = 3;
 
 /// The stage of a connection; shared with its requests.
 #[derive(Debug, Default)]
-pub(super) struct Stage(AtomicU8);
+pub(super) struct Stage {
+    at: AtomicU8,
+    /// Whether a stream has sent something since the last look.
+    has_sent: AtomicBool,
+}
 
 impl Stage {
     /// A complete request head has arrived.
     pub(super) fn has_request(&self) {
-        self.0.store(ASKING, Ordering::Relaxed);
+        self.at.store(ASKING, Ordering::Relaxed);
     }
 
-    /// The answer is ready.
+    /// The answer is ready. A stream keeps its stage.
     pub(super) fn is_answered(&self) {
-        self.0.store(ANSWERED, Ordering::Relaxed);
+        // Fails only if the answer is a stream.
+        let _ = self
+            .at
+            .compare_exchange(ASKING, ANSWERED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The answer is a stream, which has just sent something.
+    pub(super) fn streams(&self) {
+        self.at.store(STREAMED, Ordering::Relaxed);
+        self.has_sent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a stream has sent something since the last call.
+    pub(super) fn take_has_sent(&self) -> bool {
+        self.has_sent.swap(false, Ordering::Relaxed)
     }
 
     fn is(&self, stage: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == stage
+        self.at.load(Ordering::Relaxed) == stage
     }
 }
 
