@@ -20,7 +20,7 @@ use super::rows::{FrameRows, put_cell};
 use crate::command::{Batch, BatchKind, Partitions, Position, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
 use crate::engine::read::sink::Shape;
-use crate::engine::{self, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
+use crate::engine::{self, Checked, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
 use crate::schema::{Table, describe};
@@ -407,7 +407,19 @@ impl Database {
                 };
                 gates::sorted_whole(params, plan, &read)?;
                 let mut warnings = Vec::new();
-                let selected = self.select(scope, planned, (&read, shape), values, (charges, &mut warnings));
+                let checked = engine.check_read(request, &read, params.page_size_rows, &mut warnings);
+                let checked = match checked {
+                    Ok(checked) => checked,
+                    // Cassandra warns of aggregations only after this.
+                    Err(error) => return Err(Error::from(error).warned(warnings)),
+                };
+                let selected = self.select(
+                    scope,
+                    planned,
+                    (&read, shape, checked),
+                    values,
+                    (charges, &mut warnings),
+                );
                 let outcome = selected.await;
                 warnings.extend(plan.warning().map(str::to_owned));
                 match outcome {
@@ -462,14 +474,11 @@ impl Database {
         &self,
         scope: &RequestScope<'_>,
         planned: &PlannedAt,
-        (read, shape): (&Read, &Shape),
+        (read, shape, checked): (&Read, &Shape, Checked<'_>),
         values: &[Value],
         (charges, warnings): (&mut Charges, &mut Vec<String>),
     ) -> Result<Answer, Error> {
         let params = scope.params;
-        let checked = self
-            .engine
-            .check_read(&scope.request, read, params.page_size_rows, warnings)?;
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
