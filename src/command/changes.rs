@@ -82,10 +82,8 @@ impl Differing {
 
     /// In the order of the lists.
     fn of_lists<T: PartialEq>(was: &[Arc<T>], is: &[Arc<T>], key: impl Fn(&T) -> (String, Vec<String>)) -> Self {
-        let keyed = |list: &[Arc<T>]| -> Vec<((String, Vec<String>), Arc<T>)> {
-            list.iter().map(|item| (key(item), Arc::clone(item))).collect()
-        };
-        let (was, is) = (keyed(was), keyed(is));
+        let keyed = |item: &Arc<T>| (key(item), Arc::clone(item));
+        let [was, is]: [Vec<_>; 2] = [was, is].map(|list| list.iter().map(keyed).collect());
         let [old_ones, new_ones]: [BTreeMap<_, _>; 2] = [&was, &is].map(|list| list.iter().cloned().collect());
         let mut differing = Self::default();
         for ((name, arguments), _) in was.iter().filter(|(key, _)| !new_ones.contains_key(key)) {
