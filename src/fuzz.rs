@@ -385,6 +385,7 @@ fn paging_seeds() -> Vec<Vec<u8>> {
     let with = |clustering: Option<&'static [u8]>, limit_rows, charge_left_micros| Position {
         partition_key: Bytes::from_static(b"partition"),
         clustering: clustering.map(Bytes::from_static),
+        of_one_partition: charge_left_micros == 3,
         limit_rows,
         partition_limit_rows: limit_rows,
         charge_left_micros,

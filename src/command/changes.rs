@@ -80,17 +80,17 @@ impl Differing {
         differing
     }
 
+    /// In the order of the lists.
     fn of_lists<T: PartialEq>(was: &[Arc<T>], is: &[Arc<T>], key: impl Fn(&T) -> (String, Vec<String>)) -> Self {
-        let by_key = |list: &[Arc<T>]| -> BTreeMap<(String, Vec<String>), Arc<T>> {
-            list.iter().map(|item| (key(item), Arc::clone(item))).collect()
-        };
-        let (was, is) = (by_key(was), by_key(is));
+        let keyed = |item: &Arc<T>| (key(item), Arc::clone(item));
+        let [was, is]: [Vec<_>; 2] = [was, is].map(|list| list.iter().map(keyed).collect());
+        let [old_ones, new_ones]: [BTreeMap<_, _>; 2] = [&was, &is].map(|list| list.iter().cloned().collect());
         let mut differing = Self::default();
-        for (name, arguments) in was.keys().filter(|key| !is.contains_key(*key)) {
+        for ((name, arguments), _) in was.iter().filter(|(key, _)| !new_ones.contains_key(key)) {
             differing.note(true, false, name, arguments.clone());
         }
         for (key, new) in &is {
-            match was.get(key) {
+            match old_ones.get(key) {
                 Some(old) if old == new => {}
                 old => differing.note(old.is_some(), true, &key.0, key.1.clone()),
             }

@@ -41,7 +41,7 @@ pub use feed::{FeedPage, FeedPosition, FeedStart, FeedSweep};
 pub use filter::{Comparison, Filter, FilterTarget, Like, NeedsFiltering, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
 pub use position::Position;
-pub use read::{IndexProbe, IndexUse, Nearest, Read, Spared};
+pub use read::{IndexProbe, IndexUse, NEAREST_LIMIT_MAX, Nearest, Read, Spared};
 pub use schema_change::{
     ChangeKind, ChangeTarget, PartitionChange, PartitionChangeOf, SchemaChange, SchemaContext, SchemaIntent,
     SchemaOutcome,

@@ -13,6 +13,8 @@ pub struct Position {
     /// The last row's clustering key, if more rows of the partition may follow. `None` means resume after the
     /// partition.
     pub clustering: Option<Bytes>,
+    /// Whether the read is of one partition only: in Cassandra the position of such a read names no partition.
+    pub of_one_partition: bool,
     /// Rows that LIMIT still allows. `None` means no limit.
     pub limit_rows: Option<u32>,
     /// Rows that PER PARTITION LIMIT still allows in this partition.
@@ -31,6 +33,7 @@ impl Position {
         Self {
             partition_key: Bytes::new(),
             clustering: None,
+            of_one_partition: false,
             limit_rows: None,
             partition_limit_rows: None,
             charge_left_micros: 0,

@@ -19,6 +19,9 @@ pub struct IndexProbe {
     pub is_equality: bool,
 }
 
+/// Largest LIMIT of an ANN search. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
+pub const NEAREST_LIMIT_MAX: u32 = 1000;
+
 /// An order by the similarity of a vector column to a vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {

@@ -65,8 +65,9 @@ pub struct Write {
     pub names_static: bool,
     /// Write time, µs since 1970-01-01 UTC. `None` means the request's, or the node's.
     pub timestamp: Option<i64>,
-    /// Time to live, seconds; 0 means no expiry. `None` means the table's default.
-    pub ttl_seconds: Option<u32>,
+    /// Time to live, seconds; 0 means no expiry. `None` means the table's default. Below 0 only in a conditional write, which is refused if
+    /// its condition holds, as in Cassandra.
+    pub ttl_seconds: Option<i32>,
     /// The condition of its application.
     pub condition: Condition,
     /// The columns that a refused conditional write returns in addition to `[applied]`: positions in `table.columns`.

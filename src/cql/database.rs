@@ -4,6 +4,7 @@ use super::error::{Error, RequestRefusal};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use grammar::ast;
 
 use super::answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
@@ -16,10 +17,10 @@ use super::plans::{PlanCache, PlannedAt, Statement};
 use super::roles::needed::Permitted;
 use super::roles::{RoleRefusal, RoleService};
 use super::rows::{FrameRows, put_cell};
-use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
+use crate::command::{Batch, BatchKind, Partitions, Position, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
 use crate::engine::read::sink::Shape;
-use crate::engine::{self, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
+use crate::engine::{self, Checked, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
 use crate::schema::{Table, describe};
@@ -233,7 +234,8 @@ impl Database {
         let bind = || {
             let members = plans.iter().zip(&planned);
             let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
-            bound.collect::<Result<Vec<_>, _>>()
+            let bound = bound.collect::<Result<Vec<_>, _>>();
+            bound.map_err(|error| Error::unbound(error, scope.params.consistency, Some(kind_of(kind))))
         };
         let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
             bind()?
@@ -396,24 +398,46 @@ impl Database {
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
-                let read = plan.bind(values, request.context(), is_masked)?;
+                let read = plan.bind(values, request.context(), is_masked);
+                let read = read.map_err(|error| Error::unbound(error, params.consistency, None))?;
                 let shape = if is_masked {
                     planned.masked_shape(&read)
                 } else {
                     planned.shape(&read)
                 };
                 gates::sorted_whole(params, plan, &read)?;
-                let mut answer = self.select(scope, planned, (&read, shape), values, charges).await?;
-                answer.warnings.extend(plan.warning().map(str::to_owned));
-                Ok(answer)
+                let mut warnings = Vec::new();
+                let checked = engine.check_read(request, &read, params.page_size_rows, &mut warnings);
+                let checked = match checked {
+                    Ok(checked) => checked,
+                    // Cassandra warns of aggregations only after this.
+                    Err(error) => return Err(Error::from(error).warned(warnings)),
+                };
+                let selected = self.select(
+                    scope,
+                    planned,
+                    (&read, shape, checked),
+                    values,
+                    (charges, &mut warnings),
+                );
+                let outcome = selected.await;
+                warnings.extend(plan.warning().map(str::to_owned));
+                match outcome {
+                    Ok(answer) => Ok(Answer { warnings, ..answer }),
+                    Err(error) => Err(error.warned(warnings)),
+                }
             }
             Plan::Modify(plan) => {
-                let write = plan.bind(values, request.context())?;
+                let write = plan.bind(values, request.context());
+                let write =
+                    write.map_err(|error| Error::unbound(error, params.consistency, Some(WriteKind::Simple)))?;
                 let written = engine.write(request, &write, charges).await?;
                 Ok(answer_to(&write.table, written))
             }
             Plan::Batch(plan) => {
-                let batch = plan.bind(values, request.context())?;
+                let batch = plan.bind(values, request.context());
+                let batch =
+                    batch.map_err(|error| Error::unbound(error, params.consistency, Some(kind_of(plan.kind))))?;
                 let written = engine.batch(request, &batch, charges).await?;
                 Ok(answer_of(&batch, written))
             }
@@ -450,12 +474,11 @@ impl Database {
         &self,
         scope: &RequestScope<'_>,
         planned: &PlannedAt,
-        (read, shape): (&Read, &Shape),
+        (read, shape, checked): (&Read, &Shape, Checked<'_>),
         values: &[Value],
-        charges: &mut Charges,
+        (charges, warnings): (&mut Charges, &mut Vec<String>),
     ) -> Result<Answer, Error> {
         let params = scope.params;
-        let checked = self.engine.check_read(&scope.request, read, params.page_size_rows)?;
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
@@ -465,7 +488,10 @@ impl Database {
             Some(state) => {
                 let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
                 let position = key.open(paging_state::table_digest(&read.table), of_statement, state)?;
-                may_resume(read, params.page_size_rows).then(|| Box::new(position))
+                match may_resume(read, params.page_size_rows) {
+                    true => Some(Box::new(resumed(position, read)?)),
+                    false => None,
+                }
             }
         };
         let paging = Paging {
@@ -507,7 +533,7 @@ impl Database {
             }
         });
         answer.notes = page.notes;
-        answer.warnings = page.warnings;
+        warnings.extend(page.warnings);
         Ok(answer)
     }
 
@@ -569,6 +595,15 @@ impl Database {
     }
 }
 
+/// The kind of write of a batch in which a replica refuses values.
+const fn kind_of(kind: BatchKind) -> WriteKind {
+    match kind {
+        BatchKind::Logged => WriteKind::Batch,
+        BatchKind::Unlogged => WriteKind::UnloggedBatch,
+        BatchKind::Counter => WriteKind::Counter,
+    }
+}
+
 /// The answer to a batch.
 fn answer_of(batch: &Batch, written: Written) -> Answer {
     match batch.modifications.first() {
@@ -618,6 +653,21 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
         row_count,
         content: content.into(),
         paging_state: None,
+    }
+}
+
+/// Where a read resumes. As in Cassandra, a position that a read of one partition issued is of no use to others: a read of several
+/// partitions ends at once, and one of all is refused, where Cassandra fails with a server error.
+fn resumed(position: Position, read: &Read) -> Result<Position, RequestRefusal> {
+    match &read.partitions {
+        Partitions::Ring { .. } if position.of_one_partition => Err(RequestRefusal::PagingState),
+        // No partition has this key, so all are passed.
+        Partitions::Keys(keys) if position.of_one_partition && keys.len() > 1 => Ok(Position {
+            partition_key: Bytes::new(),
+            clustering: None,
+            ..position
+        }),
+        Partitions::Keys(_) | Partitions::Ring { .. } => Ok(position),
     }
 }
 

@@ -33,6 +33,35 @@ pub enum Error {
     /// The command failed.
     #[error(transparent)]
     Engine(engine::Error),
+    /// Values that Cassandra refuses only in a replica.
+    #[error(transparent)]
+    InReplica(Box<InReplica>),
+    /// An error before which the request was warned of something.
+    #[error(transparent)]
+    Warned(Box<Warned>),
+}
+
+/// Values that Cassandra refuses only in a replica, so that the client is told that a replica failed. The text tells the reason in addition,
+/// which Cassandra writes to its log.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("Operation failed - received 0 responses and 1 failures: {reason}")]
+pub struct InReplica {
+    /// The requested level.
+    pub consistency: Consistency,
+    /// The kind of write; `None` means a read.
+    pub write_kind: Option<WriteKind>,
+    /// Why the values are refused.
+    pub reason: planner::Error,
+}
+
+/// An error with the warnings that came before it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{error}")]
+pub struct Warned {
+    /// The error, itself without warnings.
+    pub error: Error,
+    /// Not empty.
+    pub warnings: Vec<String>,
 }
 
 /// Errors of a request, whatever its statement.
@@ -140,14 +169,52 @@ impl Error {
                 | RequestRefusal::FeedOfOtherTable,
             ) => ErrorCode::Invalid,
             Self::Engine(error) => of_engine(error),
+            Self::InReplica(refused) => match refused.write_kind {
+                Some(_) => ErrorCode::WriteFailure,
+                None => ErrorCode::ReadFailure,
+            },
+            Self::Warned(warned) => warned.error.code(),
         }
+    }
+
+    /// The error itself, and its warnings.
+    #[must_use]
+    pub fn parts(&self) -> (&Self, &[String]) {
+        match self {
+            Self::Warned(warned) => (&warned.error, &warned.warnings),
+            error => (error, &[]),
+        }
+    }
+
+    /// The error with the warnings that came before it.
+    #[cold]
+    pub(super) fn warned(self, warnings: Vec<String>) -> Self {
+        // A request that waits for memory begins again, and is warned then.
+        if warnings.is_empty() || matches!(self, Self::Engine(engine::Error::NoRoom { .. })) {
+            return self;
+        }
+        let error = self;
+        Self::Warned(Box::new(Warned { error, warnings }))
+    }
+
+    /// The error of values that do not bind. `write_kind` is `None` for a read.
+    #[cold]
+    pub(super) fn unbound(error: planner::Error, consistency: Consistency, write_kind: Option<WriteKind>) -> Self {
+        if !error.is_of_replica() {
+            return error.into();
+        }
+        Self::InReplica(Box::new(InReplica {
+            consistency,
+            write_kind,
+            reason: error,
+        }))
     }
 
     /// Whether the server itself, or its environment, is at fault.
     #[must_use]
-    pub const fn is_fault(&self) -> bool {
+    pub fn is_fault(&self) -> bool {
         matches!(
-            self,
+            self.parts().0,
             Self::Engine(
                 engine::Error::Damaged(_)
                     | engine::Error::Broken(_)
@@ -176,7 +243,7 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
         Is::WriteTimeout { .. } => ErrorCode::WriteTimeout,
         Is::WriteFailure { .. } => ErrorCode::WriteFailure,
         Is::ReadTimeout { .. } => ErrorCode::ReadTimeout,
-        Is::ReadFailure { .. } | Is::TooManyTombstones { .. } => ErrorCode::ReadFailure,
+        Is::ReadFailure { .. } | Is::TooManyTombstones { .. } | Is::GroupFailure { .. } => ErrorCode::ReadFailure,
         Is::Throttled { .. } | Is::NoRoom { .. } => ErrorCode::Overloaded,
         Is::FunctionFailure(_) => ErrorCode::FunctionFailure,
         Is::Storage(_) | Is::Damaged(_) | Is::Broken(_) | Is::Fault(_) => ErrorCode::Server,

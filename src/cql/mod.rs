@@ -33,6 +33,6 @@ pub use answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows,
 pub(crate) use apart::apart;
 pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};
-pub use error::{Error, RequestRefusal};
+pub use error::{Error, InReplica, RequestRefusal};
 pub use plans::Statement;
 pub use roles::{FirstRole, HashPermit, Hashing, NoLogin, RoleOptions, RoleService};

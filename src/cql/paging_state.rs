@@ -4,7 +4,7 @@
 //! version u8 = 2 · digest of the table [8] · flags u8 · rows left u32 · rows left in the partition u32
 //! · with 08: charge left u16 · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
 //! flags: 01 limit · 02 per-partition limit · 04 inside the partition, after this clustering key (otherwise: after the partition)
-//!        08 a part of a hundredth of a request unit is not charged yet
+//!        08 a part of a hundredth of a request unit is not charged yet · 10 the read is of one partition only
 //! ```
 //! Version 1, read but no longer written, has a digest of the statement's text and values instead of the table's.
 //!
@@ -32,6 +32,7 @@ const HAS_LIMIT: u8 = 0x01;
 const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
 const HAS_CHARGE: u8 = 0x08;
+const OF_ONE_PARTITION: u8 = 0x10;
 
 /// A digest of the table or statement to which a paging state belongs.
 pub(crate) type StateDigest = [u8; 8];
@@ -101,6 +102,7 @@ impl PagingKey {
         };
         flags |= if position.clustering.is_some() { INSIDE } else { 0 };
         flags |= if position.charge_left_micros > 0 { HAS_CHARGE } else { 0 };
+        flags |= if position.of_one_partition { OF_ONE_PARTITION } else { 0 };
         state.push(flags);
         state.extend_from_slice(&position.limit_rows.unwrap_or(0).to_be_bytes());
         state.extend_from_slice(&position.partition_limit_rows.unwrap_or(0).to_be_bytes());
@@ -226,6 +228,7 @@ impl PagingKey {
         Some(Position {
             partition_key: state.slice_ref(partition_key),
             clustering: (flags & INSIDE != 0).then(|| state.slice_ref(clustering)),
+            of_one_partition: flags & OF_ONE_PARTITION != 0,
             limit_rows: (flags & HAS_LIMIT != 0).then(|| u32::from_be_bytes(*limit)),
             partition_limit_rows: (flags & HAS_PARTITION_LIMIT != 0).then(|| u32::from_be_bytes(*partition_limit)),
             charge_left_micros: charge_left,
@@ -248,11 +251,20 @@ mod tests {
             any::<Option<u32>>(),
             any::<Option<u32>>(),
             any::<u16>(),
+            any::<bool>(),
         )
             .prop_map(
-                |(partition_key, clustering, limit_rows, partition_limit_rows, charge_left_micros)| Position {
+                |(
                     partition_key,
                     clustering,
+                    limit_rows,
+                    partition_limit_rows,
+                    charge_left_micros,
+                    of_one_partition,
+                )| Position {
+                    partition_key,
+                    clustering,
+                    of_one_partition,
                     limit_rows,
                     partition_limit_rows,
                     charge_left_micros,
@@ -316,6 +328,7 @@ mod tests {
         let position = Position {
             partition_key: Bytes::from_static(b"k"),
             clustering: None,
+            of_one_partition: false,
             limit_rows: None,
             partition_limit_rows: None,
             charge_left_micros: 0,
@@ -332,6 +345,7 @@ mod tests {
         let position = Position {
             partition_key: Bytes::from_static(b"k"),
             clustering: Some(Bytes::from_static(b"c")),
+            of_one_partition: false,
             limit_rows: None,
             partition_limit_rows: None,
             charge_left_micros: 0,

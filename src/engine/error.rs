@@ -110,6 +110,14 @@ pub enum Error {
     /// A function failed on these values.
     #[error(transparent)]
     FunctionFailure(Box<functions::Failed>),
+    /// A function of GROUP BY failed on these values, which Cassandra finds in a replica.
+    #[error("Operation failed - received 0 responses and 1 failures: {reason}")]
+    GroupFailure {
+        /// The requested level.
+        consistency: Consistency,
+        /// Why it failed.
+        reason: Box<Error>,
+    },
     /// Bytes in the store do not decode as the expected record.
     #[error(transparent)]
     Damaged(#[from] Damaged),

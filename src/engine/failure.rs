@@ -180,6 +180,12 @@ impl Error {
         let failure = match self {
             Self::Storage(failure) => failure,
             Self::TooManyTombstones { .. } => return Self::TooManyTombstones { consistency: level },
+            Self::GroupFailure { reason, .. } => {
+                return Self::GroupFailure {
+                    consistency: level,
+                    reason,
+                };
+            }
             other => return other,
         };
         tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");

@@ -149,6 +149,9 @@ pub enum LimitRefusal {
         /// The largest value.
         seconds_max: u32,
     },
+    /// A negative time to live.
+    #[error("A TTL must be greater or equal to 0, but was {0}")]
+    TtlNegative(i32),
     /// A time to live beyond what Cassandra's cells can express.
     #[error(
         "Request on table {keyspace}.{table} with ttl of {seconds} seconds exceeds maximum supported expiration date of \

@@ -257,7 +257,8 @@ fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
                 argument: argument.text.clone(),
                 index,
                 function: format!("{}.{}", function.keyspace(), function.name()),
-                expected: expected.cql_name(),
+                // Cassandra names arguments of users' functions without the `frozen` that is implied.
+                expected: expected.unfrozen().cql_name(),
             });
         }
     }

@@ -12,9 +12,9 @@ use grammar::ast::{Direction, OrderBy};
 
 use super::error::Error;
 use super::refusal::{AnnRefusal, RestrictionRefusal};
-use super::restriction::{Restriction, Restrictions, column, column_at};
+use super::restriction::{Restriction, Restrictions, Test, column, column_at};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
-use crate::command::{ColumnChange, Nearest, Value};
+use crate::command::{ColumnChange, NEAREST_LIMIT_MAX as LIMIT_MAX, Nearest, Value};
 use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
 use crate::types::{CqlType, Native};
@@ -90,6 +90,46 @@ fn index_of<'t>(table: &'t Table, column: &Column) -> Option<&'t Index> {
     table.indexes.values().find(|index| {
         index.family() == Some(IndexFamily::Sai) && index.target_column().is_some_and(|(_, name)| name == column.name)
     })
+}
+
+/// Refuses restrictions beside an ANN ordering that only a legacy index answers. Cassandra fails on them with a server error.
+pub(crate) fn refuse_legacy(table: &Table, found: &Restrictions) -> Result<(), Error> {
+    let has_sai = |place: usize| {
+        let name = &column_at(table, place).name;
+        let mut indexes = table.indexes.values();
+        indexes.any(|index| {
+            index.family() == Some(IndexFamily::Sai) && index.target_column().is_some_and(|(_, column)| column == *name)
+        })
+    };
+    if found.others.iter().all(|restriction| has_sai(restriction.first())) {
+        return Ok(());
+    }
+    Err(AnnRefusal::Filtered.into())
+}
+
+/// Whether a storage-attached index of the vectors in a collection would answer a CONTAINS or CONTAINS KEY.
+pub(crate) fn contains_vector(table: &Table, found: &Restrictions) -> bool {
+    found.others.iter().any(|restriction| {
+        let Test::Contains { values, keys, .. } = &restriction.test else {
+            return false;
+        };
+        indexes_of_vectors(table, column_at(table, restriction.first())).any(|(part, _)| match part {
+            IndexPart::Values => !values.is_empty(),
+            IndexPart::Keys => !keys.is_empty(),
+            IndexPart::Value | IndexPart::Entries | IndexPart::Full => false,
+        })
+    })
+}
+
+/// Why such a CONTAINS is refused. Cassandra takes the index for one that ANN orderings use: it asks for a LIMIT, and fails with a server error
+/// if there is one.
+#[cold]
+pub(crate) fn refuse_contains(limit_rows: Option<u32>) -> Error {
+    let rows = limit_rows.unwrap_or(i32::MAX.unsigned_abs());
+    if rows > LIMIT_MAX {
+        return AnnRefusal::ContainsLimit(rows).into();
+    }
+    AnnRefusal::Contains.into()
 }
 
 /// Whether the column has any index.
@@ -184,7 +224,8 @@ fn float(value: f32) -> String {
 
 /// Refuses a vector that cannot be compared with others, with the message that Cassandra writes to its log.
 ///
-/// Differs: Cassandra detects this so late that a client learns only that the replica failed (0x1300, 0x1500).
+/// Cassandra detects this so late that a client learns only that the replica failed (0x1300, 0x1500). The same code is sent here, with the reason
+/// in addition.
 fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         return Err(AnnRefusal::NonFinite {

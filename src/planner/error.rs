@@ -127,6 +127,11 @@ impl Error {
         }
     }
 
+    /// Whether Cassandra finds the error in a replica, and tells a client no more than that one failed.
+    pub(crate) fn is_of_replica(&self) -> bool {
+        matches!(self, Self::Ann(refusal) if refusal.is_of_replica())
+    }
+
     /// Whether a column or function name was not found, or a call does not fit the function of its name.
     pub(crate) fn is_of_lookup(&self) -> bool {
         match self {

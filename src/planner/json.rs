@@ -5,7 +5,7 @@ use grammar::ast::Term;
 use super::error::Error;
 use super::refusal::ValueRefusal;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
-use crate::command::Value;
+use crate::command::{Value, WriteVerb};
 use crate::schema::Table;
 use crate::types::{CqlType, Json, Native, folded_json_name as folded};
 
@@ -18,6 +18,15 @@ pub(crate) struct JsonPlan {
 }
 
 impl JsonPlan {
+    /// What an INSERT of the document does to a row of a table with COMPACT STORAGE that has only key columns. Cassandra reads the value
+    /// column that it hides from the document too. The row exists by that value, and the document has none, or null.
+    pub(crate) const fn verb_of_hidden_value(&self) -> WriteVerb {
+        match self.default_unset {
+            true => WriteVerb::Update,
+            false => WriteVerb::Delete,
+        }
+    }
+
     /// Types the document.
     pub(crate) fn new(typer: &mut TypeChecker<'_>, document: &Term, default_unset: bool) -> Result<Self, Error> {
         let receiver = ColumnSpec::new("[json]", CqlType::Native(Native::Text));
@@ -70,6 +79,10 @@ impl JsonPlan {
                     .into());
                 }
             }
+        }
+        if table.is_compact_of_keys() {
+            let (_, hidden) = table.hidden_names();
+            members.retain(|(name, value)| *name != hidden || *value != Json::Null);
         }
         match members.first() {
             Some((name, _)) => Err(ValueRefusal::JsonUnknown(name.clone()).into()),

@@ -125,7 +125,7 @@ impl ModifyPlan {
             None => None,
         };
         let ttl_seconds = match &self.ttl {
-            Some(term) => ttl(term, binding)?,
+            Some(term) => ttl(term, binding, self.condition.is_conditional())?,
             None => None,
         };
         let partition_keys = self.partitions.keys(table, binding)?;
@@ -169,9 +169,13 @@ impl ModifyPlan {
         if makes_row && let TargetPlan::Rows(rows) = &self.target {
             rows.refuse_vectors(table, binding)?;
         }
+        let kind = match &self.json {
+            Some(json) if table.is_compact_of_keys() => json.verb_of_hidden_value(),
+            _ => self.kind,
+        };
         Ok(Write {
             table: Arc::clone(table),
-            kind: self.kind,
+            kind,
             partition_keys,
             target,
             operations,
@@ -209,8 +213,9 @@ pub(crate) fn timestamp(term: &TypedTerm, binding: &Binding<'_>) -> Result<Optio
     }
 }
 
-/// `USING TTL`; null means no expiry, unset means the table's default.
-fn ttl(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+/// `USING TTL`; null means no expiry, unset means the table's default. A conditional write looks at its condition before it refuses a negative
+/// one.
+fn ttl(term: &TypedTerm, binding: &Binding<'_>, is_conditional: bool) -> Result<Option<i32>, Error> {
     match term.bind(binding)? {
         // As `Attributes.getTimeToLive`: null is `LivenessInfo.NO_TTL`, unset is the table's default.
         Value::Null => Ok(Some(0)),
@@ -224,10 +229,10 @@ fn ttl(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
                 }
                 .into());
             }
-            match u32::try_from(seconds) {
-                Ok(seconds) => Ok(Some(seconds)),
-                Err(_) => Err(ModifyRefusal::TtlNegative(seconds).into()),
+            if seconds < 0 && !is_conditional {
+                return Err(ModifyRefusal::TtlNegative(seconds).into());
             }
+            Ok(Some(seconds))
         }
     }
 }

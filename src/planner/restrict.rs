@@ -493,7 +493,7 @@ impl RowsPlan {
         let mut many = false;
         // Cassandra treats an empty value in one of several tuples as unset, and reports it at the next column.
         let mut is_unset = false;
-        for part in &self.parts {
+        for (place, part) in self.parts.iter().enumerate() {
             match part {
                 RowPart::Values {
                     column,
@@ -527,11 +527,12 @@ impl RowsPlan {
                 }
                 RowPart::Tuples(columns, tuples) => {
                     let several = tuples.len() != 1;
+                    let may_be_short = !several && !self.full && place + 1 == self.parts.len();
                     let values = tuples
                         .iter()
                         .map(|tuple| {
                             let values = tuple_values(table, columns, tuple, binding)?;
-                            whole_tuple(table, columns, values, several)
+                            whole_tuple(table, columns, values, several, may_be_short)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= several && !prefixes.is_empty() && has_empty(&values);
@@ -554,7 +555,7 @@ impl RowsPlan {
                                 .into_iter()
                                 .map(|field| field.map_or(Value::Null, Value::Bytes))
                                 .collect();
-                            whole_tuple(table, columns, fields, true)
+                            whole_tuple(table, columns, fields, true, false)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= !prefixes.is_empty() && has_empty(&values);

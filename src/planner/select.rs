@@ -53,6 +53,8 @@ pub struct SelectPlan {
     feed: Option<FeedPlan>,
     /// Cassandra's warning about an aggregation over many partitions; `None` means no warning.
     aggregate_warning: Option<&'static str>,
+    /// Whether an index of vectors would answer one of its CONTAINS.
+    contains_vector: bool,
     /// The user-defined functions that it calls, those of aggregates included.
     calls: Box<[Function]>,
 }
@@ -145,6 +147,9 @@ impl SelectPlan {
             .iter()
             .map(|filter| filter.bind(table, binding))
             .collect::<Result<Vec<_>, _>>()?;
+        if self.contains_vector {
+            return Err(ann::refuse_contains(limit_rows));
+        }
         let mut partitions = self.partitions.bind(table, binding)?;
         let (mut rows, is_none) = self.rows.bind_and_detect_empty(table, binding)?;
         let mut probes = Vec::new();
@@ -294,6 +299,9 @@ pub(crate) fn select(
     if !select.allow_filtering && needs_filtering(table, &restrictions, ordering.is_some()) {
         return Err(Error::NeedsFiltering);
     }
+    if ordering.is_some() {
+        ann::refuse_legacy(table, &restrictions)?;
+    }
     check_filters(table, &restrictions)?;
     if let Some(feed) = feed {
         feed.check(table, &restrictions, !selection.template.aggregates.is_empty())?;
@@ -367,6 +375,7 @@ pub(crate) fn select(
         per_partition_limit,
         feed: feed.cloned(),
         aggregate_warning,
+        contains_vector: ann::contains_vector(table, &restrictions),
         calls: typer.calls.called(),
     })
 }

@@ -176,9 +176,9 @@ fn table_element(table: &Table, create: Option<String>) -> Element {
     element(&table.keyspace, "table", quoted(&table.name), create)
 }
 
-/// Cassandra sorts names case-insensitively, without their quotes.
+/// Cassandra sorts names case-insensitively, without their quotes. A function's name ends with the types of its arguments.
 fn sort_by_name(elements: &mut [Element]) {
-    elements.sort_by_cached_key(|element| element.name.trim_matches('"').to_lowercase());
+    elements.sort_by_cached_key(|element| element.name.replace('"', "").to_lowercase());
 }
 
 fn functions(keyspace: &Keyspace, with_statements: bool) -> Vec<Element> {

@@ -167,9 +167,9 @@ pub struct Keyspace {
     pub types: BTreeMap<String, Arc<UserType>>,
     /// Materialized views by name.
     pub views: BTreeMap<String, Arc<View>>,
-    /// Functions, sorted by name and arguments.
+    /// Functions: those of a name are neighbours. In the order of creation since the start, before which they are sorted by name and arguments.
     pub functions: Vec<Arc<UserFunction>>,
-    /// User-defined aggregates, sorted by name and arguments.
+    /// User-defined aggregates, in the same order.
     pub aggregates: Vec<Arc<UserAggregate>>,
 }
 
@@ -413,6 +413,19 @@ impl Table {
             return None;
         }
         self.others().first()
+    }
+
+    /// Whether it has COMPACT STORAGE and only key columns, of which some are clustering columns.
+    #[must_use]
+    pub fn is_compact_of_keys(&self) -> bool {
+        self.compact_storage && self.clustering_count > 0 && self.others().is_empty()
+    }
+
+    /// The last drop of a column that was added again since.
+    #[must_use]
+    pub fn dropped_before(&self, column: &Column) -> Option<&DroppedColumn> {
+        let dropped = self.dropped.get(&column.name);
+        dropped.filter(|dropped| dropped.column.id != column.id)
     }
 
     /// Whether an INSERT writes a row marker, which makes a row without values exist. Rows of tables with COMPACT

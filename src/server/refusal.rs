@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::cql::Error;
+use crate::cql::{Error, InReplica};
 use crate::planner::{self, ddl};
 use crate::wire::response::{ErrorBody, ErrorDetail, FailureReason};
 use crate::{engine, functions, metrics};
@@ -27,6 +27,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         // names directories, is for the log only.
         return ErrorBody::new(error.code(), "a store failed; see the server's log".to_owned());
     }
+    let (error, _) = error.parts();
     let text = error.to_string();
     match detail(error) {
         Some(detail) => ErrorBody::detailed(text, detail),
@@ -49,7 +50,28 @@ fn detail(error: &Error) -> Option<ErrorDetail> {
             _ => None,
         },
         Error::Engine(error) => of_engine(error),
-        Error::Syntax(_) | Error::Profile(_) | Error::Role(_) | Error::Request(_) => None,
+        Error::InReplica(refused) => Some(in_replica(refused)),
+        Error::Syntax(_) | Error::Profile(_) | Error::Role(_) | Error::Request(_) | Error::Warned(_) => None,
+    }
+}
+
+fn in_replica(refused: &InReplica) -> ErrorDetail {
+    let consistency = refused.consistency;
+    match refused.write_kind {
+        Some(write_kind) => ErrorDetail::WriteFailure {
+            consistency,
+            received: 0,
+            block_for: 1,
+            failures: failed_here(),
+            write_kind,
+        },
+        None => ErrorDetail::ReadFailure {
+            consistency,
+            received: 0,
+            block_for: 1,
+            failures: failed_here(),
+            data_present: false,
+        },
     }
 }
 
@@ -122,6 +144,13 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
             failures: failed_here(),
             data_present: false,
         },
+        Error::GroupFailure { consistency, .. } => ErrorDetail::ReadFailure {
+            consistency: *consistency,
+            received: 0,
+            block_for: 1,
+            failures: failed_here(),
+            data_present: false,
+        },
         Error::TooManyTombstones { consistency } => ErrorDetail::ReadFailure {
             consistency: *consistency,
             received: 0,
@@ -185,6 +214,10 @@ mod tests {
                 cause: FailureCause::Replica,
             },
             engine::Error::TooManyTombstones { consistency: level },
+            engine::Error::GroupFailure {
+                consistency: level,
+                reason: Box::new(engine::Error::FunctionFailure(Box::new(failed.clone()))),
+            },
             engine::Error::FunctionFailure(Box::new(failed.clone())),
             engine::Error::Fault("no".to_owned()),
         ];

@@ -88,16 +88,25 @@ struct Around {
 struct Refused {
     /// Boxed, because most requests are answered.
     body: Box<ErrorBody>,
+    /// Warnings for the client.
+    warnings: Vec<String>,
     /// The request units of this second are spent.
     is_throttle: bool,
     /// The response needs this many bytes, and there is no memory for them now: begin the request again.
     no_room_bytes: Option<usize>,
 }
 
+impl Refused {
+    fn response(self) -> Response {
+        Response::from(Body::Error(self.body)).with_extras(self.warnings, Vec::new())
+    }
+}
+
 impl From<ErrorBody> for Refused {
     fn from(body: ErrorBody) -> Self {
         Self {
             body: Box::new(body),
+            warnings: Vec::new(),
             is_throttle: false,
             no_room_bytes: None,
         }
@@ -105,8 +114,10 @@ impl From<ErrorBody> for Refused {
 }
 
 fn refused(error: &cql::Error) -> Refused {
+    let (error, warnings) = error.parts();
     Refused {
         body: Box::new(refusal(error)),
+        warnings: warnings.to_vec(),
         is_throttle: matches!(error, cql::Error::Engine(engine::Error::Throttled { .. })),
         no_room_bytes: match error {
             cql::Error::Engine(engine::Error::NoRoom { bytes }) => Some(*bytes),
@@ -299,7 +310,7 @@ impl Requests {
         }
         let id = trace.id();
         Box::pin(self.tracer.store(trace, session.client())).await;
-        let mut response = response.unwrap_or_else(|error| Body::Error(error.body).into());
+        let mut response = response.unwrap_or_else(Refused::response);
         response.tracing_id = Some(id.into_bytes());
         Ok(response)
     }
@@ -560,7 +571,7 @@ impl Handler for Requests {
                 body,
                 answer_bytes,
             }),
-            Err(error) => Handled::Answer(Body::Error(error.body).into()),
+            Err(error) => Handled::Answer(error.response()),
         }
     }
 }

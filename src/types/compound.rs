@@ -199,7 +199,8 @@ pub(super) fn without_unset(bytes: &[u8]) -> Option<Bytes> {
 }
 
 /// The number of fields in a tuple's bytes.
-pub(super) fn tuple_length(bytes: &[u8]) -> usize {
+#[must_use]
+pub fn tuple_length(bytes: &[u8]) -> usize {
     let mut input = bytes;
     let mut count = 0;
     while let Some(length) = take_i32(&mut input) {

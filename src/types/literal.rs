@@ -204,6 +204,8 @@ impl CqlType {
         match self.unfrozen() {
             Self::Native(_) if bytes.is_empty() => String::new(),
             Self::Native(native) => (native.row().print)(bytes).unwrap_or_else(|| super::text::hex(bytes)),
+            Self::Tuple(types) => fields_text(types.iter(), bytes),
+            Self::User(user) => fields_text(user.fields.iter().map(|(_, ty)| ty), bytes),
             _ => super::text::hex(bytes),
         }
     }
@@ -273,6 +275,16 @@ impl CqlType {
     fn literals(&self, values: Vec<&[u8]>) -> Vec<String> {
         values.into_iter().map(|value| self.to_literal(value)).collect()
     }
+}
+
+/// `1:a`, with `@` for null, and `\` before these signs in values.
+fn fields_text<'t>(types: impl ExactSizeIterator<Item = &'t CqlType>, bytes: &[u8]) -> String {
+    let count = compound::tuple_length(bytes).min(types.len());
+    let fields = types.zip(tuple_fields(bytes, count)).map(|(ty, value)| match value {
+        None => "@".to_owned(),
+        Some(value) => ty.to_text(value).replace(':', "\\:").replace('@', "\\@"),
+    });
+    fields.collect::<Vec<_>>().join(":")
 }
 
 fn surround(open: &str, parts: Vec<String>, close: &str) -> String {

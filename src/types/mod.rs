@@ -43,7 +43,7 @@ mod tests;
 pub use big::{Decimal, NUMBER_BYTES_MAX, decode_varint, encode_varint, parse_integer};
 pub use compound::{
     Entry, encode_list, encode_map, encode_tuple, list_elements, map_entries, nullable_list_elements, set_elements,
-    tuple_fields,
+    tuple_fields, tuple_length,
 };
 pub use duration::Duration;
 pub use error::{Corrupt, Invalid, TypeError};

@@ -269,7 +269,10 @@ impl Front {
         let read = Read::new(table, selection, partitions);
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
-        let checked = self.engine.check_read(&request, &read, page_rows).unwrap();
+        let checked = self
+            .engine
+            .check_read(&request, &read, page_rows, &mut Vec::new())
+            .unwrap();
         let mut found = TypedRows::default();
         let paging = Paging {
             resume,

@@ -224,7 +224,10 @@ impl Items {
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
         let (shape, mut found) = (Shape::of(read), TypedRows::default());
-        let checked = self.engine.check_read(&request, read, page_rows).unwrap();
+        let checked = self
+            .engine
+            .check_read(&request, read, page_rows, &mut Vec::new())
+            .unwrap();
         let paging = Paging {
             resume,
             ..Paging::default()

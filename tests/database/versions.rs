@@ -76,7 +76,7 @@ impl<'a> Rows<'a> {
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
         let shape = Shape::of(&read);
-        let checked = self.engine.check_read(&request, &read, None).unwrap();
+        let checked = self.engine.check_read(&request, &read, None, &mut Vec::new()).unwrap();
         let (paging, mut found) = (Paging::default(), TypedRows::default());
         self.engine
             .read(&request, &shape, checked, &paging, &mut found, &mut charges)

@@ -37,6 +37,8 @@ struct OfCells {
     id: ColumnId,
     /// The column was dropped and added again: under its old number, only values written after the drop count (µs).
     old: Option<(ColumnId, i64)>,
+    /// When it was dropped (µs), if it was added again since: under its new number too, only values dated after that count.
+    dropped_micros: Option<i64>,
     kind: RowKind,
     shape: Shape,
     target: IndexTarget,
@@ -44,7 +46,7 @@ struct OfCells {
 
 impl OfCells {
     fn is_of(&self, column: ColumnId, timestamp: i64) -> bool {
-        self.id == column
+        (self.id == column && self.dropped_micros.is_none_or(|dropped| timestamp > dropped))
             || self
                 .old
                 .is_some_and(|(old, dropped_micros)| old == column && timestamp > dropped_micros)
@@ -69,14 +71,10 @@ impl IndexedRows {
                 id: ColumnId(column.id),
                 // As a read does; see `Layout::new`.
                 old: table
-                    .dropped
-                    .get(&column.name)
-                    .filter(|dropped| {
-                        dropped.column.id != column.id
-                            && dropped.column.kind == column.kind
-                            && Shape::of(&column.ty) == Shape::Plain
-                    })
+                    .dropped_before(column)
+                    .filter(|dropped| dropped.column.kind == column.kind && Shape::of(&column.ty) == Shape::Plain)
                     .map(|dropped| (ColumnId(dropped.column.id), dropped.dropped_micros)),
+                dropped_micros: table.dropped_before(column).map(|dropped| dropped.dropped_micros),
                 kind,
                 shape: Shape::of(&column.ty),
                 target: target.clone(),

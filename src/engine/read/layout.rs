@@ -43,8 +43,8 @@ pub(crate) struct Wanted {
     pub(crate) place: usize,
     /// `None` means that its value is not needed, only the fact that it has one, which shows that the row exists.
     pub(crate) shape: Option<Shape>,
-    /// Set if the column was dropped and added again and this is its old number: only values written after this time
-    /// (µs) count.
+    /// Set if the column was dropped and added again: only values dated after this time (µs) count, under its old number and under its new
+    /// one.
     pub(crate) newer_than_micros: Option<i64>,
     /// Whether the value replaces the one stored under the old number.
     pub(crate) replaces: bool,
@@ -104,16 +104,14 @@ impl Layout {
             passes_over: false,
         };
         for (place, (column, needed)) in table.columns.iter().zip(&is_needed).enumerate() {
-            let dropped = table.dropped.get(&column.name).filter(|dropped| {
-                dropped.column.id != column.id
-                    && dropped.column.kind == column.kind
-                    && Shape::of(&column.ty) == Shape::Plain
-            });
+            let added_again = table.dropped_before(column);
+            let dropped = added_again
+                .filter(|dropped| dropped.column.kind == column.kind && Shape::of(&column.ty) == Shape::Plain);
             let wanted = Wanted {
                 id: ColumnId(column.id),
                 place,
                 shape: needed.then(|| Shape::of(&column.ty)),
-                newer_than_micros: None,
+                newer_than_micros: added_again.map(|dropped| dropped.dropped_micros),
                 replaces: dropped.is_some(),
             };
             let old = dropped.map(|dropped| Wanted {

@@ -10,13 +10,10 @@ use crate::engine::refusal::NearestRefusal;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::command::{Nearest, Read};
+use crate::command::{NEAREST_LIMIT_MAX as LIMIT_MAX, Nearest, Read};
 use crate::engine::Error;
 use crate::functions::floats;
 use crate::partition::Consistency;
-
-/// Largest LIMIT of an ANN search. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
-const LIMIT_MAX: u32 = 1000;
 
 /// A row and its similarity.
 struct Entry {

@@ -273,6 +273,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.position = Some(Box::new(Position {
             partition_key,
             clustering: clustering.map(Bytes::from),
+            of_one_partition: matches!(&self.select.partitions, Partitions::Keys(keys) if keys.len() == 1),
             limit_rows: self.limits.rows,
             partition_limit_rows,
             charge_left_micros: 0,

@@ -46,7 +46,6 @@ pub struct Checked<'r> {
     is_paged: bool,
     /// Rows of its page; `None` means all in one page.
     page_rows: Option<u32>,
-    warnings: Vec<String>,
 }
 
 /// The result of a read, apart from its rows.
@@ -70,7 +69,7 @@ pub struct ReadPage {
 
 impl Engine {
     /// Checks a read by its level, its limits and its options. `page_rows` is the page size; `None` means all rows at
-    /// once.
+    /// once. `warnings` receives warnings for the client, also when the read is refused.
     ///
     /// # Errors
     /// It is refused.
@@ -79,14 +78,13 @@ impl Engine {
         request: &Request<'_>,
         read: &'r Read,
         page_rows: Option<u32>,
+        warnings: &mut Vec<String>,
     ) -> Result<Checked<'r>, Error> {
-        let mut warnings = Vec::new();
-        match gates::read(self.gates(), request, read, page_rows, &mut warnings) {
+        match gates::read(self.gates(), request, read, page_rows, warnings) {
             Ok(ReadPass { page_rows: of_page }) => Ok(Checked {
                 read,
                 is_paged: page_rows.is_some(),
                 page_rows: of_page,
-                warnings,
             }),
             Err(error) => Err(self.read_edge(request, read, error)),
         }
@@ -177,7 +175,6 @@ impl Engine {
             read,
             is_paged,
             page_rows,
-            mut warnings,
         } = checked;
         let gates = self.gates();
         let page_bytes = if is_paged { self.page_bytes_max } else { 0 };
@@ -203,7 +200,7 @@ impl Engine {
             bytes,
             memory,
             mut position,
-            warnings: walked,
+            warnings,
             leaves_rest,
         } = {
             // Consumed in place, since it is large and its borrows are needed again.
@@ -253,7 +250,6 @@ impl Engine {
         if let Some(position) = &mut position {
             position.charge_left_micros = left;
         }
-        warnings.extend(walked);
         Ok(ReadPage {
             row_count,
             bytes,

@@ -55,6 +55,8 @@ pub(super) struct Taken {
     /// The column's number before it was dropped and added again. Values newer than this time (µs) count where the new
     /// number has none.
     pub(super) old: Option<(ColumnId, i64)>,
+    /// When it was dropped (µs), if it was added again since: only values dated after that count.
+    pub(super) dropped_micros: Option<i64>,
 }
 
 impl Followed {
@@ -101,12 +103,13 @@ impl Following {
         for (place, column) in table.columns.iter().enumerate() {
             let (base_place, of_base) = base.column(&column.name)?;
             let taken = || {
-                let dropped = base.dropped.get(&column.name);
-                let old = dropped.filter(|dropped| dropped.column.id != of_base.id && !of_base.ty.is_multi_cell());
+                let dropped = base.dropped_before(of_base);
+                let old = dropped.filter(|_| !of_base.ty.is_multi_cell());
                 Taken {
                     base: ColumnId(of_base.id),
                     view: ColumnId(column.id),
                     old: old.map(|dropped| (ColumnId(dropped.column.id), dropped.dropped_micros)),
+                    dropped_micros: dropped.map(|dropped| dropped.dropped_micros),
                 }
             };
             if place >= view_keys {

@@ -180,11 +180,12 @@ impl Taken {
 
     /// Its cells in a base row.
     fn cells<'a>(&self, row: &'a Row) -> impl Iterator<Item = &'a Cell> + use<'a> {
-        let own = self.base;
-        let has_own = row.cells.iter().any(|cell| cell.column == own);
+        let (own, dropped) = (self.base, self.dropped_micros);
+        let is_own = move |cell: &Cell| cell.column == own && dropped.is_none_or(|dropped| cell.timestamp > dropped);
+        let has_own = row.cells.iter().any(is_own);
         let old = self.old.filter(|_| !has_own);
         row.cells.iter().filter(move |cell| {
-            cell.column == own || old.is_some_and(|(old, newer_than)| cell.column == old && cell.timestamp > newer_than)
+            is_own(cell) || old.is_some_and(|(old, newer_than)| cell.column == old && cell.timestamp > newer_than)
         })
     }
 

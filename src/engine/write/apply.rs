@@ -12,6 +12,7 @@ use crate::command::Write;
 use crate::engine::part::write::fragment::Stamp;
 use crate::engine::part::write::size::BatchSize;
 use crate::engine::part::write::{self, WritePart, Writing, forms, run_write_part};
+use crate::engine::refusal::LimitRefusal;
 use crate::engine::{Error, gates};
 use crate::guardrails::Threshold;
 use crate::partition::{Consistency, Held, TablePartitions};
@@ -161,7 +162,7 @@ impl WriteServices {
     /// The timestamp and the expiry of a modification.
     ///
     /// # Errors
-    /// Its time to live is longer than permitted.
+    /// Its time to live is negative, or longer than permitted.
     pub(super) fn stamp(
         &self,
         modification: &Write,
@@ -169,9 +170,10 @@ impl WriteServices {
         request: &WriteRequest,
     ) -> Result<Stamp, Error> {
         let table = &modification.table;
-        let ttl = modification
-            .ttl_seconds
-            .unwrap_or_else(|| u32::try_from(table.options.default_time_to_live).unwrap_or(0));
+        let ttl = match modification.ttl_seconds {
+            None => u32::try_from(table.options.default_time_to_live).unwrap_or(0),
+            Some(seconds) => u32::try_from(seconds).map_err(|_| LimitRefusal::TtlNegative(seconds))?,
+        };
         gates::lifetime(&self.limits, table, ttl, request.now_seconds)?;
         Ok(Stamp {
             timestamp_micros,

@@ -11,7 +11,7 @@ use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::functions;
 use crate::planner::text::{owned, type_text_full};
-use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, record, typename};
+use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, typename};
 use crate::types::{CqlType, LiteralError};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
@@ -45,9 +45,18 @@ fn with_arguments(mut outcome: SchemaOutcome, arguments: Vec<String>) -> SchemaO
     outcome
 }
 
+/// Adds a function or aggregate as Cassandra does: behind the others of its name, or behind all. One that it replaces goes.
+fn add<T>(list: &mut Vec<Arc<T>>, item: T, replaced: Option<usize>, name: impl Fn(&T) -> &str) {
+    if let Some(at) = replaced.filter(|at| *at < list.len()) {
+        list.remove(at);
+    }
+    let others = list.iter().rposition(|other| name(other) == name(&item));
+    let at = others.map_or(list.len(), |last| last + 1);
+    list.insert(at, Arc::new(item));
+}
+
 /// The outcome of a new function or aggregate, which may replace another.
-fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> SchemaOutcome {
-    record::sort_functions(&mut keyspace);
+fn created(ddl: &Ddl<'_>, keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> SchemaOutcome {
     let kind = if replaces {
         ChangeKind::Updated
     } else {
@@ -129,7 +138,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
     }
     let written = written_names(function.argument_types());
     let mut next = Keyspace::clone(keyspace);
-    if let Some(existing) = existing.and_then(|at| next.functions.get_mut(at)) {
+    if let Some(existing) = existing.and_then(|at| next.functions.get(at)) {
         if statement.if_not_exists {
             return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
@@ -151,10 +160,8 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
             }
             .into());
         }
-        *existing = Arc::new(function);
-    } else {
-        next.functions.push(Arc::new(function));
     }
+    add(&mut next.functions, function, existing, |other| &other.name);
     let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Function, name);
     Ok(with_arguments(outcome, written))
 }
@@ -270,7 +277,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         .iter()
         .position(|other| other.name == name && type_names(&other.arguments) == wanted);
     let mut next = Keyspace::clone(keyspace);
-    if let Some(existing) = existing.and_then(|at| next.aggregates.get_mut(at)) {
+    if let Some(existing) = existing.and_then(|at| next.aggregates.get(at)) {
         if statement.if_not_exists {
             return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
@@ -285,10 +292,8 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
             }
             .into());
         }
-        *existing = Arc::new(aggregate);
-    } else {
-        next.aggregates.push(Arc::new(aggregate));
     }
+    add(&mut next.aggregates, aggregate, existing, |other| &other.name);
     let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Aggregate, name);
     Ok(with_arguments(outcome, written))
 }

@@ -62,8 +62,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     let selected = selected(statement, base, name)?;
     let key = Key::of(&statement.primary_key);
     check_key(&key, base, &selected, name)?;
-    check_relations(statement, &key, base)?;
+    let restricted = Restricted::of(statement, base)?;
+    // Cassandra reads the values before it looks at what is restricted.
     let tests = view_tests::of(ddl, &statement.relations, base)?;
+    restricted.check(&key)?;
     let order = &statement.options.clustering_order;
     let ordered: Vec<&str> = order.iter().map(|(column, _)| column.as_str()).collect();
     if !order.is_empty() && ordered != key.clustering {
@@ -263,36 +265,51 @@ fn check_markers(statement: &CreateView) -> Result<(), DdlError> {
     Ok(())
 }
 
-fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Result<(), DdlError> {
-    let mut restricted: BTreeSet<&str> = BTreeSet::new();
-    let mut otherwise: Vec<&str> = Vec::new();
-    for relation in &statement.relations {
-        let names: Vec<&Name> = match &relation.target {
-            RelationTarget::Token(_) => {
-                return Err(ViewRefusal::Token.into());
-            }
-            RelationTarget::Column(name) | RelationTarget::Element(name, _) | RelationTarget::Index(name) => vec![name],
-            RelationTarget::Tuple(names) => names.iter().collect(),
-            RelationTarget::Feed(function) => return Err(undefined(function.name(), base)),
-        };
-        for name in names {
-            let Some((_, column)) = base.column(name.as_str()) else {
-                return Err(undefined(name.as_str(), base));
+/// The columns that the WHERE clause restricts.
+struct Restricted<'a> {
+    all: BTreeSet<&'a str>,
+    /// Columns outside the base table's key with other restrictions than IS NOT NULL.
+    otherwise: Vec<&'a str>,
+}
+
+impl<'a> Restricted<'a> {
+    fn of(statement: &'a CreateView, base: &Table) -> Result<Self, DdlError> {
+        let mut all = BTreeSet::new();
+        let mut otherwise: Vec<&str> = Vec::new();
+        for relation in &statement.relations {
+            let names: Vec<&Name> = match &relation.target {
+                RelationTarget::Token(_) => {
+                    return Err(ViewRefusal::Token.into());
+                }
+                RelationTarget::Column(name) | RelationTarget::Element(name, _) | RelationTarget::Index(name) => {
+                    vec![name]
+                }
+                RelationTarget::Tuple(names) => names.iter().collect(),
+                RelationTarget::Feed(function) => return Err(undefined(function.name(), base)),
             };
-            restricted.insert(name.as_str());
-            if relation.operator != Operator::IsNotNull && !is_key(column) && !otherwise.contains(&name.as_str()) {
-                otherwise.push(name.as_str());
+            for name in names {
+                let Some((_, column)) = base.column(name.as_str()) else {
+                    return Err(undefined(name.as_str(), base));
+                };
+                all.insert(name.as_str());
+                if relation.operator != Operator::IsNotNull && !is_key(column) && !otherwise.contains(&name.as_str()) {
+                    otherwise.push(name.as_str());
+                }
             }
         }
+        Ok(Self { all, otherwise })
     }
-    if !otherwise.is_empty() {
-        return Err(ViewRefusal::RestrictedOthers(owned(otherwise)).into());
+
+    fn check(self, key: &Key<'_>) -> Result<(), DdlError> {
+        if !self.otherwise.is_empty() {
+            return Err(ViewRefusal::RestrictedOthers(owned(self.otherwise)).into());
+        }
+        let free: Vec<&str> = key.names().filter(|name| !self.all.contains(name)).collect();
+        if !free.is_empty() {
+            return Err(ViewRefusal::KeyNotRestricted(owned(free)).into());
+        }
+        Ok(())
     }
-    let free: Vec<&str> = key.names().filter(|name| !restricted.contains(name)).collect();
-    if !free.is_empty() {
-        return Err(ViewRefusal::KeyNotRestricted(owned(free)).into());
-    }
-    Ok(())
 }
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcome, DdlError> {

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::command::NEAREST_LIMIT_MAX as LIMIT_MAX;
+
 /// An ANN search that the server cannot execute.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnnRefusal {
@@ -45,7 +47,32 @@ pub enum AnnRefusal {
         /// As CQL writes it.
         value: String,
     },
+    /// CONTAINS by an index of vectors, and no LIMIT up to the largest that an ANN ordering takes.
+    #[error("Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {LIMIT_MAX}. LIMIT was {0}")]
+    ContainsLimit(u32),
+    /// CONTAINS by an index of vectors.
+    #[error("An index of vectors in a collection answers no CONTAINS")]
+    Contains,
     /// A vector of zeros has no angle.
     #[error("Zero vectors cannot be indexed or queried with cosine similarity")]
     Zero,
+}
+
+impl AnnRefusal {
+    /// Whether Cassandra detects it in a replica: its words are those of the replica's log.
+    pub(crate) const fn is_of_replica(&self) -> bool {
+        match self {
+            Self::NonFinite { .. } | Self::OutOfBounds { .. } | Self::Zero => true,
+            Self::Several
+            | Self::OtherOrdering
+            | Self::Descending
+            | Self::NotFloatVector
+            | Self::NotIndexed
+            | Self::Filtered
+            | Self::Null(_)
+            | Self::Unset(_)
+            | Self::ContainsLimit(_)
+            | Self::Contains => false,
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub(super) fn bound_values(
     bound: &SliceBound,
     binding: &Binding<'_>,
 ) -> Result<Vec<Value>, Error> {
-    // One bound may have fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
+    // One bound may have fewer columns than the other.
     let width = match &bound.operand {
         Operand::Tuple(TypedTerm::Marker(_, ty)) => match ty.unfrozen() {
             CqlType::Tuple(types) => types.len(),

@@ -11,6 +11,7 @@ use super::super::value;
 use super::at;
 use crate::command::Value;
 use crate::schema::Table;
+use crate::types;
 
 /// The names of columns, for error messages.
 pub(super) fn names(table: &Table, columns: &[usize], separator: &'static str) -> String {
@@ -18,7 +19,7 @@ pub(super) fn names(table: &Table, columns: &[usize], separator: &'static str) -
     Joined(&names, separator).to_string()
 }
 
-/// The values of a tuple, one for each column.
+/// The values of a tuple, one for each column. A marker's tuple may end early: it has fewer values then, as in Cassandra.
 pub(super) fn tuple_values(
     table: &Table,
     columns: &[usize],
@@ -37,7 +38,8 @@ pub(super) fn tuple_values(
             .collect(),
         Operand::Tuple(term) => match term.bind(binding)? {
             Value::Bytes(bytes) => {
-                let fields = value::fields(&bytes, columns.len());
+                let mut fields = value::fields(&bytes, columns.len());
+                fields.truncate(types::tuple_length(&bytes).max(1));
                 Ok(fields
                     .into_iter()
                     .map(|field| field.map_or(Value::Null, Value::Bytes))
@@ -49,12 +51,13 @@ pub(super) fn tuple_values(
     }
 }
 
-/// A tuple that names a key by equality: none of its fields may be null.
+/// A tuple that names keys by equality: none of its fields may be null. One that `may_be_short` names all keys that begin with it.
 pub(super) fn whole_tuple(
     table: &Table,
     columns: &[usize],
     values: Vec<Value>,
     several: bool,
+    may_be_short: bool,
 ) -> Result<Vec<Bytes>, Error> {
     let mut whole = Vec::with_capacity(columns.len());
     for (column, value) in columns.iter().zip(values) {
@@ -67,7 +70,10 @@ pub(super) fn whole_tuple(
             Value::Unset => return Err(BoundRefusal::Unset(at(table, *column).name.clone()).into()),
         }
     }
-    if whole.len() < columns.len() {
+    if let Some(missing) = columns.get(whole.len()).filter(|_| !may_be_short) {
+        if !several {
+            return Err(BoundRefusal::Null(at(table, *missing).name.clone()).into());
+        }
         return Err(BoundRefusal::NullInTuple(names(table, columns, ", ")).into());
     }
     Ok(whole)

@@ -166,6 +166,12 @@ impl SelectorPlanner<'_, '_> {
                     }
                 }))
             }
+            // A hint without `frozen` names the multi-cell type, which Cassandra passes to no argument of a frozen one.
+            (Selector::TypeHint { target, .. }, _)
+                if matches!(ty, CqlType::Frozen(_)) && self.typer.resolve_type(target)?.is_multi_cell() =>
+            {
+                Ok(Assignment::No)
+            }
             _ => Ok(self
                 .exact(selector)?
                 .map_or(Assignment::No, |exact| type_fit(&exact, ty))),

@@ -1,10 +1,12 @@
 //! `system_schema.aggregates`: user aggregates.
 
+use std::sync::Arc;
+
 use super::super::cells::Cells;
 use super::super::view::{Rows, View};
 use super::shared::argument;
-use crate::schema::Keyspace;
 use crate::schema::encode::{text, text_list};
+use crate::schema::{Keyspace, UserAggregate};
 
 pub(in crate::views) const VIEW: View = View {
     keyspace: "system_schema",
@@ -14,11 +16,17 @@ pub(in crate::views) const VIEW: View = View {
 };
 
 fn aggregates(keyspace: &Keyspace) -> Vec<Cells> {
-    keyspace
-        .aggregates
-        .iter()
-        .map(|aggregate| {
-            let types: Vec<String> = aggregate.arguments.iter().map(argument).collect();
+    let with_types = |aggregate: &Arc<UserAggregate>| -> (Arc<UserAggregate>, Vec<String>) {
+        (
+            Arc::clone(aggregate),
+            aggregate.arguments.iter().map(argument).collect(),
+        )
+    };
+    let mut sorted: Vec<_> = keyspace.aggregates.iter().map(with_types).collect();
+    sorted.sort_by(|(one, types), (other, of_other)| (&one.name, types).cmp(&(&other.name, of_other)));
+    sorted
+        .into_iter()
+        .map(|(aggregate, types)| {
             Cells::new()
                 .set("keyspace_name", text(&keyspace.name))
                 .set("aggregate_name", text(&aggregate.name))

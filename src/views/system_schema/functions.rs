@@ -1,10 +1,12 @@
 //! `system_schema.functions`: user functions.
 
+use std::sync::Arc;
+
 use super::super::cells::Cells;
 use super::super::view::{Rows, View};
 use super::shared::argument;
-use crate::schema::Keyspace;
 use crate::schema::encode::{boolean, text, text_list};
+use crate::schema::{Keyspace, UserFunction};
 
 pub(in crate::views) const VIEW: View = View {
     keyspace: "system_schema",
@@ -14,11 +16,17 @@ pub(in crate::views) const VIEW: View = View {
 };
 
 fn functions(keyspace: &Keyspace) -> Vec<Cells> {
-    keyspace
-        .functions
-        .iter()
-        .map(|function| {
-            let types: Vec<String> = function.arguments.iter().map(|(_, ty)| argument(ty)).collect();
+    let with_types = |function: &Arc<UserFunction>| -> (Arc<UserFunction>, Vec<String>) {
+        (
+            Arc::clone(function),
+            function.arguments.iter().map(|(_, ty)| argument(ty)).collect(),
+        )
+    };
+    let mut sorted: Vec<_> = keyspace.functions.iter().map(with_types).collect();
+    sorted.sort_by(|(one, types), (other, of_other)| (&one.name, types).cmp(&(&other.name, of_other)));
+    sorted
+        .into_iter()
+        .map(|(function, types)| {
             Cells::new()
                 .set("keyspace_name", text(&keyspace.name))
                 .set("function_name", text(&function.name))

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Reply, Scope, Sink, Step};
 use crate::command::Aggregate;
+use crate::consistency::Consistency;
 use crate::engine::Error;
 use crate::engine::read::buffer::RowBuffer;
 use crate::engine::read::row_sink::RowSink;
@@ -15,6 +16,18 @@ pub(super) struct Group {
     first: RowBuffer,
     accumulators: Vec<Option<Accumulator>>,
     counts: Vec<i64>,
+}
+
+/// The failure of a replica that a function of GROUP BY refuses a row's values. The request's own level replaces this one.
+#[cold]
+fn in_replica(error: Error) -> Error {
+    match error {
+        Error::FunctionFailure(_) | Error::Refused(_) => Error::GroupFailure {
+            consistency: Consistency::One,
+            reason: Box::new(error),
+        },
+        other => other,
+    }
 }
 
 impl<R: RowSink> Sink<'_, R> {
@@ -36,7 +49,8 @@ impl<R: RowSink> Sink<'_, R> {
                 },
             ));
         };
-        let key = self.scope(row).evaluate_all(expressions)?;
+        // In Cassandra a replica looks for the ends of groups.
+        let key = self.scope(row).evaluate_all(expressions).map_err(in_replica)?;
         let is_same = self.group.as_ref().is_some_and(|group| group.key == key)
             && self.last_partition_key == self.partition_key();
         if !is_same {
