@@ -205,7 +205,7 @@ pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) ->
     let request = engine.begin(terms);
     let mut charges = engine.charges(&request);
     let outcome = match command {
-        Command::Read(read) => match engine.check_read(&request, read, None) {
+        Command::Read(read) => match engine.check_read(&request, read, None, &mut Vec::new()) {
             Err(error) => Err(error),
             Ok(checked) => {
                 let (shape, mut found) = (Shape::of(read), TypedRows::default());
