@@ -424,6 +424,10 @@ fn recorded_ddl_is_cassandras() {
             if grammar::parse(statement).is_err() || other || indexes_the_whole_key(&entry) {
                 continue;
             }
+            // Cassandra refuses it and this server takes it: what follows was recorded without its effect.
+            if decided.contains(statement) && entry.get("code").is_some() {
+                continue;
+            }
             let Some(mut got) = session.ask(statement) else {
                 continue;
             };

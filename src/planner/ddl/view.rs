@@ -63,9 +63,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     let key = Key::of(&statement.primary_key);
     check_key(&key, base, &selected, name)?;
     let restricted = Restricted::of(statement, base)?;
-    // Cassandra reads the values before it looks at what is restricted.
-    let tests = view_tests::of(ddl, &statement.relations, base)?;
-    restricted.check(&key)?;
+    let tests = view_tests::of(ddl, &statement.relations, base, || restricted.check(&key))?;
     let order = &statement.options.clustering_order;
     let ordered: Vec<&str> = order.iter().map(|(column, _)| column.as_str()).collect();
     if !order.is_empty() && ordered != key.clustering {

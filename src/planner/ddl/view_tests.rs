@@ -20,14 +20,20 @@ use crate::planner::validate::RestrictionValidator;
 use crate::schema::{Table, ViewTest};
 
 /// The tests of these relations. IS NOT NULL is no test: it always holds for a key column, and Cassandra does not check
-/// it for others.
-pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Result<Vec<ViewTest>, DdlError> {
+/// it for others. As in Cassandra, values are read first, then `check` looks at what is restricted, and then it matters
+/// how.
+pub(super) fn of(
+    ddl: &Ddl<'_>,
+    relations: &[Relation],
+    base: &Arc<Table>,
+    check: impl FnOnce() -> Result<(), DdlError>,
+) -> Result<Vec<ViewTest>, DdlError> {
     let relations_to_test = relations
         .iter()
         .filter(|relation| relation.operator != Operator::IsNotNull);
     let relations_to_test: Vec<Relation> = relations_to_test.cloned().collect();
     if relations_to_test.is_empty() {
-        return Ok(Vec::new());
+        return check().map(|()| Vec::new());
     }
     let refused = |error: planner::Error| DdlError::from(ViewRefusal::Where(error.to_string()));
     let mut markers = Markers::default();
@@ -39,7 +45,11 @@ pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Re
         allow_filtering: true,
         ann: None,
     };
-    let restrictions = validator.validate(&relations_to_test, false).map_err(refused)?;
+    let restrictions = validator.validate(&relations_to_test, false);
+    if matches!(&restrictions, Ok(_) | Err(planner::Error::Restriction(_))) {
+        check()?;
+    }
+    let restrictions = restrictions.map_err(refused)?;
     let context = Context::new(ddl.context.now_micros, Arc::new(Timeuuids::new(0)), 0);
     let binding = Binding {
         values: &[],
