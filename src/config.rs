@@ -35,6 +35,7 @@ use crate::metrics::BucketPrices;
 use crate::partition::LoadLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES_MAX;
+use crate::partition::store::BucketCache;
 use crate::partition::store::bucket::Reach;
 use crate::partition::store::{Durability, Error, Url};
 use crate::profile::Profile;
@@ -63,6 +64,8 @@ pub struct Config {
     pub durability: String,
     /// How a bucket is reached.
     pub reach: Reach,
+    /// Where parts of a bucket's tables are kept on local disk; `None` means nowhere.
+    pub bucket_cache: Option<BucketCache>,
     /// What requests to a bucket cost.
     pub bucket_prices: BucketPrices,
     /// Listening, logins, TLS, limits.
@@ -185,6 +188,7 @@ impl Config {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
+            bucket_cache: bucket_cache(values)?,
             bucket_prices: values.parsed("bucket-prices")?,
             server,
             password_cost: password_cost(values)?,
@@ -306,6 +310,15 @@ fn reach(values: &Values) -> Result<Reach, ConfigError> {
         address: String::new(),
         draw: 0,
     })
+}
+
+/// The local cache of a bucket.
+fn bucket_cache(values: &Values) -> Result<Option<BucketCache>, ConfigError> {
+    let bytes_max = values.parsed("bucket-cache-bytes-max")?;
+    Ok(values.text("bucket-cache").map(|folder| BucketCache {
+        folder: PathBuf::from(folder),
+        bytes_max,
+    }))
 }
 
 /// The duration of a lease of a bucket.

@@ -43,6 +43,8 @@ pub enum Mutant {
     PageRepeatsRow,
     /// A read sees the store as it was one commit ago.
     StaleSnapshot,
+    /// A server that another one has replaced answers reads.
+    FormerOwnerAnswers,
     /// The overdraft of a request is forgotten.
     ForgetDebt,
     /// A table's throughput is not divided again when a physical partition is split.
@@ -84,7 +86,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// The bugs that the simulation must catch.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -101,6 +103,7 @@ impl Mutant {
         Self::ForgetUnsureChange,
         Self::PageRepeatsRow,
         Self::StaleSnapshot,
+        Self::FormerOwnerAnswers,
         Self::ForgetDebt,
         Self::KeepShareAtSplit,
         Self::StaleRouteIsFree,

@@ -9,10 +9,13 @@
 //! | 20,000 rows of 100 B in pages of 5,000, after a start | ≤ 0.2 s |
 //! | a start after small writes, each in an object of the log of its own: after an orderly stop, and after kill -9 | ≤ 1 s, the lease apart |
 //! | the server idle | ≤ 0.3 requests a second, the lease apart; ≤ 1 % of a core |
+//! | inserts of 256 clients over eight stores | puts of logs side by side; processor time ≤ 1.3 × that of one store |
+//! | the server with eight stores idle, over a whole cycle of its polls | ≤ 0.3 requests a second, the lease apart; ≤ 1 % of a core |
 //!
 //! The store runs in this process: on two cores its work is part of the times.
 
 mod pairs;
+mod spread;
 
 use std::path::Path;
 use std::process::Command;
@@ -39,6 +42,9 @@ const LEASE: Duration = Duration::from_millis(2575);
 
 /// Shortest time for which an idle server is watched: twice the time between its polls.
 const IDLE_MIN: Duration = Duration::from_secs(60);
+
+/// How long what the load left to be done is awaited.
+const SETTLE: Duration = Duration::from_secs(15);
 
 /// Longest wait for a server to end.
 const END_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -85,11 +91,13 @@ pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
     println!("inserts of eight clients: {}", told(&few));
     pairs::measure(&server, length, &mut table)?;
     warm(&store, &server, folder.path(), length, &mut table)?;
-    idle(&store, &server, length, &mut table)?;
+    idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
     let server = opened(&store, server, folder.path(), length, &mut table)?;
     let server = again_started(&store, server, folder.path())?;
     scan(&store, &server, &mut table)?;
     end(server)?;
+    let cpu = insert.cpu_per_operation().min(again.cpu_per_operation());
+    spread::measure(&store, folder.path(), length, cpu, &mut table)?;
     println!("{} figures miss their bound", table.missed);
     Ok(!is_strict || table.missed == 0)
 }
@@ -123,8 +131,13 @@ fn told(figures: &Figures) -> String {
 
 /// Starts a server over the store.
 pub(crate) fn start(store: &Objects, folder: &Path) -> Outcome<Server> {
+    start_with(store, folder, &["--data", "s3://helenus/run"])
+}
+
+/// Starts a server over the store, with these settings.
+fn start_with(store: &Objects, folder: &Path, settings: &[&str]) -> Outcome<Server> {
     let mut command = Command::new(server::program()?);
-    command.args(["serve", "--data", "s3://helenus/run", "--listen", "127.0.0.1:0"]);
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(settings);
     command.args(["--bucket-endpoint", &store.endpoint()]);
     command.envs([
         ("AWS_ACCESS_KEY_ID", "key"),
@@ -179,10 +192,13 @@ fn warm(store: &Objects, server: &Server, folder: &Path, length: Duration, table
     Ok(())
 }
 
-fn idle(store: &Objects, server: &Server, length: Duration, table: &mut Table) -> Outcome<()> {
-    // What the load left to be done is done by then.
-    std::thread::sleep(Duration::from_secs(15));
-    let length = (length * 3).max(IDLE_MIN);
+/// Watches an idle server for this length, after a wait.
+fn idle(
+    (store, server): (&Objects, &Server),
+    (settle, length): (Duration, Duration),
+    table: &mut Table,
+) -> Outcome<()> {
+    std::thread::sleep(settle);
     let (before, used) = (store.counts(), server::cpu_micros(server.pid())?);
     std::thread::sleep(length);
     let asked = store.counts().since(&before);

@@ -40,6 +40,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "bucket-lease",
             "bucket-prices",
             "bucket-ca-file",
+            "bucket-cache",
+            "bucket-cache-bytes-max",
         ],
     ),
     (

@@ -109,6 +109,8 @@ const DATA: Uses = Uses::Only(&[
     "bucket-encryption",
     "bucket-lease",
     "bucket-ca-file",
+    "bucket-cache",
+    "bucket-cache-bytes-max",
 ]);
 
 /// Settings for reaching a bucket.

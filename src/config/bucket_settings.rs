@@ -57,3 +57,19 @@ pub(super) const PRICES: Setting = setting(
     Some("5,0.4"),
     "What a million puts and lists cost, a comma, what a million gets and heads cost: for estimates in status and metrics; the default is S3 Standard's in dollars",
 );
+
+/// Where parts of its tables are kept on local disk.
+pub(super) const CACHE: Setting = setting(
+    "bucket-cache",
+    "DIR",
+    None,
+    "Folder on local disk for parts of the bucket's tables that were read, so that they are not read from the bucket again; it may be lost without harm [default: none]",
+);
+
+/// How much of them.
+pub(super) const CACHE_BYTES_MAX: Setting = setting(
+    "bucket-cache-bytes-max",
+    "BYTES",
+    Some("10737418240"),
+    "Most bytes in the folder of bucket-cache",
+);

@@ -24,6 +24,8 @@ pub const SETTINGS: &[Setting] = &[
     bucket::LEASE,
     bucket::CA_FILE,
     bucket::PRICES,
+    bucket::CACHE,
+    bucket::CACHE_BYTES_MAX,
     setting(
         "profile",
         "PROFILE",

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a request does.
@@ -89,6 +90,52 @@ pub fn bucket_requests() -> Vec<(u32, BucketCause, BucketRequest, u64)> {
     let all = asked.iter();
     all.map(|((store, cause, request), count)| (*store, *cause, *request, *count))
         .collect()
+}
+
+/// What a look for a part of a table in the local cache came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachedPart {
+    /// It was there.
+    Found,
+    /// It was not, and is read from the bucket.
+    Missing,
+    /// It did not match its checksum, and is read from the bucket.
+    Damaged,
+}
+
+/// How many looks in the local cache came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CachedParts {
+    /// Parts that were there.
+    pub found: u64,
+    /// Parts that were not.
+    pub missing: u64,
+    /// Parts that did not match their checksums.
+    pub damaged: u64,
+}
+
+static FOUND: AtomicU64 = AtomicU64::new(0);
+static MISSING: AtomicU64 = AtomicU64::new(0);
+static DAMAGED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a look in the local cache.
+pub fn count_cached_part(part: CachedPart) {
+    let counter = match part {
+        CachedPart::Found => &FOUND,
+        CachedPart::Missing => &MISSING,
+        CachedPart::Damaged => &DAMAGED,
+    };
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// All looks in the local cache.
+#[must_use]
+pub fn cached_parts() -> CachedParts {
+    CachedParts {
+        found: FOUND.load(Ordering::Relaxed),
+        missing: MISSING.load(Ordering::Relaxed),
+        damaged: DAMAGED.load(Ordering::Relaxed),
+    }
 }
 
 /// What a million requests cost, in any money: puts and lists, gets and heads.

@@ -19,7 +19,10 @@ pub mod turn;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use bucket::{BucketCause, BucketPrices, BucketRequest, NoPrices, bucket_requests, count_bucket_request};
+pub use bucket::{
+    BucketCause, BucketPrices, BucketRequest, CachedPart, CachedParts, NoPrices, bucket_requests, cached_parts,
+    count_bucket_request, count_cached_part,
+};
 pub use histogram::{Distribution, Histogram};
 pub use statements::{Access, AccessFigures, KindFigures, StatementKind, Statements, Subject, TableFigures};
 

@@ -336,6 +336,7 @@ fn options(
                 address: listening(config),
                 ..config.reach.clone()
             }),
+            bucket_cache: config.bucket_cache.clone(),
             ..store::Options::default()
         },
         clock,

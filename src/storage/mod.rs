@@ -83,7 +83,7 @@ pub use feed::Positions;
 pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
-pub use options::{Breaks, Durability, FaultPoint, Faults, Options, ReadFaults};
+pub use options::{Breaks, BucketCache, Durability, FaultPoint, Faults, Options, ReadFaults};
 pub use reserve::Reserve;
 pub use restoring::Restoring;
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
@@ -213,7 +213,10 @@ impl Store {
                 Snapshot(published.map_or_else(|| View::Unavailable(store.why_unavailable()), View::Slate))
             }
             #[cfg(feature = "simulation")]
-            Self::Simulated(store) => Snapshot(View::Memory(store.snapshot())),
+            Self::Simulated(store) => {
+                let published = store.snapshot();
+                Snapshot(published.map_or(View::Unavailable(Error::Closed), View::Memory))
+            }
         }
     }
 
@@ -414,7 +417,9 @@ impl Store {
                 .map(|published| published.sizes.estimate(range))
                 .unwrap_or_default(),
             #[cfg(feature = "simulation")]
-            Self::Simulated(store) => store.snapshot().sizes.estimate(range),
+            Self::Simulated(store) => store
+                .snapshot()
+                .map_or_else(Estimate::default, |state| state.sizes.estimate(range)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Settings of a store, with their units and bounds.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,15 @@ pub type Breaks = Arc<dyn Fn(Invariant) -> bool + Send + Sync>;
 /// Makes reads of the medium fail: called before each; returns the error to inject.
 pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
 
+/// A folder on local disk for parts of a bucket's tables. It may be lost without harm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketCache {
+    /// The folder, of which only `helenus.lock` and `helenus-parts` are used.
+    pub folder: PathBuf,
+    /// Most bytes of its parts.
+    pub bytes_max: u64,
+}
+
 /// Settings of a store.
 #[derive(Clone)]
 pub struct Options {
@@ -125,6 +135,8 @@ pub struct Options {
     pub disk_reserve_bytes: u64,
     /// How a bucket is reached; ignored elsewhere.
     pub reach: Arc<Reach>,
+    /// Where parts of a bucket's tables are kept on local disk. `None` means nowhere. Ignored elsewhere.
+    pub bucket_cache: Option<BucketCache>,
     /// Fault injection for tests; `None` in production.
     pub faults: Option<Faults>,
     /// Fault injection for tests; `None` in production. `file:` only.
@@ -159,6 +171,7 @@ impl Default for Options {
             is_restored_into: false,
             disk_reserve_bytes: 0,
             reach: Arc::default(),
+            bucket_cache: None,
             faults: None,
             read_faults: None,
             breaks: None,
@@ -212,6 +225,7 @@ impl fmt::Debug for Options {
             .field("is_accepted_later", &self.is_accepted_later)
             .field("is_restored_into", &self.is_restored_into)
             .field("reach", &self.reach)
+            .field("bucket_cache", &self.bucket_cache)
             .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use super::figure::{Figure, Value};
 use super::printed::Row;
 use super::view::Sources;
-use crate::metrics::{self, BucketCause, BucketRequest};
+use crate::metrics::{self, BucketCause, BucketRequest, CachedParts};
 
 /// Average hours of a month.
 const MONTH_HOURS: f64 = 730.0;
@@ -50,6 +50,7 @@ pub(super) struct Costs {
     deletes: u64,
     cost: f64,
     cost_of_a_month: f64,
+    cached: CachedParts,
 }
 
 pub(super) static COSTS: &[Figure<Costs>] = &[
@@ -67,6 +68,23 @@ pub(super) static COSTS: &[Figure<Costs>] = &[
         |of: &Costs| Value::Float(of.cost_of_a_month),
     )
     .json("cost_of_a_month"),
+    Figure::new(
+        "Parts of tables that were read in the folder of bucket-cache.",
+        |of: &Costs| Value::Count(of.cached.found),
+    )
+    .json("parts_cached")
+    .counter("bucket_parts_cached_total"),
+    Figure::new("Parts of tables that were not there.", |of: &Costs| {
+        Value::Count(of.cached.missing)
+    })
+    .json("parts_missing")
+    .counter("bucket_parts_missing_total"),
+    Figure::new(
+        "Parts of tables that were damaged there, and read from the bucket again.",
+        |of: &Costs| Value::Count(of.cached.damaged),
+    )
+    .json("parts_damaged")
+    .counter("bucket_parts_damaged_total"),
 ];
 
 fn hours(sources: Sources<'_>) -> f64 {
@@ -107,6 +125,7 @@ pub(super) fn costs(sources: Sources<'_>, requests: &[RequestRow]) -> Option<Cos
         deletes: of(&[BucketRequest::Delete]),
         cost,
         cost_of_a_month: cost / hours(sources) * MONTH_HOURS,
+        cached: metrics::cached_parts(),
     })
 }
 

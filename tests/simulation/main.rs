@@ -9,12 +9,14 @@
 //! ```
 //! A seed is two to five runs of a database on one medium. In each, three to six clients send random requests; which
 //! task, or the medium, proceeds next is random. Requests are dropped anywhere. Commits fail, or take effect and are
-//! answered as failed (visible at once, or with the next one, as on a disk that was full). The medium dies, replicas
-//! are down, the clock is set back and forth, and at the end, or in the middle, power is lost. Physical partitions are
-//! split, merged, and moved to stores of their own and back, whose media fail independently; the rows of one batch may
-//! lie in several. Deleted and expired data is swept meanwhile, at once or after a grace. Static columns, collections
-//! and batches of many rows are written and read, also by replicas that lag. A write that a power loss interrupts is
-//! stored in part. Two materialized views and a change feed are compared with their table. After every step the maps are checked; every answer is checked when it arrives; at rest everything
+//! answered as failed (visible at once, or with the next one, as on a disk that was full). The medium hangs or dies,
+//! or another server takes it over and the former owner is asked on. Replicas are down, the clock is set back and
+//! forth, and at the end, or in the middle, power is lost. Physical partitions are split, merged, and moved to stores
+//! of their own and back, whose media fail independently, or are spread over stores from the start; the rows of one
+//! batch may lie in several. Deleted and expired data is swept meanwhile, at once or after a grace. Static columns,
+//! collections and batches of many rows are written and read, also by replicas that lag. A write that a power loss
+//! interrupts is stored in part. Two materialized views and a change feed are compared with their table. After every
+//! step the maps are checked; every answer is checked when it arrives; at rest everything
 //! is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! It does not cover the `file:` and `slate:` engines (they have threads; `compat crash` kills the real server

@@ -53,10 +53,11 @@ pub(crate) enum Mark {
     ViewCompared,
     ViewWhileApart,
     FeedFollowed,
+    AskedFormerOwner,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 48] = [
+    pub(crate) const ALL: [Self; 49] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -105,6 +106,7 @@ impl Mark {
         Self::ViewCompared,
         Self::ViewWhileApart,
         Self::FeedFollowed,
+        Self::AskedFormerOwner,
     ];
 }
 

@@ -113,6 +113,10 @@ pub(crate) struct World {
     pub(crate) moved: RefCell<BTreeSet<String>>,
     /// Whether the rows of a batch may lie in several stores in this run; then they are seen together only at rest.
     pub(crate) pairs_apart: Cell<bool>,
+    /// Stores over which tables are spread; none: they lie in the main store.
+    data_stores: usize,
+    /// Whether another server has taken the medium over: what is asked from then on must not be answered.
+    taken_over: Cell<bool>,
 }
 
 /// One open database and a session with it.
@@ -156,6 +160,7 @@ impl World {
     pub(crate) fn new(seed: u64, is_loud: bool) -> Rc<Self> {
         let mut random = fastrand::Rng::with_seed(seed);
         let medium = Medium::new(random.u64(..));
+        let data_stores = [0, 0, 2, 3][random.usize(..4)];
         Rc::new(Self {
             is_indexed: random.bool(),
             is_narrow: random.u8(..4) == 0,
@@ -186,6 +191,8 @@ impl World {
             sizes: RefCell::default(),
             moved: RefCell::default(),
             pairs_apart: Cell::new(false),
+            data_stores,
+            taken_over: Cell::new(false),
         })
     }
 
@@ -323,13 +330,31 @@ impl World {
         of_table.map(|part| (part.id, part.store)).collect()
     }
 
-    /// Checks the stores of a database that was just opened and is at rest: exactly those in the partition maps exist.
+    /// Whether it is the main store, or one over which tables are spread.
+    pub(crate) fn is_home(&self, store: u32) -> bool {
+        store as usize <= self.data_stores
+    }
+
+    /// Checks the stores of a database that was just opened and is at rest: exactly those in the partition maps exist,
+    /// and those over which tables are spread, which were made first.
     fn check_stores(&self, database: &Database) {
         let named: BTreeSet<u32> = database.figures().partitions().iter().map(|part| part.store).collect();
-        let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).collect();
+        let data = 1..=u32::try_from(self.data_stores).unwrap();
+        let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).chain(data).collect();
         let there = self.medium.side_numbers();
         if named != there {
             self.fail("stores", format!("lists name {named:?}, there are {there:?}"));
+        }
+    }
+
+    /// Checks that a server which another one has replaced answers nothing that it was asked since.
+    fn check_owner(&self, is_taken_over: bool, text: &str, is_answered: bool) {
+        if !is_taken_over {
+            return;
+        }
+        self.mark(Mark::AskedFormerOwner);
+        if is_answered {
+            self.fail("owner", format!("the former owner answered {text}"));
         }
     }
 
@@ -341,6 +366,7 @@ impl World {
         Options {
             store: store::Options {
                 medium: Some(medium.clone()),
+                data_stores: self.data_stores,
                 ..store::Options::default()
             },
             seed: self.below(u64::MAX),
@@ -358,7 +384,9 @@ impl Server {
             .log
             .borrow_mut()
             .note(format!("ask {number} {text} at {:?}", params.timestamp_micros));
+        let is_taken_over = world.taken_over.get();
         let answer = self.database.query(&self.session, text, &params).await;
+        world.check_owner(is_taken_over, text, answer.is_ok());
         let answer = answer.map(|answer| match answer.kind {
             AnswerKind::Rows(rows) => (lines(&rows), rows.paging_state),
             _ => (Vec::new(), None),
@@ -390,8 +418,9 @@ impl Server {
             node: self.session.node,
             ..Terms::default()
         };
-        let engine = self.database.engine();
+        let (engine, is_taken_over) = (self.database.engine(), world.taken_over.get());
         let answer = commands::run(engine, &command(engine), terms).await;
+        world.check_owner(is_taken_over, text, answer.is_ok());
         self.answered(
             world,
             number,
@@ -611,11 +640,13 @@ async fn one_run(world: &Rc<World>, is_last: bool) {
             failed_per_mille: 30,
             done_but_failed_per_mille: done_but_failed_per_mille(30),
             dead_per_mille: 0,
+            hang_per_mille: 5,
         },
         _ => MediumFaults {
             failed_per_mille: 5,
             done_but_failed_per_mille: done_but_failed_per_mille(20),
             dead_per_mille: 8,
+            hang_per_mille: 0,
         },
     });
     let clients = 3 + world.below(4);
@@ -680,6 +711,9 @@ async fn one_run(world: &Rc<World>, is_last: bool) {
                 _ => {}
             }
         }
+        if world.chance(300) {
+            take_over(world, &mut runner).await;
+        }
         return;
     }
     world.stopping.set(true);
@@ -692,6 +726,20 @@ async fn one_run(world: &Rc<World>, is_last: bool) {
     if is_last && world.failure().is_none() {
         super::clients::finish_scans(world, &mut runner, &server).await;
     }
+}
+
+/// Another server takes the medium over, and this one goes on as if nothing had happened.
+async fn take_over(world: &Rc<World>, runner: &mut Runner) {
+    world.log.borrow_mut().note("another server takes over".to_owned());
+    world.medium.crash();
+    world.taken_over.set(true);
+    for _ in 0..world.below(300) {
+        let is_idle = turn(world, runner).await == Turn::Idle;
+        if world.failure().is_some() || is_idle && runner.len() == 0 {
+            break;
+        }
+    }
+    world.taken_over.set(false);
 }
 
 /// Takes replicas down, makes writes time out that took effect, splits under requests that have resolved their

@@ -232,7 +232,11 @@ fn format_again(format: &str) -> String {
     format!("put it back from a backup, or write it again: the format of this engine is the line \"{format}\"")
 }
 
-fn lock(directory: &Path) -> Result<File> {
+/// Locks a directory until the file is dropped.
+///
+/// # Errors
+/// Another process has locked it.
+pub(super) fn lock(directory: &Path) -> Result<File> {
     let path = directory.join(LOCK);
     let mut file = OpenOptions::new()
         .read(true)

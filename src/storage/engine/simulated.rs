@@ -5,7 +5,7 @@
 //!                          └─ fails: in doubt, see MediumFaults
 //! ```
 //! Nothing happens by itself: the simulation calls [`Medium::work`] to let the medium act. [`Medium::crash`] is the
-//! loss of power. Durable writes stay, any prefix of the queue may have become durable, the rest is lost, and handles
+//! loss of power, and a takeover by another server. Durable writes stay, any prefix of the queue may have become durable, the rest is lost, and handles
 //! from before the crash are refused. The next [`super::super::Store::open`] with this medium starts from the durable
 //! state.
 //!
@@ -44,7 +44,12 @@ pub struct MediumFaults {
     pub done_but_failed_per_mille: u32,
     /// As the last, but visible only after the next crash; until then every commit is refused.
     pub dead_per_mille: u32,
+    /// Nothing is written or answered for a while, as by a bucket that hangs; then everything is.
+    pub hang_per_mille: u32,
 }
+
+/// Most calls of [`Medium::work`] for which a medium hangs.
+const HANG_TURNS_MAX: u32 = 60;
 
 /// A medium that outlives crashes. Clones are the same medium.
 #[derive(Clone)]
@@ -76,6 +81,8 @@ struct Inner {
     dead: Option<Arc<State>>,
     /// Number of times that late effects became visible.
     openings: u64,
+    /// Calls for which it hangs.
+    hung: u32,
     /// Number of losses of power.
     crashes: u64,
     /// The side stores' media: they lose power together.
@@ -133,6 +140,7 @@ impl Medium {
             late: None,
             dead: None,
             openings: 0,
+            hung: 0,
             crashes: 0,
             side_media: BTreeMap::new(),
             pauses: Vec::new(),
@@ -165,7 +173,13 @@ impl Medium {
 
     /// Sets the faults from now on.
     pub fn set_faults(&self, faults: MediumFaults) {
-        self.inner().faults = faults;
+        {
+            let mut inner = self.inner();
+            inner.faults = faults;
+            if faults.hang_per_mille == 0 {
+                inner.hung = 0;
+            }
+        }
         for medium in self.side_media() {
             medium.set_faults(faults);
         }
@@ -201,6 +215,9 @@ impl Medium {
                 return format!("beside: {}", medium.work());
             }
         }
+        if inner.hangs() {
+            return "hangs".to_owned();
+        }
         let gives = !inner.answers.is_empty() && (inner.queue.is_empty() || inner.random.bool());
         if gives {
             let due = inner.answers.len();
@@ -224,6 +241,7 @@ impl Medium {
     pub fn crash(&self) {
         let mut inner = self.inner();
         inner.crashes += 1;
+        inner.hung = 0;
         inner.answers.clear();
         inner.pauses.clear();
         let late = inner.late.take();
@@ -305,6 +323,16 @@ struct Unsynced {
 }
 
 impl Inner {
+    fn hangs(&mut self) -> bool {
+        let chance = self.faults.hang_per_mille;
+        if self.hung == 0 && chance > 0 && self.random.u32(..1000) < chance {
+            self.hung = self.random.u32(1..=HANG_TURNS_MAX);
+        }
+        let hangs = self.hung > 0;
+        self.hung = self.hung.saturating_sub(1);
+        hangs
+    }
+
     fn publish_positions(&mut self) {
         if let Some(drawn) = &mut self.drawn {
             drawn.all_published();
@@ -461,12 +489,17 @@ impl Store {
         }
     }
 
-    pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
+    /// `None` after a loss of power: another server may own the medium since then.
+    pub(in crate::storage) fn snapshot(&self) -> Option<Arc<State>> {
         let inner = self.medium.inner();
-        if mutant::is_on(Mutant::StaleSnapshot) {
-            return Arc::clone(&inner.before);
+        if inner.crashes != self.crashes && !mutant::is_on(Mutant::FormerOwnerAnswers) {
+            return None;
         }
-        Arc::clone(&inner.durable)
+        Some(if mutant::is_on(Mutant::StaleSnapshot) {
+            Arc::clone(&inner.before)
+        } else {
+            Arc::clone(&inner.durable)
+        })
     }
 
     pub(in crate::storage) fn opening(&self) -> Opening {

@@ -18,6 +18,8 @@
 //! continue with the published snapshot. The committer retries until the bucket answers; then the database is opened
 //! again, under a new epoch.
 //!
+//! What is read of its tables can be kept on local disk (disk_cache.rs).
+//!
 //! **Opening.** SlateDB creates a database where there is no manifest, and may panic on a damaged one. So a store that
 //! was used and has no manifest is refused, the newest manifest is read first, and a panic becomes an error. The newest
 //! objects of the log and the newest manifests are rewritten: the last put before the process ended may have failed to
@@ -33,6 +35,7 @@
 
 mod clock;
 mod committer;
+mod disk_cache;
 mod failures;
 mod flight;
 mod group;

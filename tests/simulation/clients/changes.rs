@@ -46,7 +46,7 @@ pub(super) async fn lift_or_lower_any(world: &Rc<World>, server: &Server) {
 pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server, table: &str) {
     let places = world.places(&server.database, table);
     let (id, store) = places[usize::try_from(world.below(places.len() as u64)).unwrap()];
-    let lifts = store == 0 || world.chance(200);
+    let lifts = world.is_home(store) || world.chance(200);
     move_part(world, server, table, id, lifts).await;
 }
 

@@ -15,6 +15,7 @@ use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
 
 use super::clock::Ticks;
+use super::disk_cache::DiskCache;
 use super::failures::failure;
 use super::medium::Medium;
 use super::places::DATABASE;
@@ -133,7 +134,11 @@ impl Home {
             refusal,
         };
         claim(&reached, options.reach.draw).await.map_err(refused)?;
-        let medium = Arc::new(Medium::remote(Arc::clone(&reached.objects), Arc::clone(&location)));
+        let objects: Arc<dyn ObjectStore> = match &options.bucket_cache {
+            Some(cache) => Arc::new(DiskCache::open(Arc::clone(&reached.objects), cache)?),
+            None => Arc::clone(&reached.objects),
+        };
+        let medium = Arc::new(Medium::remote(objects, Arc::clone(&location)));
         let taken = Error::TakenOver {
             location: location.to_string(),
         };

@@ -83,6 +83,12 @@ pub(super) fn is_sealed(location: &Path) -> bool {
     }
 }
 
+/// Whether an object is a table, which never changes.
+pub(super) fn is_table(location: &Path) -> bool {
+    let mut parts = location.as_ref().rsplit('/');
+    parts.next().is_some_and(|name| name.ends_with(".sst")) && parts.next() == Some("compacted")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +102,8 @@ mod tests {
         let manifest = Folder::Manifests.object("engine", 1);
         assert_eq!(numbered(&manifest), Some(("engine", Folder::Manifests, 1)));
         assert!(is_sealed(&manifest) && is_sealed(&boundary("engine", Folder::Compactions)));
+        assert!(is_table(&Path::from("engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst")));
+        assert!(!is_table(&location) && !is_table(&Path::from("engine/compacted/gc.boundary")));
         for other in [
             "engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst",
             "engine/wal/00000000000000000017.sst#1",
