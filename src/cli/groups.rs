@@ -24,6 +24,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "disk-reserve-bytes",
             "clock-jump-seconds-max",
             "confirm-clock",
+            "stores",
             "stores-max",
             "row-cache-bytes-max",
             "key-filter-bytes-max",

@@ -102,6 +102,7 @@ const DATA: Uses = Uses::Only(&[
     "row-cache-bytes-max",
     "key-filter-bytes-max",
     "block-cache-bytes-max",
+    "stores",
     "stores-max",
     "bucket-endpoint",
     "bucket-region",

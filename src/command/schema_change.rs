@@ -158,7 +158,7 @@ pub enum PartitionChange {
         /// The first partition key of that token in the right one; empty means the whole token.
         partition_key: Bytes,
     },
-    /// Two neighbours are merged into one.
+    /// Two neighbours in one store are merged into one.
     Merge {
         /// The id of the one with the lower tokens.
         left: u64,
@@ -170,7 +170,7 @@ pub enum PartitionChange {
         /// Its id.
         id: u64,
     },
-    /// One partition moves back to the main store.
+    /// One partition moves back to the store where it would lie if it had never been moved.
     Lower {
         /// Its id.
         id: u64,

@@ -362,10 +362,17 @@ pub const SETTINGS: &[Setting] = &[
          of throughput meanwhile is refused; 0: at once",
     ),
     setting(
+        "stores",
+        "NUMBER",
+        Some("1"),
+        "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
+         them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows",
+    ),
+    setting(
         "stores-max",
         "NUMBER",
         Some("8"),
-        "Stores that physical partitions may be lifted into, beside the main one; each may take as much memory",
+        "Stores that physical partitions may be lifted into; each may take as much memory",
     ),
     switch(
         "create",

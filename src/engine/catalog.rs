@@ -79,7 +79,7 @@ use crate::engine::{Error, FailureCause, storage_write};
 use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
-use crate::partition::{Consistency, Placement, Stores, Stripes, TablePartitions};
+use crate::partition::{Consistency, Homes, Placement, Stores, Stripes, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 use crate::tasks::Tasks;
@@ -177,6 +177,8 @@ pub(crate) struct Catalog {
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,
+    /// Where the partitions of tables lie when no move has placed them.
+    homes: Homes,
     clock: Clock,
     data_centers: Vec<(String, usize)>,
     rules: Rules,
@@ -245,6 +247,8 @@ struct NewTables {
     is_emptied: bool,
     /// They have no rows, so their change feeds are complete.
     are_empty: bool,
+    /// Their rows are in the main store already, so their partitions are there too.
+    are_in_main: bool,
 }
 
 fn partitions_key(id: StorageId) -> Vec<u8> {
@@ -304,15 +308,12 @@ impl Catalog {
         to_the_end(&self.tasks, async move {
             let outcome = catalog.change_in_order(&intent).await?;
             catalog.begin_views();
-            if let Some(of) = outcome
-                .partition_change
-                .as_ref()
-                .filter(|of| lift::moves(&of.change).is_some())
-            {
+            let change = outcome.partition_change.as_ref();
+            if let Some((of, (id, target))) = change.and_then(|of| Some((of, lift::moves(&of.change)?))) {
                 let schema = Arc::clone(&catalog.load().schema);
                 let table = schema.table_or_view(&of.keyspace, &of.table);
                 let table = table.ok_or_else(|| no_table(&of.keyspace, &of.table))?.storage_id;
-                Box::pin(catalog.move_partition(table, of.change.clone())).await?;
+                Box::pin(catalog.move_partition(table, id, target)).await?;
             }
             Ok(outcome)
         })
@@ -371,6 +372,7 @@ impl Catalog {
             placement,
             is_emptied: false,
             are_empty: true,
+            are_in_main: false,
         };
         self.publish(&mut changing, &before, next, &outcome.dropped_storage, tables, batch)
             .await?;
@@ -423,6 +425,7 @@ impl Catalog {
             placement: Placement::Hash,
             is_emptied: true,
             are_empty: true,
+            are_in_main: false,
         };
         self.publish(&mut changing, &before, next, &old, tables, batch).await
     }
@@ -599,8 +602,9 @@ impl Catalog {
         });
         let current = self.current.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
-        let main = (tables.placement, self.stores.main());
-        let mut partitions = partitions_after(&current, &next, main, &mut batch, &mut later)?;
+        let in_main = tables.are_in_main.then(|| Homes::in_main(self.main().clone()));
+        let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.homes));
+        let mut partitions = partitions_after(&current, &next, placed, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {

@@ -296,6 +296,13 @@ pub enum ThroughputRefusal {
     },
 }
 
+fn name_of_store(number: u32) -> String {
+    match number {
+        0 => "the main store".to_owned(),
+        _ => format!("store {number}"),
+    }
+}
+
 /// Why a physical partition is not moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveRefusal {
@@ -305,9 +312,14 @@ pub enum MoveRefusal {
     /// No such partition.
     #[error("There is no physical partition {0}")]
     Unknown(u64),
-    /// A move to the main store of a partition that is there.
-    #[error("Physical partition {0} is in the main store already")]
-    InMain(u64),
+    /// A move of a partition to the store in which it is.
+    #[error("Physical partition {id} is in {} already", name_of_store(*store))]
+    AtHome {
+        /// The partition.
+        id: u64,
+        /// The store.
+        store: u32,
+    },
     /// A move to a store of its own of a partition that has one.
     #[error("Physical partition {id} has a store of its own already: {store}")]
     Alone {
@@ -324,7 +336,7 @@ pub enum MoveRefusal {
     FeedInBuild(String),
     /// The largest number of stores exists already.
     #[error(
-        "There are {stores_max} stores beside the main one already; lower a physical partition first, or raise stores_max"
+        "There are {stores_max} stores of lifted physical partitions already; lower a physical partition first, or raise stores_max"
     )]
     Stores {
         /// The most side stores.

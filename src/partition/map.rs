@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::Semaphore;
 
+use super::homes::Homes;
 use super::hosted::{Hosted, range_of};
 use super::latch::PartitionLatch;
 use super::ring::{MapError, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
@@ -58,20 +59,28 @@ impl TablePartitions {
     /// one store.
     #[must_use]
     pub fn evenly(count: usize, store_id: StoreId, store: &Store) -> Self {
-        Self::first(PartitionMap::evenly(count, store_id), store)
+        Self::first(PartitionMap::evenly(count, store_id), |_| store.clone())
+    }
+
+    /// The same for a table of this number, each partition in its home.
+    #[must_use]
+    pub fn at_home(count: usize, table: TableId, homes: &Homes) -> Self {
+        let home = |lower| homes.of(table, count, lower);
+        let map = PartitionMap::evenly_over(count, |lower| home(lower).0);
+        Self::first(map, |partition| home(partition.lower()).1.clone())
     }
 
     /// One physical partition of a table that is ordered by partition key.
     #[must_use]
     pub fn ordered(store_id: StoreId, store: &Store) -> Self {
-        Self::first(PartitionMap::ordered(store_id), store)
+        Self::first(PartitionMap::ordered(store_id), |_| store.clone())
     }
 
-    fn first(map: PartitionMap, store: &Store) -> Self {
+    fn first(map: PartitionMap, store_of: impl Fn(&PhysicalPartition) -> Store) -> Self {
         let fresh = |of: &PhysicalPartition| {
             Arc::new(Hosted::new(
                 (of.clone(), map.placement()),
-                store.clone(),
+                store_of(of),
                 Arc::default(),
                 Arc::default(),
             ))

@@ -10,7 +10,7 @@
 //! The replica set decides whether a consistency level can be met ([`replicas`]); [`nodes`] and [`faults`] report which
 //! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the stripe lock
 //! of its partition key ([`stripes`]). Every write holds the partition's latch ([`latch`]), so that the partition can
-//! be moved to another of the open stores ([`stores`]). Use is measured in bounded memory: which logical partitions may
+//! be moved to another of the open stores ([`stores`]). Until then it lies in its home ([`homes`]). Use is measured in bounded memory: which logical partitions may
 //! be large ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`load`]). This module
 //! does not interpret rows or statements.
 //!
@@ -22,6 +22,7 @@ pub mod entries;
 pub mod faults;
 pub mod feed;
 pub mod gauges;
+pub mod homes;
 pub mod hosted;
 pub mod hot;
 pub mod latch;
@@ -39,6 +40,7 @@ pub mod stripes;
 pub mod view;
 
 pub use gauges::Gauges;
+pub use homes::Homes;
 pub use hosted::Hosted;
 pub use hot::{HotKey, HotKeys};
 pub use latch::{BatchKeys, Entry, PartitionLatch, Pass};

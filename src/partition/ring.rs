@@ -143,9 +143,7 @@ pub enum MapError {
         right: u64,
     },
     /// A merge of two that lie in different stores.
-    #[error(
-        "Physical partitions {left} and {right} are in different stores; bring them into the main one first (helenus_lower)"
-    )]
+    #[error("Physical partitions {left} and {right} are in different stores; move one of them first (helenus_lower)")]
     Apart {
         /// The lower one.
         left: u64,
@@ -176,6 +174,12 @@ impl PartitionMap {
     /// store.
     #[must_use]
     pub fn evenly(count: usize, store_id: StoreId) -> Self {
+        Self::evenly_over(count, |_| store_id)
+    }
+
+    /// The same, each in the store that is given for its lowest token.
+    #[must_use]
+    pub fn evenly_over(count: usize, store_of: impl Fn(i64) -> StoreId) -> Self {
         let count = count.clamp(1, PARTITIONS_MAX) as u64;
         let lower = |number: u64| {
             // The ring has 2^64 tokens; the quotient is below that.
@@ -183,11 +187,12 @@ impl PartitionMap {
             KeyBound::at_token(i64::MIN.wrapping_add_unsigned(offset))
         };
         let partitions = (0..count).filter_map(|number| {
+            let span = KeySpan::new(lower(number), (number + 1 < count).then(|| lower(number + 1)))?;
             Some(PhysicalPartition {
                 id: PhysicalPartitionId(number),
                 epoch: 0,
-                span: KeySpan::new(lower(number), (number + 1 < count).then(|| lower(number + 1)))?,
-                store_id,
+                store_id: store_of(span.lower()),
+                span,
             })
         });
         Self {
@@ -225,10 +230,15 @@ impl PartitionMap {
         &self.partitions
     }
 
-    /// Whether it is the map of a table without a recorded one: one partition, never changed, of hashed keys.
+    /// Whether it is the map of a table without a recorded one: one partition in the main store, never changed, of
+    /// hashed keys.
     #[must_use]
     pub fn is_unrecorded(&self) -> bool {
-        self.epoch == 0 && self.partitions.len() == 1 && self.placement == Placement::Hash
+        let is_in_main = |partition: &PhysicalPartition| partition.store_id == StoreId::MAIN;
+        self.epoch == 0
+            && self.partitions.len() == 1
+            && self.partitions.iter().all(is_in_main)
+            && self.placement == Placement::Hash
     }
 
     /// The index, from the lowest, of the partition in which a logical partition lies, or begins.

@@ -1,5 +1,5 @@
-//! The open stores of a server: the main one, which holds the catalog, and side stores, each for a partition that was
-//! moved out.
+//! The open stores of a server: the main one, which holds the catalog, and side stores, each for partitions of one table
+//! that were moved out, or for a part of all tables ([`super::homes`]).
 //!
 //! This list has the open stores. The catalog records which ones should exist, from before a store is created until it
 //! is removed (`engine::catalog::lift`). A hosted partition has its store itself, so reads and writes of rows do not
@@ -60,8 +60,14 @@ impl Stores {
     /// # Errors
     /// As [`Store::open`].
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
+        let sharers = options.data_stores.max(1);
+        // SlateDB's stores have one cache of blocks together.
+        let block_sharers = if matches!(url, Url::File(_)) { sharers } else { 1 };
         let options = Options {
             is_accepted_later: true,
+            row_cache_bytes_max: options.row_cache_bytes_max / sharers,
+            key_filter_bytes_max: options.key_filter_bytes_max / sharers,
+            block_cache_bytes_max: options.block_cache_bytes_max / block_sharers,
             ..options.clone()
         };
         let main = Store::open(url, &options, clock.clone()).await?;
@@ -169,6 +175,12 @@ impl Stores {
         self.0.options.stores_beside_max
     }
 
+    /// Data stores that there should be at least.
+    #[must_use]
+    pub fn data_stores_min(&self) -> usize {
+        self.0.options.data_stores
+    }
+
     /// Whether the main store is the only one.
     #[must_use]
     pub fn is_one(&self) -> bool {
@@ -202,8 +214,8 @@ impl Stores {
     ///
     /// # Errors
     /// As [`Store::clone_side`].
-    pub async fn clone_side(&self, id: StoreId, rows: &KeyRange) -> Result<bool> {
-        self.0.main.clone_side(id.0, rows).await
+    pub async fn clone_side(&self, from: &Store, id: StoreId, rows: &KeyRange) -> Result<bool> {
+        from.clone_side(id.0, rows).await
     }
 
     /// Closes a side store, if it is open, and removes all of it.

@@ -113,8 +113,11 @@ pub struct Options {
     pub commit_group_bytes_max: usize,
     /// Most bytes of one batch; larger ones are refused.
     pub batch_bytes_max: usize,
-    /// Most side stores. Each may use as much as this one: caches, queue, log, threads or tasks.
+    /// Most side stores of moved partitions. Each may use as much as this one: caches, queue, log, threads or tasks.
     pub stores_beside_max: usize,
+    /// Side stores over which tables are spread; 0 means that their rows lie in the main store. Caches are divided among
+    /// them.
+    pub data_stores: usize,
     /// Receives the time marks of opened stores, and supplies those that commits record. `None` means a store keeps its
     /// mark.
     pub timestamps: Option<Timestamps>,
@@ -163,6 +166,7 @@ impl Default for Options {
             commit_group_bytes_max: 4 * MIB,
             batch_bytes_max: 64 * MIB,
             stores_beside_max: 8,
+            data_stores: 0,
             timestamps: None,
             positions: Positions::default(),
             create: false,
@@ -220,6 +224,7 @@ impl fmt::Debug for Options {
             .field("commit_group_bytes_max", &self.commit_group_bytes_max)
             .field("batch_bytes_max", &self.batch_bytes_max)
             .field("stores_beside_max", &self.stores_beside_max)
+            .field("data_stores", &self.data_stores)
             .field("create", &self.create)
             .field("must_exist", &self.must_exist)
             .field("is_accepted_later", &self.is_accepted_later)

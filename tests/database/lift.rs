@@ -326,7 +326,7 @@ async fn what_cannot_be_moved_is_told() {
     }
     let said = refused("ALTER TABLE t WITH helenus_lift = 8").await;
     assert!(
-        said.contains("There are 8 stores beside the main one already"),
+        said.contains("There are 8 stores of lifted physical partitions already"),
         "{said}"
     );
     client.lower("t", 3).await;
@@ -633,5 +633,75 @@ async fn a_store_that_is_gone_is_missed() {
         ];
         assert!(missed.iter().any(|missed| told.contains(missed)), "{told}");
         assert!(told.contains("stores/1") || told.contains("store 1"), "{told}");
+    }
+}
+
+/// Tables lie in data stores from their first row on; moves, TRUNCATE, DROP and restarts keep these stores.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_spread_over_data_stores() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    for url in [
+        "memory:".to_owned(),
+        format!("file:{path}/a"),
+        #[cfg(feature = "slate")]
+        format!("slate+file:{path}/b"),
+    ] {
+        let client = open_with(&url, |store| store.data_stores = 3).await.unwrap();
+        fill(&client).await;
+        assert_eq!(client.stores("t").await, [1, 1, 2, 3], "{url}");
+        client.ok("CREATE TABLE plain (k int PRIMARY KEY, v int)").await;
+        assert_eq!(client.stores("plain").await, [1, 2, 3], "{url}");
+        let mut first = std::collections::BTreeSet::new();
+        for name in ["one", "two", "three"] {
+            client
+                .ok(&format!(
+                    "CREATE TABLE {name} (k int PRIMARY KEY) WITH helenus_partitions = 1"
+                ))
+                .await;
+            first.extend(client.stores(name).await);
+        }
+        assert_eq!(first, [1, 2, 3].into(), "{url}: small tables begin at different stores");
+        let mut batch = "BEGIN BATCH ".to_owned();
+        for k in 0..30 {
+            batch += &format!("INSERT INTO plain (k, v) VALUES ({k}, {k}); ");
+        }
+        client.ok(&(batch + "APPLY BATCH")).await;
+        assert_eq!(client.rows("SELECT count(*) FROM plain").await, ["30"], "{url}");
+
+        let before = client.everything().await;
+        let id = client.parts("t").await[1].id;
+        client.lift("t", id).await;
+        assert_eq!(client.stores("t").await, [1, 4, 2, 3], "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        client.lower("t", id).await;
+        assert_eq!(client.stores("t").await, [1, 1, 2, 3], "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        let refused = client
+            .refused(&format!("ALTER TABLE t WITH helenus_lower = {id}"))
+            .await;
+        assert!(refused.contains("is in store 1 already"), "{refused}");
+        client.check().await;
+
+        client.ok("TRUNCATE plain").await;
+        assert_eq!(client.stores("plain").await, [1, 2, 3], "{url}");
+        for name in ["plain", "one", "two", "three"] {
+            client.ok(&format!("DROP TABLE {name}")).await;
+        }
+        client.ok("CREATE TABLE plain (k int PRIMARY KEY, v int)").await;
+        assert_eq!(client.stores("plain").await, [1, 2, 3], "{url}");
+        client.ok("INSERT INTO plain (k, v) VALUES (1, 7)").await;
+        if url == "memory:" {
+            continue;
+        }
+        client.database.close().await.unwrap();
+        drop(client);
+        // They stay, whatever the setting says afterwards.
+        let client = reopen(&url).await;
+        assert_eq!(client.stores("t").await, [1, 1, 2, 3], "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        assert_eq!(client.rows("SELECT v FROM plain WHERE k = 1").await, ["7"], "{url}");
+        client.ok("CREATE TABLE later (k int PRIMARY KEY)").await;
+        assert_eq!(client.stores("later").await, [1, 2, 3], "{url}");
     }
 }

@@ -61,6 +61,7 @@ impl Catalog {
                 placement: Placement::Hash,
                 is_emptied: false,
                 are_empty: false,
+                are_in_main: true,
             };
             catalog
                 .publish(&mut changing, &before, Arc::new(next), &[], tables, Default::default())

@@ -22,7 +22,7 @@
 //!
 //! ```text
 //! !next_store            u32: no store has had this number or one above it
-//! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
+//! !store · u32           1 being made, 2 in use, 3 being removed, 4 a data store; any other value is refused
 //! !garbage · …  !moved · …   versions before recorded here what they had begun to remove; a start deletes these records
 //! ```
 
@@ -36,7 +36,7 @@ use futures::future::join_all;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
-use super::Catalog;
+use super::{Catalog, commit};
 use crate::engine::{Error, index, logical, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::hosted::range_of;
@@ -53,6 +53,8 @@ pub(super) const STORE: &[u8] = b"!store";
 pub(super) const BEING_MADE: u8 = 1;
 pub(super) const IN_USE: u8 = 2;
 pub(super) const BEING_REMOVED: u8 = 3;
+/// In use, and kept when no table has a partition there ([`crate::partition::Homes`]).
+pub(super) const DATA: u8 = 4;
 
 /// Bytes of one commit of a copy, and of one step of a removal: writers to the same store wait for it.
 pub(super) const STEP_BYTES: usize = 256 << 10;
@@ -95,6 +97,11 @@ pub(super) fn store_key(id: StoreId) -> Vec<u8> {
     [STORE, &id.0.to_be_bytes()].concat()
 }
 
+pub(super) fn record_next_store(batch: &mut Batch, next: u32) {
+    let next = Bytes::copy_from_slice(&next.to_be_bytes());
+    batch.put(Space::Catalog, NEXT_STORE.to_vec(), next);
+}
+
 pub(super) fn record_store(batch: &mut Batch, id: StoreId, state: u8) {
     batch.put(Space::Catalog, store_key(id), Bytes::copy_from_slice(&[state]));
 }
@@ -103,7 +110,10 @@ pub(super) fn record_store(batch: &mut Batch, id: StoreId, state: u8) {
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) next: u32,
+    /// Those of moved partitions.
     pub(super) in_use: BTreeSet<StoreId>,
+    /// Those over which tables are spread.
+    pub(super) data: BTreeSet<StoreId>,
 }
 
 impl Recorded {
@@ -153,7 +163,7 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
         let id = key.strip_prefix(STORE).and_then(|id| id.try_into().ok());
         let id = id.map(|id| StoreId(u32::from_be_bytes(id)));
         match (id, value) {
-            (Some(id), [state @ (BEING_MADE | IN_USE | BEING_REMOVED)]) => states.push((id, *state)),
+            (Some(id), [state @ (BEING_MADE | IN_USE | BEING_REMOVED | DATA)]) => states.push((id, *state)),
             (id, value) => wrong = wrong.take().or_else(|| Some((id, value.to_vec()))),
         }
         ControlFlow::Continue(())
@@ -169,31 +179,70 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
     }
 }
 
-/// Opens the side stores in use, and returns those that were being made or removed: they are to be removed
+/// Opens the side stores in use and the data stores, and returns those that were being made or removed: they are to be removed
 /// ([`remove_unfinished`]).
 ///
 /// # Errors
 /// When a store cannot be opened; when the state of one is unknown.
 pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreId>), Error> {
     let (next, states) = states(stores.main()).await?;
-    let mut recorded = Recorded {
-        next,
-        in_use: BTreeSet::new(),
+    let of = |wanted: &[u8]| {
+        let of = states.iter().filter(|(_, state)| wanted.contains(state));
+        of.map(|(id, _)| *id).collect::<BTreeSet<_>>()
     };
-    let (in_use, unfinished): (Vec<_>, Vec<_>) = states.into_iter().partition(|(_, state)| *state == IN_USE);
-    let in_use: Vec<StoreId> = in_use.into_iter().map(|(id, _)| id).collect();
-    for together in in_use.chunks(OPENED_AT_ONCE_MAX) {
+    let recorded = Recorded {
+        next,
+        in_use: of(&[IN_USE]),
+        data: of(&[DATA]),
+    };
+    let used: Vec<StoreId> = recorded.in_use.union(&recorded.data).copied().collect();
+    open_at_once(stores, &used, false).await?;
+    Ok((recorded, of(&[BEING_MADE, BEING_REMOVED]).into_iter().collect()))
+}
+
+/// Opens side stores, several at once.
+async fn open_at_once(stores: &Stores, ids: &[StoreId], are_new: bool) -> Result<(), Error> {
+    for together in ids.chunks(OPENED_AT_ONCE_MAX) {
         let mut opening = Vec::with_capacity(together.len());
         for id in together {
-            opening.push(Box::pin(stores.open_side(*id, false)));
+            opening.push(Box::pin(stores.open_side(*id, are_new)));
         }
         for opened in join_all(opening).await {
             opened.map_err(|error| Error::Fault(error.to_string()))?;
         }
-        recorded.in_use.extend(together);
     }
-    let unfinished = unfinished.into_iter().map(|(id, _)| id).collect();
-    Ok((recorded, unfinished))
+    Ok(())
+}
+
+/// Makes the data stores that the options ask for and that are missing. They are recorded as being made before, and as data stores in one commit
+/// after, so that a kill leaves none of them or all.
+///
+/// # Errors
+/// When a store fails.
+pub(super) async fn make_data_stores(stores: &Stores, recorded: &mut Recorded) -> Result<(), Error> {
+    let missing = stores.data_stores_min().saturating_sub(recorded.data.len());
+    let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+    if missing == 0 {
+        return Ok(());
+    }
+    let made: Vec<StoreId> = (recorded.next..).take(missing as usize).map(StoreId).collect();
+    recorded.next += missing;
+    let record = async |state: u8| {
+        let mut batch = Batch::new();
+        record_next_store(&mut batch, recorded.next);
+        for id in &made {
+            record_store(&mut batch, *id, state);
+        }
+        commit(stores.main(), batch).await?;
+        // Durable before the stores are made, and before any table lies in them.
+        let durable = stores.make_durable(stores.main()).await;
+        durable.map_err(|error| storage_write(&error))
+    };
+    record(BEING_MADE).await?;
+    open_at_once(stores, &made, true).await?;
+    record(DATA).await?;
+    recorded.data.extend(made);
+    Ok(())
 }
 
 /// Removes stores that were being made or removed, then their records.
@@ -273,9 +322,9 @@ impl Leftovers {
         });
     }
 
-    /// Removes what a failed move may have copied to its target.
-    pub(super) fn remove_copied(&self, copied: Moved) {
-        if copied.store != StoreId::MAIN {
+    /// Removes what a failed move may have copied to its target: all of a store that was made for it.
+    pub(super) fn remove_copied(&self, copied: Moved, is_store_new: bool) {
+        if is_store_new {
             self.remove_store(copied.store, Vec::new());
         } else if !mutant::is_on(Mutant::TargetNotEmptied) {
             self.remove_moved(copied, Vec::new());

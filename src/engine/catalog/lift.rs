@@ -1,4 +1,5 @@
-//! Moving a physical partition to another store: into a new one of its own (lift), and back into the main one (lower).
+//! Moving a physical partition to another store: into a new one of its own (lift), or into its home (lower), which
+//! is there.
 //!
 //! One table in steps.rs lists the steps, what each leaves on disk, and what follows from a crash or failure. This file
 //! executes them ([`Run`]).
@@ -12,9 +13,10 @@
 //! **Readers** take no latch. A reader with the old partition map reads the rows in their old store. They stay there
 //! unchanged until the last such reader has ended ([`TablePartitions::when_left`]).
 //!
-//! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, and no row is copied.
-//! Deletions, which are few, are copied, and index entries are derived. Other engines copy from a snapshot in batches.
-//! The index entries of a store derive from its rows.
+//! **Copies.** SlateDB clones the range for a lift out of the main store or a data store: the new database names the
+//! same tables in the bucket, and no row is copied. Deletions, which are few, are copied, and index entries are derived.
+//! Everything else is copied from a snapshot in batches: a store of a moved partition may be removed, so that no clone
+//! may depend on it. The index entries of a store derive from its rows.
 //!
 //! **Kills, failures and power losses.** The records in the main store decide. Anything else that a move left is
 //! garbage: it is removed as leftovers.rs describes, and the range of the target is emptied before rows are copied into
@@ -31,7 +33,7 @@ use bytes::Bytes;
 use tokio::sync::MutexGuard;
 
 use super::leftovers::{
-    BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, empty, record_store, rest_after,
+    BEING_MADE, BEING_REMOVED, IN_USE, Moved, PAUSE, STEP_BYTES, empty, record_next_store, record_store, rest_after,
 };
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase, State};
@@ -52,10 +54,26 @@ struct Move {
     map: Arc<TablePartitions>,
     partition: Arc<Hosted>,
     to: StoreId,
+    kind: Kind,
+    /// Whether the source stays when no partition lies there.
+    is_source_kept: bool,
     range: KeyRange,
 }
 
+/// Where a partition is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A new store of its own.
+    New,
+    /// Its home.
+    Home,
+}
+
 impl Move {
+    fn is_lift(&self) -> bool {
+        self.kind == Kind::Lift
+    }
+
     /// The range of the target: emptied, then filled by the copy.
     fn copied(&self) -> Moved {
         Moved {
@@ -102,16 +120,12 @@ impl Catalog {
     pub(super) async fn move_partition(
         self: &Arc<Self>,
         table: StorageId,
-        change: PartitionChange,
+        id: PhysicalPartitionId,
+        target: Target,
     ) -> Result<(), Error> {
         let _one_at_a_time = self.moving.lock().await;
-        let (of, changing) = self.check_move(table, change).await?;
-        let kind = if of.to == StoreId::MAIN {
-            Kind::Lower
-        } else {
-            Kind::Lift
-        };
-        let (state, actions) = steps::begin(kind);
+        let (of, changing) = self.check_move(table, id, target).await?;
+        let (state, actions) = steps::begin(of.kind);
         let run = Run {
             catalog: self,
             of: Arc::new(of),
@@ -130,7 +144,8 @@ impl Catalog {
     async fn check_move(
         &self,
         table: StorageId,
-        change: PartitionChange,
+        id: PhysicalPartitionId,
+        target: Target,
     ) -> Result<(Move, MutexGuard<'_, Changing>), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
@@ -138,27 +153,9 @@ impl Catalog {
         let (Some(map), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
             return Err(Error::TableGone);
         };
-        let (id, lifts) = match change {
-            PartitionChange::Lift { id } => (id, true),
-            PartitionChange::Lower { id } => (id, false),
-            PartitionChange::Split { .. } | PartitionChange::Merge { .. } => {
-                return refused(MoveRefusal::NoMove("a split or merge moves nothing"));
-            }
+        let Some(partition) = map.find(id) else {
+            return refused(MoveRefusal::Unknown(id.0));
         };
-        let found = map.all().iter().find(|partition| partition.id.0 == id);
-        let Some(partition) = found else {
-            return refused(MoveRefusal::Unknown(id));
-        };
-        let shares = |other: &&Arc<Hosted>| other.store_id == partition.store_id;
-        match partition.store_id {
-            StoreId::MAIN if !lifts => {
-                return refused(MoveRefusal::InMain(id));
-            }
-            store if lifts && store != StoreId::MAIN && map.all().iter().filter(shares).count() == 1 => {
-                return refused(MoveRefusal::Alone { id, store: store.0 });
-            }
-            _ => {}
-        }
         let mut indexes = definition.indexes.values().filter(|index| index.storage_id != 0);
         if let Some(index) = indexes.find(|index| !self.indexes.is_complete(index.storage_id)) {
             return refused(MoveRefusal::IndexInBuild(index.name.clone()));
@@ -166,26 +163,49 @@ impl Catalog {
         if definition.feed().is_some_and(|feed| !self.indexes.is_complete(feed)) {
             return refused(MoveRefusal::FeedInBuild(definition.name.clone()));
         }
-        let to = if lifts {
-            let stores_max = self.stores.beside_max();
-            if changing.stores.in_use.len() >= stores_max {
-                return refused(MoveRefusal::Stores { stores_max });
-            }
-            let id = StoreId(changing.stores.next);
-            changing.stores.next += 1;
-            id
-        } else {
-            StoreId::MAIN
-        };
+        let (to, kind) = self.target_of(&mut changing, (table, map), partition, target)?;
         let of = Move {
             table,
             definition: Arc::clone(definition),
             map: Arc::clone(map),
             partition: Arc::clone(partition),
             to,
+            kind,
+            is_source_kept: self.homes.is_kept(partition.store_id),
             range: partition.key_range(table),
         };
         Ok((of, changing))
+    }
+
+    /// The store that a move goes to.
+    fn target_of(
+        &self,
+        changing: &mut Changing,
+        (table, map): (StorageId, &TablePartitions),
+        partition: &Arc<Hosted>,
+        target: Target,
+    ) -> Result<(StoreId, Kind), Error> {
+        let (id, from) = (partition.id.0, partition.store_id);
+        let to = match target {
+            Target::New => {
+                let shares = |other: &&Arc<Hosted>| other.store_id == from;
+                if !self.homes.is_kept(from) && map.all().iter().filter(shares).count() == 1 {
+                    return refused(MoveRefusal::Alone { id, store: from.0 });
+                }
+                let stores_max = self.stores.beside_max();
+                if changing.stores.in_use.len() >= stores_max {
+                    return refused(MoveRefusal::Stores { stores_max });
+                }
+                let new = StoreId(changing.stores.next);
+                changing.stores.next += 1;
+                return Ok((new, Kind::Lift));
+            }
+            Target::Home => self.homes.of(table, map.all().len(), partition.lower()).0,
+        };
+        if to == from {
+            return refused(MoveRefusal::AtHome { id, store: to.0 });
+        }
+        Ok((to, Kind::Lower))
     }
 
     /// Resolves a change in doubt in the background, since writers may wait for a latch and no request may come.
@@ -204,7 +224,7 @@ impl Catalog {
 
     /// Removes the rows in the old store of a moved partition, when no request reads them there any more.
     fn leave_source(&self, changing: &mut Changing, of: &Move) {
-        changing.stores.in_use.extend((of.to != StoreId::MAIN).then_some(of.to));
+        changing.stores.in_use.extend(of.is_lift().then_some(of.to));
         let current = self.current.load_full();
         let left = current
             .partitions
@@ -225,7 +245,7 @@ impl Catalog {
     /// as a whole.
     fn leftovers_of(&self, of: &Move, next: &TablePartitions) -> Option<Moved> {
         let store = of.partition.store_id;
-        let is_used = store == StoreId::MAIN || next.stores().any(|(id, _)| id == store);
+        let is_used = of.is_source_kept || next.stores().any(|(id, _)| id == store);
         is_used.then_some(Moved {
             table: of.table,
             store,
@@ -268,7 +288,7 @@ impl Catalog {
     fn undo_action(&self, action: Action, of: &Move) {
         match action {
             Action::EndTracking => of.partition.latch.end_tracking(),
-            Action::RemoveCopied => self.leftovers.remove_copied(of.copied()),
+            Action::RemoveCopied => self.leftovers.remove_copied(of.copied(), of.is_lift()),
             // The holder of the lock or of the publication drops it.
             _ => {}
         }
@@ -371,8 +391,7 @@ impl Run<'_> {
     async fn record_store(&mut self) -> Result<(), Error> {
         let changing = self.changing.as_ref().ok_or_else(|| missing("lock"))?;
         let mut batch = Batch::new();
-        let next = changing.stores.next.to_be_bytes();
-        batch.put(Space::Catalog, NEXT_STORE.to_vec(), Bytes::copy_from_slice(&next));
+        record_next_store(&mut batch, changing.stores.next);
         record_store(&mut batch, self.of.to, BEING_MADE);
         commit(self.catalog.main(), batch).await?;
         // Durable before the store is made: after a power loss the number is not assigned again.
@@ -394,13 +413,12 @@ impl Run<'_> {
         let (of, stores) = (&self.of, &self.catalog.stores);
         let at = self.at.take().ok_or_else(|| missing("snapshot"))?;
         let source = of.partition.store();
-        let is_clone = of.to != StoreId::MAIN
-            && of.partition.store_id == StoreId::MAIN
-            && stores.clone_side(of.to, &of.range).await.map_err(failed)?;
-        let target = if of.to == StoreId::MAIN {
-            self.catalog.main().clone()
-        } else {
+        let is_clone =
+            of.is_lift() && of.is_source_kept && stores.clone_side(source, of.to, &of.range).await.map_err(failed)?;
+        let target = if of.is_lift() {
             stores.open_side(of.to, true).await.map_err(failed)?
+        } else {
+            stores.get(of.to).ok_or_else(|| missing("target"))?
         };
         if is_clone {
             for index in of.definition.storage_ids().skip(1) {
@@ -446,7 +464,7 @@ impl Run<'_> {
         let changing = self.changing.as_mut().ok_or_else(|| missing("lock"))?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(of.table), next.encode());
-        if of.to != StoreId::MAIN {
+        if of.is_lift() {
             record_store(&mut batch, of.to, IN_USE);
         }
         if catalog.leftovers_of(&of, next).is_none() {
@@ -544,10 +562,11 @@ async fn copy_recorded(latch: &Arc<PartitionLatch>, source: &Store, target: &Sto
     Ok(count)
 }
 
-/// The id of the partition that a change moves; `None` means that it is no move.
-pub(super) const fn moves(change: &PartitionChange) -> Option<PhysicalPartitionId> {
+/// The partition that a change moves, and where. `None` means that it is no move.
+pub(super) const fn moves(change: &PartitionChange) -> Option<(PhysicalPartitionId, Target)> {
     match change {
-        PartitionChange::Lift { id } | PartitionChange::Lower { id } => Some(PhysicalPartitionId(*id)),
+        PartitionChange::Lift { id } => Some((PhysicalPartitionId(*id), Target::New)),
+        PartitionChange::Lower { id } => Some((PhysicalPartitionId(*id), Target::Home)),
         PartitionChange::Split { .. } | PartitionChange::Merge { .. } => None,
     }
 }

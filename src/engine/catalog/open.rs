@@ -26,7 +26,7 @@ use crate::engine::view;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
 use crate::partition::store::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
-use crate::partition::{StoreId, Stores};
+use crate::partition::{Homes, StoreId, Stores};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
 use crate::tasks::Tasks;
@@ -159,7 +159,7 @@ impl Catalog {
         (rules, define): (Rules, fn(&mut Schema)),
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
-        let (recorded, unfinished_stores) = Box::pin(leftovers::open_stores(&stores)).await?;
+        let (mut recorded, unfinished_stores) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
         if let Some(micros) = found.last_ballot {
@@ -196,9 +196,13 @@ impl Catalog {
         // Every refusal before this line leaves all stores as they were found.
         stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
         Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
+        // Before the records of a new database: a first start that was ended here is a first start again.
+        Box::pin(leftovers::make_data_stores(&stores, &mut recorded)).await?;
         if !batch.is_empty() {
             commit(stores.main(), batch).await?;
         }
+        let data = recorded.data.iter().filter_map(|id| Some((*id, stores.get(*id)?)));
+        let homes = Homes::new(stores.main().clone(), data.collect());
         give_budgets(&offers, None, &schema, &mut partitions);
         let growth = SizeChange::new(offers.split_delay());
         if !growth.is_at_once() {
@@ -227,6 +231,7 @@ impl Catalog {
                 move_in_doubt: None,
             }),
             stores,
+            homes,
             clock,
             data_centers,
             rules,

@@ -9,17 +9,18 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
+use super::lift;
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase};
-use super::{Catalog, Partitions, Snapshot, lift, partitions_key, to_the_end};
+use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
 use crate::command::PartitionChange;
 use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
 use crate::invariant::Broken;
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Damaged, Space, Store};
-use crate::partition::{KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
+use crate::partition::store::{Batch, Damaged, Space};
+use crate::partition::{Homes, KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use crate::schema::{Schema, StorageId, Table, Throughput, system};
 use crate::token::Token;
 
@@ -55,8 +56,8 @@ impl Catalog {
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
-            if lift::moves(&change).is_some() {
-                return Box::pin(catalog.move_partition(table, change)).await;
+            if let Some((id, target)) = lift::moves(&change) {
+                return Box::pin(catalog.move_partition(table, id, target)).await;
             }
             let mut changing = catalog.changing.lock().await;
             catalog.resolve_locked(&mut changing).await?;
@@ -240,28 +241,31 @@ pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Sc
 }
 
 /// The first partition map of a new table. A table that shares its keyspace's throughput gets as many partitions as
-/// that may need. A table that is ordered by partition key gets one, since its keys are not known yet.
-fn partitions_at_first(table: &Table, schema: &Schema, (placement, store): (Placement, &Store)) -> TablePartitions {
+/// that may need, and one without throughput gets one in each home. A table that is ordered by partition key gets one,
+/// since its keys are not known yet.
+fn partitions_at_first(table: &Table, schema: &Schema, placement: Placement, homes: &Homes) -> TablePartitions {
+    let number = table.storage_id;
     if placement == Placement::Key {
-        return TablePartitions::ordered(StoreId::MAIN, store);
+        let (id, store) = homes.of(number, 1, i64::MIN);
+        return TablePartitions::ordered(id, store);
     }
     let options = &table.options;
     let shared = || schema.keyspaces.get(&table.keyspace)?.throughput;
     let of_throughput = || match options.throughput {
         Some(throughput) => throughput.partitions_at_first(),
-        None => shared().map_or(1, Throughput::partitions_needed),
+        None => shared().map_or(homes.count(), Throughput::partitions_needed),
     };
     let count = options.partitions.map_or_else(of_throughput, usize::from);
-    TablePartitions::evenly(count, StoreId::MAIN, store)
+    TablePartitions::at_home(count, number, homes)
 }
 
 /// The partition maps under the next schema. Adds their records to the batch. Only keyspaces that differ are compared.
-/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. `main` is the placement of new
-/// tables, and the main store. With `later`, tables to be split are added there and keep their partitions for now.
+/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. New tables have this placement,
+/// and lie in their homes. With `later`, tables to be split are added there and keep their partitions for now.
 pub(super) fn partitions_after(
     before: &Snapshot,
     schema: &Schema,
-    main: (Placement, &Store),
+    (placement, homes): (Placement, &Homes),
     batch: &mut Batch,
     later: &mut Option<Vec<Uuid>>,
 ) -> Result<Partitions, Error> {
@@ -325,7 +329,7 @@ pub(super) fn partitions_after(
         let Some(is) = is else { continue };
         let mut map = kept
             .clone()
-            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, main)));
+            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, placement, homes)));
         let raised = match is.options.throughput {
             Some(own) => was.and_then(|was| (was.options.throughput != Some(own)).then_some(own)),
             None => was.and_then(|_| shared.get(is.keyspace.as_str()).copied()),

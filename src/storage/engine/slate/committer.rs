@@ -114,7 +114,7 @@ impl Committer {
         .await?;
         let builder = Db::builder(self.home.database.as_ref(), self.home.objects())
             .with_settings(settings(&self.options, self.home.is_remote()))
-            .with_system_clock(Arc::clone(&self.home.ticks) as _)
+            .with_system_clock(self.home.pace())
             .with_merge_operator(Arc::new(Merger));
         let builder = match blocks {
             Some((blocks, number)) => builder.with_db_cache(blocks, number),

@@ -13,8 +13,9 @@ use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
+use slatedb_common::clock::SystemClock;
 
-use super::clock::Ticks;
+use super::clock::{LastPut, Pace, Ticks};
 use super::disk_cache::DiskCache;
 use super::failures::failure;
 use super::medium::Medium;
@@ -308,6 +309,16 @@ impl Home {
             directory,
             durable: Arc::clone(&self.durable),
         })
+    }
+
+    /// The clock for an opening of the database.
+    pub(super) fn pace(&self) -> Arc<dyn SystemClock> {
+        if !self.is_remote() {
+            return Arc::clone(&self.ticks) as _;
+        }
+        let last_put = Arc::new(LastPut::new(Arc::clone(&self.ticks)));
+        self.medium.date_puts(self.database.as_ref(), &last_put);
+        Arc::new(Pace(last_put))
     }
 
     /// The object store, for SlateDB.

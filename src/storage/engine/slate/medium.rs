@@ -33,8 +33,9 @@ use slatedb::object_store::{
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult, UploadPart,
 };
 
+use super::clock::LastPut;
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::places::{is_sealed, numbered};
+use super::places::{database_of, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
@@ -51,6 +52,8 @@ pub(super) struct Medium {
     state: Arc<State>,
     /// Records of puts of open databases, by the database's path.
     notes: ArcSwap<HashMap<String, Arc<PutRecord>>>,
+    /// The last puts of open databases of a bucket, by the database's path.
+    last_puts: ArcSwap<HashMap<String, Arc<LastPut>>>,
 }
 
 /// The state of the medium.
@@ -84,6 +87,7 @@ impl Medium {
             inner,
             state: Arc::new(state),
             notes: ArcSwap::default(),
+            last_puts: ArcSwap::default(),
         }
     }
 
@@ -126,6 +130,24 @@ impl Medium {
             notes.remove(database);
             notes
         });
+    }
+
+    /// From now on dates the puts of a database, for its polls.
+    pub(super) fn date_puts(&self, database: &str, last_put: &Arc<LastPut>) {
+        self.last_puts.rcu(|last_puts| {
+            let mut last_puts = HashMap::clone(last_puts);
+            last_puts.insert(database.to_owned(), Arc::clone(last_put));
+            last_puts
+        });
+    }
+
+    fn date_put(&self, location: &Path) {
+        let last_puts = self.last_puts.load();
+        if !last_puts.is_empty()
+            && let Some(last_put) = last_puts.get(database_of(location))
+        {
+            last_put.is_now();
+        }
     }
 
     fn note(&self, location: &Path, is_empty: bool) -> StoreResult<()> {
@@ -330,6 +352,7 @@ impl ObjectStore for Medium {
                 .map_err(|error| self.state.failed("writing", location, error))?
         };
         self.state.has_written();
+        self.date_put(location);
         self.note(location, is_empty)?;
         Ok(put)
     }
@@ -342,6 +365,8 @@ impl ObjectStore for Medium {
         self.state.may_write()?;
         let upload = self.inner.put_multipart_opts(location, options).await;
         let upload = upload.map_err(|error| self.state.failed("writing", location, error))?;
+        // The table that it is for is named by a put after it.
+        self.date_put(location);
         Ok(Box::new(Upload {
             inner: upload,
             location: location.clone(),

@@ -62,6 +62,12 @@ impl Folder {
     }
 }
 
+/// The database that an object belongs to: all but the last two parts of its path.
+pub(super) fn database_of(location: &Path) -> &str {
+    let folder = location.as_ref().rsplit_once('/').map_or("", |(folder, _)| folder);
+    folder.rsplit_once('/').map_or("", |(database, _)| database)
+}
+
 /// A numbered object: its database, folder and number. `None` means any other object.
 pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
