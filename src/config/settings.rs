@@ -364,9 +364,9 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "stores",
         "NUMBER",
-        Some("1"),
+        None,
         "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
-         them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows",
+         them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 8 in a bucket, else 1]",
     ),
     setting(
         "stores-max",

@@ -45,6 +45,10 @@ pub fn is_durable(url: &str) -> bool {
     url.parse::<store::Url>().is_ok_and(|url| url.is_durable())
 }
 
+/// Stores over which tables in a bucket are spread unless the setting says otherwise: a put takes some 20 ms, and each
+/// store has one under way.
+const BUCKET_STORES: u8 = 8;
+
 /// Checks whether a bucket has the guarantees that a database relies on.
 ///
 /// # Errors
@@ -311,6 +315,13 @@ fn listening(config: &Config) -> String {
     addresses.collect::<Vec<_>>().join(", ")
 }
 
+/// Stores over which tables are spread; 0 means the main one alone.
+fn data_stores(config: &Config, url: &store::Url) -> usize {
+    let is_bucket = matches!(url, store::Url::Bucket(_));
+    let stores = config.stores.unwrap_or(if is_bucket { BUCKET_STORES } else { 1 });
+    if stores > 1 { usize::from(stores) } else { 0 }
+}
+
 /// The options by which the data is opened, according to the settings.
 fn options(
     config: &Config,
@@ -321,16 +332,10 @@ fn options(
     seed: u64,
 ) -> engine::Options {
     engine::Options {
-        url,
         store: store::Options {
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
-            // One store is the main one.
-            data_stores: if config.stores > 1 {
-                usize::from(config.stores)
-            } else {
-                0
-            },
+            data_stores: data_stores(config, &url),
             stores_beside_max: config.stores_max,
             disk_reserve_bytes: config.disk_reserve_bytes,
             create: config.create,
@@ -345,6 +350,7 @@ fn options(
             bucket_cache: config.bucket_cache.clone(),
             ..store::Options::default()
         },
+        url,
         clock,
         seed,
         node,
