@@ -34,9 +34,16 @@ pub(super) fn arguments(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Wait for more changes"),
         )
+        .arg(
+            Arg::new("full")
+                .long("full")
+                .action(ArgAction::SetTrue)
+                .help("Print every change, deletes too, with the row before and after it"),
+        )
         .after_help(
             "Each line is a JSON object: `current`, the row as it is now, and `position`, where --from goes on after it. The last \
-             position is also said on standard error.",
+             position is also said on standard error. With --full a line is a change: `current` and `previous`, the row after and before \
+             it, and `metadata`.",
         )
 }
 
@@ -51,11 +58,12 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
         .ok_or("name the table as KEYSPACE.TABLE")?;
     let (place, token) = servers::admin(values)?;
     let path = format!(
-        "/api/feed/{}/{}?from={}&follow={}",
+        "/api/feed/{}/{}?from={}&follow={}&full={}",
         encoded(keyspace),
         encoded(table),
         encoded(text("from")),
-        matches.get_flag("follow")
+        matches.get_flag("follow"),
+        matches.get_flag("full")
     );
     let mut out = io::stdout().lock();
     let (mut position, mut end) = (String::new(), None);

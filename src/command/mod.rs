@@ -37,7 +37,7 @@ pub use batch::{Batch, BatchKind};
 pub use changes::changes_between;
 pub use condition::Condition;
 pub use expression::{Aggregate, Expression, Part};
-pub use feed::{FeedPage, FeedPosition, FeedStart, FeedSweep};
+pub use feed::{FeedBound, FeedChange, FeedChanged, FeedOperation, FeedPage, FeedPosition, FeedStart, FeedSweep};
 pub use filter::{Comparison, Filter, FilterTarget, Like, NeedsFiltering, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
 pub use position::Position;

@@ -72,6 +72,8 @@ pub struct Read {
     /// The change feed is read instead of the rows, from here. Then the read names one partition key or a part of the
     /// ring, and no rows, filters, groups, orders or limits.
     pub feed: Option<FeedStart>,
+    /// Whether the feed is the full fidelity one.
+    pub is_full_fidelity: bool,
 }
 
 impl Read {
@@ -95,6 +97,7 @@ impl Read {
             limit_rows: None,
             per_partition_limit_rows: None,
             feed: None,
+            is_full_fidelity: false,
         }
     }
 

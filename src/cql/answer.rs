@@ -133,8 +133,11 @@ pub struct Answer {
 /// What a page of the change feed says besides its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedEnd {
-    /// The paging state after each row.
+    /// The paging state after each row, or after each record of the full fidelity feed.
     pub states: Vec<Bytes>,
+    /// The members of each record of the full fidelity feed, as JSON without braces; empty for the other one, whose
+    /// records are the rows.
+    pub records: Vec<String>,
     /// Whether the page ends at the last change. `false` also where request units are spent.
     pub is_at_end: bool,
 }

@@ -11,6 +11,7 @@ use super::answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Ro
 use super::apart::apart;
 use super::counters::StatementCounters;
 use super::explain;
+use super::feed;
 use super::gates;
 use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
@@ -483,7 +484,7 @@ impl Database {
         let resume = match &params.paging_state {
             None => None,
             Some(state) if read.feed.is_some() => {
-                Some(Box::new(key.open_feed(paging_state::feed_digest(&read.table), state)?))
+                Some(Box::new(key.open_feed(paging_state::feed_digest(read), state)?))
             }
             Some(state) => {
                 let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
@@ -515,21 +516,26 @@ impl Database {
             content: page.memory.hold(rows.content),
             paging_state: page.position.map(|position| match &position.feed {
                 Some(feed) => {
-                    let table = paging_state::feed_digest(&read.table);
+                    let table = paging_state::feed_digest(read);
                     key.seal_feed(table, position.charge_left_micros, feed)
                 }
                 None => key.seal(paging_state::table_digest(&read.table), &position),
             }),
         }));
-        answer.feed = page.feed.filter(|_| params.wants_feed_positions).map(|feed| {
-            let table = paging_state::feed_digest(&read.table);
+        answer.feed = page.feed.filter(|_| params.wants_feed_positions).map(|page| {
+            let table = paging_state::feed_digest(read);
+            let records = match &answer.kind {
+                AnswerKind::Rows(rows) => feed::records(&read.table, rows, &page.changes),
+                _ => Vec::new(),
+            };
             FeedEnd {
-                states: feed
+                records,
+                states: page
                     .after_rows
                     .iter()
                     .map(|after| key.seal_feed(table, 0, after))
                     .collect(),
-                is_at_end: feed.is_at_end,
+                is_at_end: page.is_at_end,
             }
         });
         answer.notes = page.notes;

@@ -250,6 +250,20 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
     }
 }
 
+impl Error {
+    /// Whether a reader of the full fidelity change feed wants changes that are no longer there.
+    #[must_use]
+    pub fn is_of_trimmed_feed(&self) -> bool {
+        match self {
+            Self::Warned(warned) => warned.error.is_of_trimmed_feed(),
+            Self::Engine(engine::Error::Refused(refusal)) => {
+                matches!(**refusal, engine::Refusal::FeedTrimmed { .. })
+            }
+            _ => false,
+        }
+    }
+}
+
 impl From<engine::Error> for Error {
     fn from(error: engine::Error) -> Self {
         Self::Engine(error)

@@ -22,6 +22,7 @@ mod counters;
 mod database;
 pub mod error;
 mod explain;
+mod feed;
 mod gates;
 pub(crate) mod paging_state;
 mod plans;

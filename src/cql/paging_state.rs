@@ -51,8 +51,13 @@ pub(super) fn table_digest(table: &Table) -> StateDigest {
 }
 
 /// The digest of a table for its change feed. A table that was dropped and created again has another one.
-pub(super) fn feed_digest(table: &Table) -> StateDigest {
-    digest([b"change feed".as_slice(), table.id.as_bytes()])
+pub(super) fn feed_digest(read: &Read) -> StateDigest {
+    let feed = if read.is_full_fidelity {
+        b"full fidelity change feed".as_slice()
+    } else {
+        b"change feed"
+    };
+    digest([feed, read.table.id.as_bytes()])
 }
 
 /// The digest of a statement and its values, for paging states of version 1.

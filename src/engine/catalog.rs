@@ -37,6 +37,7 @@ mod adopt;
 mod freeze;
 mod leftovers;
 mod lift;
+mod logs;
 mod open;
 mod partition_maps;
 mod publication;
@@ -582,7 +583,9 @@ impl Catalog {
         }
         let difference = Difference::between(before, &next);
         let (added, removed) = (difference.added(), difference.removed());
-        let garbage: BTreeSet<StorageId> = garbage.iter().chain(&removed).copied().collect();
+        let (mut begun_logs, ended_logs) = feed::changed_logs(before, &next);
+        let garbage = garbage.iter().chain(&removed).chain(&ended_logs);
+        let garbage: BTreeSet<StorageId> = garbage.copied().collect();
         check_garbage(&next, &garbage)?;
         let begun = if tables.is_emptied {
             Record::complete()
@@ -606,6 +609,7 @@ impl Catalog {
         let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.homes));
         let mut partitions = partitions_after(&current, &next, placed, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
+        begun_logs.extend(Self::cut_logs(before, &next, &left, |id| current.partitions.get(&id).cloned()));
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {
             self.growth.begin(table, self.clock.monotonic());
@@ -631,6 +635,7 @@ impl Catalog {
             changing.derivations = then;
         }
         publication.end();
+        self.begin_logs(begun_logs).await;
         self.listener.announce(before, &next);
         for id in garbage {
             self.leftovers.remove_number(id, current.partitions.get(&id).cloned());

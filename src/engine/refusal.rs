@@ -73,6 +73,33 @@ pub enum Refusal {
         /// Its name.
         table: String,
     },
+    /// A table has no full fidelity change feed.
+    #[error(
+        "Table {keyspace}.{table} has no full fidelity change feed: ALTER TABLE … WITH cosmosdb_full_fidelity_retention_seconds = 86400 \
+         begins one"
+    )]
+    NoLog {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// A SELECT of the full fidelity change feed.
+    #[error("The full fidelity change feed is read by `helenus feed --full` and from the admin port, not by a SELECT")]
+    FullFidelity,
+    /// Changes that the full fidelity change feed no longer has, or never had.
+    #[error(
+        "The full fidelity change feed of {keyspace}.{table} has no changes of that time any more: what it has begins after {begins}. Read it \
+         from its start, and the table's rows"
+    )]
+    FeedTrimmed {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+        /// When its changes begin.
+        begins: String,
+    },
     /// A row's key is too long for an entry of the change feed: the most bytes.
     #[error(
         "The primary key is too long for a table with a change feed, by which its key may have {bytes_max} bytes at most"

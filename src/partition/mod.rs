@@ -27,6 +27,7 @@ pub mod hosted;
 pub mod hot;
 pub mod latch;
 pub mod load;
+pub mod log;
 pub mod map;
 pub mod nodes;
 pub mod replicas;

@@ -23,6 +23,13 @@ use crate::schema::Table;
 use crate::schema::feed_range::FeedRange;
 use crate::types::{CqlType, Native};
 
+/// A read of the change feed with bound values.
+pub(super) struct BoundFeed {
+    pub(super) start: FeedStart,
+    pub(super) is_full_fidelity: bool,
+    pub(super) partitions: Partitions,
+}
+
 /// How a SELECT reads the change feed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FeedPlan {
@@ -107,11 +114,11 @@ impl FeedPlan {
         Ok(())
     }
 
-    /// The start of the feed, and the partitions that are read: those of the statement, or a part of the ring.
+    /// The read of the feed, and the partitions that are read: those of the statement, or a part of the ring.
     ///
     /// # Errors
-    /// A value is null or no feed range; the full fidelity feed is wanted; several partition keys are named.
-    pub(super) fn bind(&self, binding: &Binding<'_>, partitions: Partitions) -> Result<(FeedStart, Partitions), Error> {
+    /// A value is null or no feed range; several partition keys are named.
+    pub(super) fn bind(&self, binding: &Binding<'_>, partitions: Partitions) -> Result<BoundFeed, Error> {
         let bound =
             |term: &Option<TypedTerm>, function: FeedFunction| match term.as_ref().map(|term| term.bind(binding)) {
                 None => Ok(None),
@@ -120,12 +127,8 @@ impl FeedPlan {
                 Some(Err(error)) => Err(error),
             };
         let is_true = |bytes: &bytes::Bytes| bytes.first().is_some_and(|byte| *byte != 0);
-        if bound(&self.full_fidelity, FeedFunction::FullFidelity)?
-            .as_ref()
-            .is_some_and(is_true)
-        {
-            return Err(SelectRefusal::FullFidelity.into());
-        }
+        let full_fidelity = bound(&self.full_fidelity, FeedFunction::FullFidelity)?;
+        let is_full_fidelity = full_fidelity.as_ref().is_some_and(is_true);
         let start = match bound(&self.start_time, FeedFunction::StartTime)? {
             Some(time) => FeedStart::At(value::bigint(&time).unwrap_or_default().saturating_mul(1000)),
             None => match bound(&self.from_start, FeedFunction::FromStart)? {
@@ -143,7 +146,11 @@ impl FeedPlan {
         };
         match &partitions {
             Partitions::Keys(keys) if keys.len() > 1 => Err(SelectRefusal::FeedRestricted.into()),
-            _ => Ok((start, partitions)),
+            _ => Ok(BoundFeed {
+                start,
+                is_full_fidelity,
+                partitions,
+            }),
         }
     }
 }

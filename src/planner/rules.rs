@@ -334,6 +334,7 @@ pub(super) fn table_defaults(options: &mut TableOptions) {
         throughput: written.throughput,
         throughput_highest: written.throughput_highest,
         cell_level: written.cell_level,
+        full_fidelity: written.full_fidelity,
         ..TableOptions::default()
     };
 }

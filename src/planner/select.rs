@@ -176,11 +176,11 @@ impl SelectPlan {
             }
             keys.iter().try_for_each(check_partition_key)?;
         }
-        let (feed, partitions) = match &self.feed {
-            None => (None, partitions),
+        let (feed, is_full_fidelity, partitions) = match &self.feed {
+            None => (None, false, partitions),
             Some(feed) => {
-                let (start, partitions) = feed.bind(binding, partitions)?;
-                (Some(start), partitions)
+                let bound = feed.bind(binding, partitions)?;
+                (Some(bound.start), bound.is_full_fidelity, bound.partitions)
             }
         };
         Ok(Read {
@@ -199,6 +199,7 @@ impl SelectPlan {
             limit_rows,
             per_partition_limit_rows,
             feed,
+            is_full_fidelity,
         })
     }
 }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::StorageId;
+
 /// The provisioned throughput of a table or keyspace, in request units a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Throughput {
@@ -41,6 +43,38 @@ impl Throughput {
     #[must_use]
     pub fn partitions_needed(self) -> usize {
         usize::try_from(self.most().div_ceil(Self::PARTITION_MAX).max(1)).unwrap_or(1)
+    }
+}
+
+/// The full fidelity change feed of a table: its change log. `cosmosdb_full_fidelity_…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FullFidelity {
+    /// The number of the log in the store; 0 means that none was given yet. TRUNCATE keeps it.
+    pub log: StorageId,
+    /// How long changes are kept.
+    pub retention_seconds: u32,
+    /// How many bytes of changes are kept.
+    pub retention_bytes: u64,
+}
+
+impl FullFidelity {
+    /// A day.
+    pub const RETENTION_SECONDS: u32 = 24 * 60 * 60;
+    /// Ten years.
+    pub const RETENTION_SECONDS_MAX: u32 = 10 * 365 * 24 * 60 * 60;
+    /// 1 GiB.
+    pub const RETENTION_BYTES: u64 = 1 << 30;
+    /// 1 TiB.
+    pub const RETENTION_BYTES_MAX: u64 = 1 << 40;
+}
+
+impl Default for FullFidelity {
+    fn default() -> Self {
+        Self {
+            log: 0,
+            retention_seconds: Self::RETENTION_SECONDS,
+            retention_bytes: Self::RETENTION_BYTES,
+        }
     }
 }
 

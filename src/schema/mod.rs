@@ -39,7 +39,7 @@ use imbl::ordmap::DiffItem;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::cosmos::{CellLevel, Throughput};
+pub use self::cosmos::{CellLevel, FullFidelity, Throughput};
 pub use self::create::in_dependency_order;
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::functions::UserScalar;
@@ -133,7 +133,7 @@ impl Schema {
         self.keyspaces
             .values()
             .flat_map(|keyspace| keyspace.all_tables())
-            .flat_map(|table| table.storage_ids())
+            .flat_map(|table| table.all_storage_ids())
             .max()
             .unwrap_or_default()
     }
@@ -386,6 +386,18 @@ impl Table {
         std::iter::once(self.storage_id).chain(derived.filter(|id| *id != 0))
     }
 
+    /// As [`Table::storage_ids`], with the number of its change log, which TRUNCATE keeps.
+    pub fn all_storage_ids(&self) -> impl Iterator<Item = StorageId> {
+        self.storage_ids().chain(self.log())
+    }
+
+    /// The number of its change log in the store. `None` means that it has none.
+    #[must_use]
+    pub fn log(&self) -> Option<StorageId> {
+        let log = self.options.full_fidelity?.log;
+        (log != 0).then_some(log)
+    }
+
     /// The number of its change feed in the store. `None` means that it has none.
     #[must_use]
     pub fn feed(&self) -> Option<StorageId> {
@@ -511,6 +523,9 @@ pub struct TableOptions {
     /// The number of the change feed in the store, as of an index; 0 means that the table has none. Shown nowhere.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub feed: StorageId,
+    /// `cosmosdb_full_fidelity_…`. `None` means that the table has no change log. Shown nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_fidelity: Option<FullFidelity>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -565,6 +580,7 @@ impl Default for TableOptions {
             throughput_highest: 0,
             cell_level: CellLevel::default(),
             feed: 0,
+            full_fidelity: None,
         }
     }
 }

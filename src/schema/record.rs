@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key   = kind (1 byte: 'k' keyspace, 'y' type, 't' table, 'v' view, 'f' function, 'a' aggregate) · keyspace · 00 · name [ · 00 · argument types ]
-//! value = 01 · JSON        (01: the version of this format; fields added later have defaults)
+//! value = 01 · JSON        (01: the version of this format; fields added later have defaults. 02: a table with a change log)
 //! ```
 //! Indexes, triggers, masks and dropped columns are part of their table's record. Types are written as CQL writes them.
 //! So a type's record must exist wherever its name is used, which holds because a type in use is never dropped.
@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 pub use self::load::load;
 use super::{
-    Column, ColumnKind, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate, UserFunction, View,
+    Column, ColumnKind, FullFidelity, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate, UserFunction, View,
     ViewTest, system,
 };
 use crate::types::{CqlType, UserType};
@@ -33,11 +33,15 @@ use crate::types::{CqlType, UserType};
 /// The format version that this program writes.
 pub const FORMAT: u8 = 1;
 
+/// The format version of a table with a change log. Programs that know only [`FORMAT`] would write no log, so they must
+/// not open it.
+const FORMAT_WITH_LOG: u8 = 2;
+
 /// Why records cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A later version wrote the record.
-    #[error("catalog record '{key}' has format {format}, of which this version knows nothing (it knows {FORMAT})")]
+    #[error("catalog record '{key}' has format {format}, of which this version knows nothing (it knows {FORMAT_WITH_LOG})")]
     Format {
         /// The record's key, readable.
         key: String,
@@ -259,9 +263,17 @@ impl Object<'_> {
                 returns: aggregate.returns.cql_name(),
             }),
         };
-        let mut value = vec![FORMAT];
+        let mut value = vec![self.format()];
         value.extend_from_slice(&json.expect("plain structs with text keys are always JSON"));
         value
+    }
+
+    /// The version of its record.
+    fn format(&self) -> u8 {
+        match self {
+            Object::Table(table) if table.options.full_fidelity.is_some() => FORMAT_WITH_LOG,
+            _ => FORMAT,
+        }
     }
 
     fn digest(&self) -> u128 {
@@ -295,6 +307,10 @@ fn table_record(table: &Table, storage_ids: bool) -> TableRecord {
         compact_storage: table.compact_storage,
         options: TableOptions {
             feed: if storage_ids { table.options.feed } else { 0 },
+            full_fidelity: table.options.full_fidelity.map(|of| FullFidelity {
+                log: if storage_ids { of.log } else { 0 },
+                ..of
+            }),
             ..table.options.clone()
         },
         indexes: table

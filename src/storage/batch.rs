@@ -21,7 +21,7 @@ pub enum Space {
     Deletions,
     /// Index entries.
     Indexes,
-    /// The change feed.
+    /// The change logs of tables ([`super::change_log`]).
     Feed,
     /// Schema and other records of the server itself.
     Catalog,

@@ -30,6 +30,11 @@ pub trait Derivation: Debug + Send + Sync {
     fn has_feed(&self) -> bool {
         false
     }
+
+    /// The number of the table's change log ([`super::change_log`]). `None` means that it has none.
+    fn log(&self) -> Option<TableId> {
+        None
+    }
 }
 
 /// The registered derivations, by the table whose rows they read. Cheap to clone.
@@ -113,6 +118,11 @@ pub(super) fn of_row<'a>(derivations: &'a Derivations, key: &[u8]) -> Option<&'a
     derivations.get(&u32::from_be_bytes(*table))
 }
 
+/// The number of the change log of the table that the key of a row or deletion names. `None` means that it has none.
+pub(super) fn log_of(derivations: &Derivations, key: &[u8]) -> Option<TableId> {
+    of_row(derivations, key)?.log()
+}
+
 /// The entries of a stored row. A damaged row has none: reads refuse it.
 pub(super) fn entries_of(derivation: &dyn Derivation, key: &[u8], row: Option<&[u8]>) -> Vec<(Vec<u8>, Bytes)> {
     let mut entries = Entries::default();
@@ -169,5 +179,9 @@ impl Derivation for Both {
 
     fn has_feed(&self) -> bool {
         self.0.has_feed() || self.1.has_feed()
+    }
+
+    fn log(&self) -> Option<TableId> {
+        self.1.log().or_else(|| self.0.log())
     }
 }

@@ -68,6 +68,12 @@ impl Positions {
         issued.published = issued.published.max(position);
     }
 
+    /// The greatest position that was drawn or found: every later change gets a greater one.
+    #[must_use]
+    pub fn last(&self) -> i64 {
+        self.issued().last
+    }
+
     /// The horizon: each change with a position up to it is in every snapshot that is taken from now on, and each other
     /// change has, or will get, a greater position.
     #[must_use]
@@ -76,6 +82,15 @@ impl Positions {
         let before = issued.in_flight.first().map(|first| first.saturating_sub(1));
         before.map_or(issued.published, |before| before.min(issued.published))
     }
+}
+
+/// What the stamping of a group found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamped {
+    /// The position that was drawn. `None` means that no table with a feed is changed.
+    pub(super) position: Option<i64>,
+    /// Whether a table with a change log is changed.
+    pub(super) is_logged: bool,
 }
 
 /// The positions that one store draws; belongs to its committer.
@@ -96,36 +111,39 @@ impl Drawn {
         }
     }
 
-    /// Adds a position to the partial rows of tables with a feed: the same one for all changes of a group. Returns it;
-    /// `None` means that there are no such rows.
+    /// Adds a position to the partial rows of tables with a feed: the same one for all changes of a group. Deletions of
+    /// tables with a change log need one too.
     pub(super) fn stamp<'c>(
         &mut self,
         changes: impl IntoIterator<Item = &'c mut Change>,
         derivations: &Derivations,
-    ) -> Option<i64> {
+    ) -> Stamped {
+        let mut stamped = Stamped::default();
         if derivations.is_empty() {
-            return None;
+            return stamped;
         }
-        let mut drawn = None;
         for change in changes {
-            let Change::Merge {
-                space: Space::Rows,
-                key,
-                value,
-            } = change
-            else {
+            let Change::Merge { space, key, value } = change else {
                 continue;
             };
-            if !derivation::of_row(derivations, key).is_some_and(|derivation| derivation.has_feed()) {
+            let derivation = match space {
+                Space::Rows | Space::Deletions => derivation::of_row(derivations, key),
+                Space::Indexes | Space::Feed | Space::Catalog => None,
+            };
+            let Some(derivation) = derivation else { continue };
+            let is_logged = derivation.log().is_some();
+            stamped.is_logged |= is_logged;
+            let is_row = *space == Space::Rows && derivation.has_feed();
+            if !is_row && !is_logged {
                 continue;
             }
-            let position = *drawn.get_or_insert_with(|| self.draw());
+            let position = *stamped.position.get_or_insert_with(|| self.draw());
             // A damaged row is refused by the merge.
-            if let Some(stamped) = with_position(value, Some(position)) {
-                *value = stamped;
+            if is_row && let Some(with_it) = with_position(value, Some(position)) {
+                *value = with_it;
             }
         }
-        drawn
+        stamped
     }
 
     /// A time mark that is not below any position drawn. `None` means that the store records none.

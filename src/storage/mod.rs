@@ -33,7 +33,8 @@
 //!   01 rows                   key.rs        value: row/codec.rs
 //!   02 deletions              deletion.rs   value: deletion.rs
 //!   03 indexes                derivation.rs entries derived from rows
-//!   04 (unused)  05 catalog                 opaque here
+//!   04 changes                change_log.rs entries of changes of rows
+//!   05 catalog                             opaque here
 //!   FF the store's own        engine/fjall.rs, engine/slate.rs
 //! ```
 
@@ -41,6 +42,7 @@ mod absence;
 mod batch;
 pub mod bucket;
 mod cache;
+pub mod change_log;
 mod damaged;
 pub mod deletion;
 pub mod derivation;

@@ -301,6 +301,9 @@ fn numbered(table: &Table, next: &mut u32) -> Table {
     if table.options.feed != 0 {
         table.options.feed = number();
     }
+    if let Some(of) = &mut table.options.full_fidelity {
+        of.log = number();
+    }
     table
 }
 
@@ -314,6 +317,9 @@ fn moved(mut keyspace: Keyspace, first: StorageId) -> Keyspace {
         }
         if table.options.feed != 0 {
             table.options.feed += first;
+        }
+        if let Some(of) = &mut table.options.full_fidelity {
+            of.log += first;
         }
         Arc::new(table)
     };

@@ -68,8 +68,8 @@ const OPENED_AT_ONCE_MAX: usize = 8;
 /// Pause before a failed step is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
-/// The spaces whose keys begin with the number of a table or index.
-pub(super) const SPACES: [Space; 3] = [Space::Rows, Space::Deletions, Space::Indexes];
+/// The spaces whose keys begin with the number of a table, index or change log.
+pub(super) const SPACES: [Space; 4] = [Space::Rows, Space::Deletions, Space::Indexes, Space::Feed];
 
 /// The physical partitions of each table.
 type PartitionMaps = OrdMap<StorageId, Arc<TablePartitions>>;
@@ -517,10 +517,10 @@ impl Numbers {
     }
 }
 
-/// The numbers of a schema's tables, views, indexes and change feeds.
+/// The numbers of a schema's tables, views, indexes, change feeds and change logs.
 pub(super) fn numbers_of(schema: &Schema) -> BTreeSet<StorageId> {
     let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
-    tables.flat_map(|table| table.storage_ids()).collect()
+    tables.flat_map(|table| table.all_storage_ids()).collect()
 }
 
 /// The progress of a search.
@@ -634,7 +634,8 @@ impl Search {
                 .map(|map| map.map().spans_outside(id));
             map.filter(|spans| !spans.is_empty())
         };
-        if space == Space::Indexes || is_elsewhere(catalog).is_none() || mutant::is_on(Mutant::TargetNotEmptied) {
+        let is_derived = matches!(space, Space::Indexes | Space::Feed);
+        if is_derived || is_elsewhere(catalog).is_none() || mutant::is_on(Mutant::TargetNotEmptied) {
             return Ok(Step::Passed(number));
         }
         let _no_move = catalog.moving.lock().await;

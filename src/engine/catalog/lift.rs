@@ -42,6 +42,7 @@ use crate::command::PartitionChange;
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::latch::Hold;
+use crate::partition::log;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 use crate::partition::{Hosted, PartitionLatch, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::schema::{StorageId, Table};
@@ -100,6 +101,8 @@ struct Run<'a> {
     changing: Option<MutexGuard<'a, Changing>>,
     /// The snapshot that is copied; keys written after it are recorded.
     at: Option<store::Snapshot>,
+    /// The position up to which the entries of the table's change log are copied.
+    logged_to: i64,
     target: Option<Store>,
     hold: Option<Hold>,
     /// The published catalog when the latch was held for the last time, and the next partition map.
@@ -132,6 +135,7 @@ impl Catalog {
             state,
             changing: Some(changing),
             at: None,
+            logged_to: 0,
             target: None,
             hold: None,
             next: None,
@@ -369,6 +373,7 @@ impl Run<'_> {
                 // Completes after the commits of cancelled writers, so that their keys are copied too.
                 self.of.partition.store().commit(Batch::new()).await.map_err(failed)?;
                 self.copy_recorded().await?;
+                self.copy_log(Some(self.logged_to)).await?;
             }
             Action::MakeMap => self.make_map()?,
             Action::Record => self.record().await?,
@@ -440,7 +445,18 @@ impl Run<'_> {
         };
         copy_range(source, &at, Space::Deletions, &of.range, &target, put).await?;
         self.target = Some(target);
-        Ok(())
+        self.logged_to = self.catalog.stores.positions().horizon();
+        self.copy_log(None).await
+    }
+
+    /// Copies the entries of the table's change log back to the main store: the store that is left may be removed. Those
+    /// of other physical partitions too, which may have lain there before. A lift leaves them where they are.
+    async fn copy_log(&self, after: Option<i64>) -> Result<(), Error> {
+        let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
+        match of.definition.log().filter(|_| of.to == StoreId::MAIN) {
+            Some(log) => log::copy(of.partition.store(), target, log, after).await.map_err(failed),
+            None => Ok(()),
+        }
     }
 
     async fn copy_recorded(&self) -> Result<usize, Error> {

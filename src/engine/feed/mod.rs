@@ -19,8 +19,10 @@
 //! - Rows of a logical partition come in the order of their last changes: they lie in one arc.
 //! - A row may be returned more than once, after a failure or when a write changes nothing. None is left out.
 
+mod log;
 mod number;
 mod read;
 
-pub(crate) use number::numbered;
+pub(crate) use log::LogSweep;
+pub(crate) use number::{changed_logs, numbered};
 pub(crate) use read::Sweep;

@@ -1,16 +1,17 @@
 //! Which tables have a feed, and the numbers of new ones.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::index::change::renumbered;
 use crate::profile::Profile;
-use crate::schema::{Keyspace, Schema, StorageId, Table, system};
+use crate::schema::{FullFidelity, Keyspace, Schema, StorageId, Table, system};
 
 /// The schema with new numbers for changed indexes ([`renumbered`]), a number for each table that begins to have a
 /// feed, and none for each that no longer has one.
 ///
-/// A table has a feed if `cdc` is on, and in the profile `cosmos` if it is created there. Switching `cdc` off ends the
-/// feed.
+/// A table has a feed if `cdc` is on or if it has a change log, and in the profile `cosmos` if it is created there.
+/// Switching `cdc` off ends the feed of a table without a change log.
 pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id: &mut StorageId) -> Schema {
     let after = renumbered(before, &after, next_id).unwrap_or(after);
     let mut changed = after.clone();
@@ -38,9 +39,20 @@ pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id
                     *next_id - 1
                 }
             };
-            if feed != table.options.feed {
+            let full_fidelity = table.options.full_fidelity.map(|of| match was.and_then(|was| was.log()) {
+                Some(log) => FullFidelity { log, ..of },
+                None => {
+                    *next_id += 1;
+                    FullFidelity {
+                        log: *next_id - 1,
+                        ..of
+                    }
+                }
+            });
+            if feed != table.options.feed || full_fidelity != table.options.full_fidelity {
                 let mut table = Table::clone(table);
                 table.options.feed = feed;
+                table.options.full_fidelity = full_fidelity;
                 next.tables.insert(table.name.clone(), Arc::new(table));
                 is_changed = true;
             }
@@ -52,11 +64,30 @@ pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id
     changed
 }
 
+/// The change logs that begin with a change of the schema, and those that end.
+pub(crate) fn changed_logs(before: &Schema, after: &Schema) -> (BTreeSet<StorageId>, BTreeSet<StorageId>) {
+    let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
+    let names = before.keyspaces.keys().chain(after.keyspaces.keys());
+    for name in names.filter(|name| !system::is_name(name)) {
+        let (was, is) = (before.keyspaces.get(name), after.keyspaces.get(name));
+        if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
+            continue;
+        }
+        let logs = |keyspace: Option<&Arc<Keyspace>>| {
+            let tables = keyspace.into_iter().flat_map(|keyspace| keyspace.tables.values());
+            tables.filter_map(|table| table.log()).collect::<Vec<_>>()
+        };
+        old.extend(logs(was));
+        new.extend(logs(is));
+    }
+    (&new - &old, &old - &new)
+}
+
 /// Whether a table that was this one is to have a feed.
 fn wants(was: Option<&Table>, table: &Table, profile: Profile) -> bool {
     match was {
         _ if table.is_virtual => false,
-        _ if table.options.cdc => true,
+        _ if table.options.cdc || table.options.full_fidelity.is_some() => true,
         None => profile == Profile::Cosmos,
         Some(was) => was.feed().is_some() && !was.options.cdc,
     }

@@ -134,7 +134,12 @@ impl<'a> Sweep<'a> {
             sweep: (!is_at_end).then(|| self.sweep()),
         };
         let after_rows = self.after_rows.unwrap_or_default();
-        Ok((position, FeedPage { after_rows, is_at_end }))
+        let page = FeedPage {
+            after_rows,
+            changes: Vec::new(),
+            is_at_end,
+        };
+        Ok((position, page))
     }
 
     /// The place that it has reached.

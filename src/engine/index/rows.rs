@@ -150,6 +150,10 @@ impl Derivation for IndexedRows {
         self.feed.is_some()
     }
 
+    fn log(&self) -> Option<StorageId> {
+        self.table.log()
+    }
+
     fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
         if let Some(id) = self.feed {
             Self::derive_feed(id, key, row, entries);

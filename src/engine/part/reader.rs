@@ -183,7 +183,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     }
 
     /// Takes the partition's static row.
-    pub(super) fn set_static(
+    pub(crate) fn set_static(
         &mut self,
         row_bytes: usize,
         view: &RowView<'_>,

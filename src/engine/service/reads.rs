@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::super::error::Error;
+use super::super::failure::storage_read;
 use super::super::estimate::{Estimator, ReadEstimate};
-use super::super::feed::Sweep;
+use super::super::feed::{LogSweep, Sweep};
 use super::super::gates::{self, ReadPass};
 use super::super::levels;
 use super::super::part::{PartRead, Scratch};
@@ -278,6 +279,11 @@ impl Engine {
         };
         let complete = |feed: &StorageId| indexes.is_complete(*feed);
         let feed = read.table.feed().filter(complete).ok_or_else(of_table)?;
+        let log = match (read.is_full_fidelity, paging.wants_feed_positions) {
+            (false, _) => None,
+            (true, false) => return Err(Refusal::FullFidelity.into()),
+            (true, true) => Some(self.log_of(read).await?),
+        };
         let partitions = request.snapshot.partitions(&read.table)?;
         let resume = paging.resume.as_ref().and_then(|position| position.feed.as_ref());
         // Before any snapshot is taken.
@@ -302,6 +308,26 @@ impl Engine {
             now_seconds: request.now_seconds,
             tombstones_max: None,
         };
+        if let Some((log, floor)) = log {
+            let stores = self.catalog.stores().with_log(partitions.all().iter().map(AsRef::as_ref));
+            let stores = stores.into_iter().map(|store| {
+                let at = store.snapshot();
+                (store, at)
+            });
+            let of = (partitions.as_ref(), stores.collect());
+            let sweep = LogSweep::new(of, read, log, start, resume, (floor, horizon));
+            let sweep = sweep.ok_or_else(|| Self::trimmed(read, floor))?;
+            let end = sweep.run(&bound, scratch, sink).await?;
+            // Entries that the walk did not meet may have been trimmed meanwhile.
+            return match self.log_of(read).await? {
+                (now, same) if now == log && same == floor => Ok(end),
+                (_, floor) => {
+                    let from = resume.map_or_else(|| start.after(horizon), |position| position.after);
+                    let is_kept = from >= floor || resume.is_none() && start == FeedStart::Beginning;
+                    is_kept.then_some(end).ok_or_else(|| Self::trimmed(read, floor))
+                }
+            };
+        }
         let mut sweep = Sweep::new(partitions, read, feed, start, resume, horizon);
         if paging.wants_feed_positions {
             sweep = sweep.with_positions();
@@ -313,6 +339,33 @@ impl Engine {
         } else {
             Err(of_table().into())
         }
+    }
+
+    /// The change log of a table and its floor.
+    async fn log_of(&self, read: &Read) -> Result<(StorageId, i64), Error> {
+        let of_table = || (read.table.keyspace.clone(), read.table.name.clone());
+        let Some(log) = read.table.log() else {
+            let (keyspace, table) = of_table();
+            return Err(Refusal::NoLog { keyspace, table }.into());
+        };
+        let floor = self.catalog.stores().log_floor(log).await;
+        match floor.map_err(|error| storage_read(&error))? {
+            Some(floor) => Ok((log, floor)),
+            None => {
+                let (keyspace, table) = of_table();
+                Err(Refusal::FeedInBuild { keyspace, table }.into())
+            }
+        }
+    }
+
+    fn trimmed(read: &Read, floor: i64) -> Error {
+        let millis = floor.div_euclid(1000).saturating_add(1);
+        let refusal = Refusal::FeedTrimmed {
+            keyspace: read.table.keyspace.clone(),
+            table: read.table.name.clone(),
+            begins: crate::types::timestamp_text(millis, ' '),
+        };
+        refusal.into()
     }
 
     /// Reads the rows of a table that the server fills itself.

@@ -21,13 +21,15 @@ use super::error::DdlError;
 use super::property::Properties;
 use super::refusal::CosmosRefusal;
 use crate::command::{PartitionChange, PartitionChangeOf, SchemaOutcome};
-use crate::schema::{Keyspace, Schema, Table, TableOptions, Throughput};
+use crate::schema::{FullFidelity, Keyspace, Schema, Table, TableOptions, Throughput};
 
 pub(super) const PROVISIONED: &str = "cosmosdb_provisioned_throughput";
 pub(super) const AUTOSCALE: &str = "cosmosdb_autoscale_max_throughput";
 pub(super) const CELL_TIMESTAMP: &str = "cosmosdb_cell_level_timestamp";
 pub(super) const CELL_TOMBSTONES: &str = "cosmosdb_cell_level_timestamp_tombstones";
 pub(super) const CELL_TIME_TO_LIVE: &str = "cosmosdb_cell_level_timetolive";
+pub(super) const RETENTION_SECONDS: &str = "cosmosdb_full_fidelity_retention_seconds";
+pub(super) const RETENTION_BYTES: &str = "cosmosdb_full_fidelity_retention_bytes";
 pub(super) const PARTITIONS: &str = "helenus_partitions";
 const SPLIT_AT: &str = "helenus_split_at";
 const MERGE: &str = "helenus_merge";
@@ -154,9 +156,43 @@ pub(super) fn table(
             *flag = value;
         }
     }
+    options.full_fidelity = full_fidelity(properties, options.full_fidelity)?;
     options.throughput = throughput(properties, options.throughput)?;
     options.throughput_highest = highest(options.throughput_highest, options.throughput);
     Ok(())
+}
+
+/// Reads the retention of the full fidelity change feed: either option switches it on, and no seconds switch it off.
+fn full_fidelity(
+    properties: &Properties<'_>,
+    before: Option<FullFidelity>,
+) -> Result<Option<FullFidelity>, DdlError> {
+    let number = |name: &'static str, least: u64, most: u64| match properties.text(name)? {
+        None => Ok(None),
+        Some(text) => match text.parse::<u64>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(DdlError::from(CosmosRefusal::Retention {
+                text,
+                option: name,
+                least,
+                most,
+            })),
+        },
+    };
+    let seconds = number(RETENTION_SECONDS, 0, FullFidelity::RETENTION_SECONDS_MAX.into())?;
+    let bytes = number(RETENTION_BYTES, 1, FullFidelity::RETENTION_BYTES_MAX)?;
+    if seconds.is_none() && bytes.is_none() {
+        return Ok(before);
+    }
+    let before = before.unwrap_or_default();
+    let after = FullFidelity {
+        log: before.log,
+        retention_seconds: seconds
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .unwrap_or(before.retention_seconds),
+        retention_bytes: bytes.unwrap_or(before.retention_bytes),
+    };
+    Ok((after.retention_seconds > 0).then_some(after))
 }
 
 /// Reads throughput; without an option the existing value stays.

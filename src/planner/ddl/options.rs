@@ -27,6 +27,8 @@ pub(crate) const NAMES: &[&str] = &[
     cosmos::CELL_TIMESTAMP,
     cosmos::CELL_TOMBSTONES,
     cosmos::CELL_TIME_TO_LIVE,
+    cosmos::RETENTION_BYTES,
+    cosmos::RETENTION_SECONDS,
     "crc_check_chance",
     "default_time_to_live",
     "extensions",

@@ -9,7 +9,7 @@ use grammar::ast::{
 };
 
 use super::error::DdlError;
-use super::refusal::{NameRefusal, ViewRefusal};
+use super::refusal::{CosmosRefusal, NameRefusal, ViewRefusal};
 use super::table::{Key, add_column, check_name, clustering_order, refuse_id, table_id};
 use super::{Ddl, Right, SchemaOutcome, options, view_tests};
 use crate::command::{ChangeKind, ChangeTarget};
@@ -73,6 +73,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     given.check_names()?;
     let given_id = given.id.clone();
     let options = given.validate()?;
+    if options.full_fidelity.is_some() {
+        return Err(CosmosRefusal::LogOfView.into());
+    }
     if options.default_time_to_live > 0 {
         return Err(ViewRefusal::TimeToLive.into());
     }
@@ -333,6 +336,9 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcom
     given.check_names()?;
     let id = given.id.clone();
     let options = given.validate()?;
+    if options.full_fidelity.is_some() {
+        return Err(CosmosRefusal::LogOfView.into());
+    }
     refuse_id(id.as_deref())?;
     if options.gc_grace_seconds == 0 {
         return Err(ViewRefusal::AlterGrace.into());

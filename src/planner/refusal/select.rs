@@ -33,9 +33,6 @@ pub enum SelectRefusal {
     /// A text that is no feed range.
     #[error("Invalid feed range: {0}")]
     FeedRange(NoFeedRange),
-    /// The change feed with deletes and all versions.
-    #[error("The full fidelity change feed is not supported; the incremental feed has the latest version of each row")]
-    FullFidelity,
     /// Null as a limit: `limit`, `per partition limit`.
     #[error("Invalid null value of {0}")]
     NullLimit(&'static str),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{
-    AggregateRecord, ColumnRecord, FORMAT, FunctionRecord, KeyspaceRecord, RecordError, TableRecord, TypeRecord,
+    AggregateRecord, ColumnRecord, FORMAT, FORMAT_WITH_LOG, FunctionRecord, KeyspaceRecord, RecordError, TableRecord, TypeRecord,
     ViewRecord, readable, sort_functions,
 };
 use crate::schema::{
@@ -45,7 +45,7 @@ pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(records: impl IntoIterator<Item = (K
             reason: reason.to_owned(),
         };
         let (&format, body) = value.split_first().ok_or_else(|| damaged("it is empty"))?;
-        if format != FORMAT {
+        if !(FORMAT..=FORMAT_WITH_LOG).contains(&format) {
             return Err(RecordError::Format {
                 key: readable(key),
                 format,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FORMAT, RecordError, readable};
+use super::{FORMAT, FORMAT_WITH_LOG, RecordError, readable};
 
 /// The kind of a record, its keyspace, and its object's name (empty for a keyspace's own record). `None` means that the
 /// key is not a record's.
@@ -30,7 +30,7 @@ pub fn renamed(
         reason: reason.to_owned(),
     };
     let (&format, body) = value.split_first().ok_or_else(|| damaged("it is empty"))?;
-    if format != FORMAT {
+    if !(FORMAT..=FORMAT_WITH_LOG).contains(&format) {
         let key = readable(key);
         return Err(RecordError::Format { key, format });
     }
@@ -56,7 +56,7 @@ pub fn renamed(
         renamed.push(0);
         renamed.extend_from_slice(arguments);
     }
-    let mut value = vec![FORMAT];
+    let mut value = vec![format];
     serde_json::to_writer(&mut value, &record).map_err(|error| damaged(&error.to_string()))?;
     Ok((renamed, value))
 }

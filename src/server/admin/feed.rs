@@ -3,6 +3,7 @@
 //! ```text
 //! GET /api/feed/ks/t?from=start              start, now, a time as CQL writes it, or the position of a record
 //!     &follow=false                          ends at the last change; otherwise the stream waits for more
+//!     &full=true                             the full fidelity feed: every change, with the row before and after
 //!
 //! id: p03…                                   the position after this record
 //! data: {"position":"p03…","current":{…}}    the row as SELECT JSON shows it
@@ -71,6 +72,7 @@ const STATE_BYTES_MAX: usize = 4 * 1024;
 struct Asked {
     from: From,
     follows: bool,
+    is_full: bool,
 }
 
 /// Where a stream begins.
@@ -118,6 +120,7 @@ impl Asked {
         let mut asked = Self {
             from: From::Start,
             follows: true,
+            is_full: false,
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -127,13 +130,33 @@ impl Asked {
                 ("follow", "true") => asked.follows = true,
                 ("follow", "false") => asked.follows = false,
                 ("follow", _) => return Err("follow is true or false".to_owned()),
-                _ => return Err(format!("there is no parameter {name}: there are from and follow")),
+                ("full", "true" | "") => asked.is_full = true,
+                ("full", "false") => asked.is_full = false,
+                ("full", _) => return Err("full is true or false".to_owned()),
+                _ => return Err(format!("there is no parameter {name}: there are from, follow and full")),
             }
         }
         if let Some(id) = last_event_id.filter(|id| !id.is_empty()) {
             asked.from = From::parse(id)?;
         }
         Ok(asked)
+    }
+}
+
+impl Asked {
+    /// The statement that reads a page.
+    fn text(&self, keyspace: &str, table: &str) -> String {
+        let (what, of_full) = if self.is_full {
+            ("*", " AND COSMOS_FULLFIDELITY_CHANGEFEED() = true")
+        } else {
+            ("JSON *", "")
+        };
+        format!(
+            "SELECT {what} FROM {}.{} WHERE {}{of_full}",
+            quoted(keyspace),
+            quoted(table),
+            self.from.relation()
+        )
     }
 }
 
@@ -163,6 +186,7 @@ struct Feed {
     session: SessionState,
     text: String,
     follows: bool,
+    is_full: bool,
     /// The paging state after the last row that was sent.
     state: Option<Bytes>,
     /// The last position that a client can send back.
@@ -210,12 +234,7 @@ pub(super) async fn stream(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, &why);
     };
     let mut feed = Feed {
-        text: format!(
-            "SELECT JSON * FROM {}.{} WHERE {}",
-            quoted(&keyspace),
-            quoted(&table),
-            asked.from.relation()
-        ),
+        text: asked.text(&keyspace, &table),
         state: match asked.from {
             From::After(state) => Some(state),
             From::Start | From::Now | From::Time(_) => None,
@@ -225,6 +244,7 @@ pub(super) async fn stream(
         stage,
         session,
         follows: asked.follows,
+        is_full: asked.is_full,
         page: None,
         silent_looks: 0,
         read_to: None,
@@ -236,6 +256,7 @@ pub(super) async fn stream(
     }
     match feed.read().await {
         Ok(page) => feed.page = Some(page),
+        Err(error) if error.is_of_trimmed_feed() => return refuse(StatusCode::GONE, &error.to_string()),
         Err(error) => return refuse(status(error.code()), &error.to_string()),
     }
     feed.stage.streams();
@@ -346,14 +367,21 @@ impl Feed {
         };
         let end = end.expect("a read of the feed says where it ends");
         self.read_to = end.is_at_end.then_some(horizon);
-        for (cells, state) in rows.cells().into_iter().zip(&end.states) {
-            let row = cells.into_iter().next().flatten().unwrap_or_default();
+        let records = if self.is_full {
+            end.records
+        } else {
+            let current = |cells: Vec<Option<Bytes>>| {
+                let row = cells.into_iter().next().flatten().unwrap_or_default();
+                format!("\"current\":{}", String::from_utf8_lossy(&row))
+            };
+            rows.cells().into_iter().map(current).collect()
+        };
+        for (record, state) in records.into_iter().zip(&end.states) {
             self.reach(state);
-            let current = String::from_utf8_lossy(&row);
             // Writing to a String cannot fail. JSON has no line end outside its strings, where it is escaped.
             let _ = write!(
                 events,
-                "id: {0}\ndata: {{\"position\":\"{0}\",\"current\":{current}}}\n\n",
+                "id: {0}\ndata: {{\"position\":\"{0}\",{record}}}\n\n",
                 self.position
             );
         }
@@ -382,7 +410,13 @@ mod tests {
     #[test]
     fn a_request_says_where_its_stream_begins() {
         let asked = |query: &str, last: Option<&str>| Asked::parse(query, last);
-        let from = |from: From| Ok(Asked { from, follows: true });
+        let from = |from: From| {
+            Ok(Asked {
+                from,
+                follows: true,
+                is_full: false,
+            })
+        };
         assert_eq!(asked("", None), from(From::Start));
         assert_eq!(asked("from=now", None), from(From::Now));
         let time = From::Time("2024-05-01 10:00:00+0000".to_owned());
@@ -391,11 +425,13 @@ mod tests {
         assert_eq!(asked("from=p03ff", None), from(after()));
         assert_eq!(asked("from=start", Some("p03ff")), from(after()));
         assert!(!asked("follow=false", None).unwrap().follows);
+        assert!(asked("full=true", None).unwrap().is_full && asked("full", None).unwrap().is_full);
         for wrong in [
             "from=p0",
             "from=px1",
             "follow=",
             "follow=no",
+            "full=no",
             "form=now",
             "from=%2",
             "from=%ff",

@@ -13,12 +13,13 @@ use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove
 use crate::clock::TimeMark;
 use crate::storage::batch::{Batch, Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
-use crate::storage::feed::Drawn;
+use crate::storage::change_log::Logging;
+use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::key::KeyRange;
 use crate::storage::purge::{self, Effect, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
-use crate::storage::{CommitSeq, Committed, Result, Written};
+use crate::storage::{CommitSeq, Committed, Deletions, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
@@ -74,7 +75,8 @@ impl Store {
         let mut committed = Committed::default();
         let row_bytes_max = batch.row_bytes_max();
         let mut changes = batch.into_changes();
-        drawn.stamp(&mut changes, &derivations);
+        let stamped = drawn.stamp(&mut changes, &derivations);
+        next.log(&changes, stamped, &derivations);
         if let Some(watch) = self.0.sweeps.watch() {
             watch.record(&changes);
         }
@@ -152,6 +154,29 @@ impl State {
         match order {
             Order::Forward => walk_stride(entries, visit),
             Order::Reverse => walk_stride(entries.rev(), visit),
+        }
+    }
+
+    /// Adds the entries of the change logs, before the changes are applied.
+    pub(super) fn log(&mut self, changes: &[Change], stamped: Stamped, derivations: &Derivations) {
+        let (true, Some(position)) = (stamped.is_logged, stamped.position) else {
+            return;
+        };
+        let mut logging = Logging::of(changes, derivations);
+        for key in logging.row_keys().collect::<Vec<_>>() {
+            logging.row_is(key, self.map(Space::Rows).get(key).cloned());
+        }
+        for prefix in logging.prefixes().collect::<Vec<_>>() {
+            let mut deletions = Deletions::default();
+            let range = KeyRange::prefix(prefix);
+            for (key, value) in self.map(Space::Deletions).range::<_, [u8]>(bounds(&range)) {
+                // A damaged record is refused by reads.
+                drop(deletions.add_record(prefix.len(), key, value));
+            }
+            logging.deletions_are(prefix, deletions);
+        }
+        for (entry, value) in logging.entries(position) {
+            self.map_mut(Space::Feed).insert(Arc::from(entry), value);
         }
     }
 

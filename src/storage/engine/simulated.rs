@@ -30,7 +30,7 @@ use crate::clock::TimeMark;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
-use crate::storage::feed::Drawn;
+use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::purge::Sweeps;
 use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
 
@@ -342,16 +342,19 @@ impl Inner {
     /// Applies a request's changes, which it takes out of the request, to a state.
     fn applied(&mut self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
         let mut changes = std::mem::take(&mut request.changes);
-        if let Some(drawn) = &mut self.drawn
-            && drawn.stamp(&mut changes, &self.derivations).is_some()
-        {
-            // The position is later than the batch.
-            request.time = drawn.time_mark().or(request.time);
+        let mut stamped = Stamped::default();
+        if let Some(drawn) = &mut self.drawn {
+            stamped = drawn.stamp(&mut changes, &self.derivations);
+            if stamped.position.is_some() {
+                // The position is later than the batch.
+                request.time = drawn.time_mark().or(request.time);
+            }
         }
         if let Some(watch) = self.sweeps.watch() {
             watch.record(&changes);
         }
         let mut next = State::clone(state);
+        next.log(&changes, stamped, &self.derivations);
         next.time = match (next.time, request.time) {
             (Some(before), Some(time)) => Some(before.max(time)),
             (before, time) => before.or(time),

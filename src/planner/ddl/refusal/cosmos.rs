@@ -54,6 +54,21 @@ pub enum CosmosRefusal {
         /// The maximum.
         most: u32,
     },
+    /// A retention of the full fidelity change feed that is out of range.
+    #[error("Invalid value {text} for '{option}': it is a number from {least} to {most}")]
+    Retention {
+        /// The text as written.
+        text: String,
+        /// The option.
+        option: &'static str,
+        /// The minimum.
+        least: u64,
+        /// The maximum.
+        most: u64,
+    },
+    /// A full fidelity change feed of a view.
+    #[error("A materialized view has no full fidelity change feed: its base table may have one")]
+    LogOfView,
     /// Throughput for a keyspace that shares none.
     #[error("Cannot set provisioned throughput for database that is not configured for shared throughput")]
     NotShared,
@@ -69,6 +84,8 @@ impl CosmosRefusal {
             | Self::BothThroughputs
             | Self::Migration
             | Self::Throughput { .. }
+            | Self::Retention { .. }
+            | Self::LogOfView
             | Self::NotShared => Code::Invalid,
         }
     }

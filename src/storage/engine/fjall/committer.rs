@@ -24,6 +24,7 @@
 
 mod free_space;
 mod health;
+mod logging;
 mod opening;
 
 use std::collections::VecDeque;
@@ -38,7 +39,7 @@ use super::super::acknowledged::{Acknowledged, ChainEnd};
 use super::super::directory::{Directory, full_or};
 use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
 use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
-use super::group::{Group, Placed, placed, runs};
+use super::group::{Group, Placed, in_order, placed, runs};
 use super::opening::Provisional;
 use super::request::{Command, Request, Then, answer_all, has_ranges, refuse_of_other_openings, release_queue_space};
 use super::{Engine, Published, Shared, guard};
@@ -48,8 +49,9 @@ use crate::metrics;
 use crate::mutant::{self, Mutant};
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
+use crate::storage::change_log::Logging;
 use crate::storage::derivation::Derivations;
-use crate::storage::feed::Drawn;
+use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
@@ -232,8 +234,8 @@ impl Committer {
         let derivations = self.shared.derivations.load_full();
         let mut requests = requests;
         let changes = requests.iter_mut().flat_map(|request| &mut request.changes);
-        self.drawn.stamp(changes, &derivations);
-        let (group, refusals) = self.stage(&requests, &derivations);
+        let stamped = self.drawn.stamp(changes, &derivations);
+        let (group, refusals) = self.stage(&requests, &derivations, stamped);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
         let mut committed = std::mem::take(&mut group.committed).into_iter();
         let written = self.write(group);
@@ -267,12 +269,17 @@ impl Committer {
     }
 
     /// Merges the batches' changes, key by key. A batch that cannot be merged is refused; the other batches are not.
-    fn stage<'a>(&mut self, requests: &'a [Request], derivations: &Derivations) -> (Group<'a>, Vec<Option<Error>>) {
+    fn stage<'a>(
+        &mut self,
+        requests: &'a [Request],
+        derivations: &Derivations,
+        stamped: Stamped,
+    ) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left some of its changes in the group. Refusals are rare, so the group is rebuilt
         // without it.
         loop {
-            match self.stage_changes(requests.len(), &placed(requests, &refusals), derivations) {
+            match self.stage_changes(requests.len(), &placed(requests, &refusals), derivations, stamped) {
                 Ok(group) => return (group, refusals),
                 Err((request, error)) => match refusals.get_mut(request) {
                     Some(refusal) => *refusal = Some(error),
@@ -287,8 +294,14 @@ impl Committer {
         requests: usize,
         placed: &[Placed<'a>],
         derivations: &Derivations,
+        stamped: Stamped,
     ) -> Result<Group<'a>, (usize, Error)> {
         let mut group = Group::default();
+        let mut logging = if stamped.is_logged {
+            Logging::of(in_order(placed), derivations)
+        } else {
+            Logging::default()
+        };
         group.pending.reserve(placed.len());
         group.committed.resize(requests, Committed::default());
         for run in runs(placed) {
@@ -299,7 +312,14 @@ impl Committer {
                 Space::Indexes | Space::Feed | Space::Catalog => Ok(None),
             };
             let old = old.map_err(|error| (first.request(), error))?;
+            if !logging.is_empty() && first.space == Space::Rows {
+                logging.row_is(first.key, old.clone());
+            }
             group.add(run, old, derivations)?;
+        }
+        if let Some(position) = stamped.position.filter(|_| !logging.is_empty()) {
+            self.find_deletions(&mut logging).map_err(|error| (0, error))?;
+            group.log(logging.entries(position));
         }
         group.finish();
         Ok(group)

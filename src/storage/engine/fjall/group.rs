@@ -73,6 +73,13 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
     placed
 }
 
+/// The changes in the order of arrival.
+pub(super) fn in_order<'a>(placed: &[Placed<'a>]) -> impl Iterator<Item = &'a Change> + use<'a> {
+    let mut all: Vec<(usize, &'a Change)> = placed.iter().map(|placed| (placed.order, placed.change)).collect();
+    all.sort_unstable_by_key(|(order, _)| *order);
+    all.into_iter().map(|(_, change)| change)
+}
+
 /// The effect of a group on one key.
 pub(super) struct Pending<'a> {
     pub(super) space: Space,
@@ -113,7 +120,7 @@ impl Pending<'_> {
 pub(super) struct Group<'a> {
     /// The new value of each key, sorted by full key, each once; see [`Group::finish`].
     pub(super) pending: Vec<Pending<'a>>,
-    /// Index entries derived from rows in `pending`.
+    /// Index entries derived from rows in `pending`, and entries of change logs.
     derived: Vec<Pending<'a>>,
     /// Records of the store's own: value, or `None` to remove.
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -233,6 +240,16 @@ impl<'a> Group<'a> {
             value: value.map(Cow::Owned),
             before: None,
         });
+    }
+
+    /// Adds entries of change logs.
+    pub(super) fn log(&mut self, entries: Vec<(Vec<u8>, Bytes)>) {
+        self.derived.extend(entries.into_iter().map(|(key, value)| Pending {
+            space: Space::Feed,
+            key: Cow::Owned(key),
+            value: Some(Cow::Owned(value)),
+            before: None,
+        }));
     }
 
     /// Adds the index entries. Afterwards each key occurs once in the group. Derived entries win over explicit changes

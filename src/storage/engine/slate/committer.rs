@@ -22,13 +22,14 @@ use super::{Merger, Published, Shared};
 use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
+use crate::storage::change_log::Logging;
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::{full_key, range_record, time_record};
-use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range};
+use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
 use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
-use crate::storage::{CommitSeq, Error, Opening, Result};
+use crate::storage::{CommitSeq, Deletions, Error, Opening, Result};
 
 /// Time between attempts to reopen a database whose bucket was out of reach, or whose disk was full.
 const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
@@ -262,10 +263,19 @@ impl Committer {
         }
         let mut requests = requests;
         let changes = requests.iter_mut().flat_map(|request| &mut request.changes);
-        let position = self.drawn.stamp(changes, &derivations);
+        let stamped = self.drawn.stamp(changes, &derivations);
         let (mut group, refusals) = stage(&requests, &current);
-        group.position = position;
+        group.position = stamped.position;
         derive(&mut group, &requests, &refusals, &current, &derivations);
+        if let Some(position) = stamped.position.filter(|_| stamped.is_logged) {
+            let taken = requests.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
+            let changes = taken.flat_map(|(request, _)| &request.changes);
+            let mut logging = Logging::of(changes, &derivations);
+            if let Err(error) = self.find_before(&mut logging, &current).await {
+                return answer_all(requests, &Err(error));
+            }
+            group.log(logging.entries(position));
+        }
         let mut ranges = Vec::new();
         for (request, refusal) in requests.iter().zip(&refusals) {
             for change in request.changes.iter().filter(|_| refusal.is_none()) {
@@ -331,6 +341,34 @@ impl Committer {
             }
         }
         Ok(current)
+    }
+
+    /// Finds the rows whose changes are logged as they were before, and the deletions that cover them.
+    async fn find_before(&self, logging: &mut Logging<'_>, current: &Current) -> Result<()> {
+        for key in logging.row_keys().collect::<Vec<_>>() {
+            logging.row_is(key, current.get(&full_key(Space::Rows, key)).cloned());
+        }
+        for prefix in logging.prefixes().collect::<Vec<_>>() {
+            let is_deleted = table_of(prefix).is_some_and(|table| self.deletion_tables.contains(&table));
+            if !is_deleted || logging.knows(prefix) {
+                continue;
+            }
+            let (mut deletions, mut outcome) = (Deletions::default(), Ok(()));
+            let range = KeyRange::prefix(prefix);
+            let visit = |key: &[u8], value: &[u8]| {
+                outcome = deletions.add_record(prefix.len(), key, value);
+                if outcome.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            };
+            let newest = self.newest()?;
+            newest.scan(Space::Deletions, &range, Order::Forward, visit).await?;
+            outcome?;
+            logging.deletions_are(prefix, deletions);
+        }
+        Ok(())
     }
 
     /// Removes the keys of a range in steps, and then its record.

@@ -41,6 +41,16 @@ pub(super) struct Group {
     pub(super) position: Option<i64>,
 }
 
+impl Group {
+    /// Adds entries of change logs.
+    pub(super) fn log(&mut self, entries: Vec<(Vec<u8>, Bytes)>) {
+        for (key, value) in entries {
+            let put = (Space::Feed, Fold::Put(value));
+            self.folds.insert(full_key(Space::Feed, &key), put);
+        }
+    }
+}
+
 /// Stored values by full key, for the changes that depend on them.
 pub(super) type Current = HashMap<Vec<u8>, Bytes, RandomState>;
 
