@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::counts::Counts;
 use super::error::Error;
+use super::feed::{LogSizes, Trimmer};
 use super::index::check::{IndexCheck, check_indexes};
 use super::load;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
@@ -98,6 +99,18 @@ impl<'a> Upkeep<'a> {
     /// As [`Upkeep::sweep`].
     pub async fn sweep_table(self, keyspace: &str, table: &str) -> Result<Swept, Error> {
         self.sweeper().sweep_table(keyspace, table).await
+    }
+
+    /// Trims the change logs of tables by their retention. Returns how many were trimmed.
+    ///
+    /// # Errors
+    /// When the medium fails; the rest is trimmed by the next call.
+    pub async fn trim_logs(self, sizes: &mut LogSizes) -> Result<usize, Error> {
+        let trimmer = Trimmer {
+            catalog: self.catalog,
+            clock: self.timestamps,
+        };
+        trimmer.trim(sizes).await
     }
 
     fn sweeper(self) -> Sweeper<'a> {

@@ -271,9 +271,21 @@ impl Stores {
     /// # Errors
     /// As [`Store::commit`].
     pub async fn trim_log(store: &Store, log: TableId, up_to: i64) -> Result<()> {
-        let mut batch = Batch::new();
+        let (mut batch, at) = (Batch::new(), store.snapshot());
         for arc in 0..ARCS {
-            batch.delete_range(Space::Feed, change_log::range(log, arc, -1, up_to));
+            let range = change_log::range(log, arc, -1, up_to);
+            let mut has_any = false;
+            let visit = |_: &[u8], _: &[u8]| {
+                has_any = true;
+                ControlFlow::Break(())
+            };
+            store.scan(Space::Feed, &range, Order::Forward, &at, visit).await?;
+            if has_any {
+                batch.delete_range(Space::Feed, range);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(());
         }
         store.commit(batch).await.map(drop)
     }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::{Certificates, Reload, memory};
 use crate::config::Config;
 use crate::cql::Database;
-use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
+use crate::engine::{Error, LogSizes, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 use crate::partition::LoadLimits;
 
 /// Interval of the check for tables that are due to get more physical partitions.
@@ -23,6 +23,9 @@ const WRITTEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of the check of the disk's free space: a disk that takes 500 MB/s fills as much as the usual reserve
 /// meanwhile.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Interval of the check of change logs. Without one it costs a look at the schema.
+const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts the jobs that the settings enable; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
@@ -37,6 +40,12 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
         tasks.every("disk check", DISK_CHECK_INTERVAL, move || {
             database.upkeep().check_disk();
             std::future::ready(())
+        });
+    }
+    {
+        let (database, sizes) = (Arc::clone(database), Arc::new(Mutex::new(LogSizes::default())));
+        tasks.every("trimming of change logs", LOG_CHECK_INTERVAL, move || {
+            trim_logs(Arc::clone(&database), Arc::clone(&sizes))
         });
     }
     if let Some(interval) = every(config.sweep_interval) {
@@ -88,6 +97,15 @@ async fn sweep(database: Arc<Database>) {
             "swept"
         ),
         Err(error) => tracing::warn!(%error, "a sweep failed"),
+    }
+}
+
+/// Trims the change logs.
+async fn trim_logs(database: Arc<Database>, sizes: Arc<Mutex<LogSizes>>) {
+    match database.upkeep().trim_logs(&mut *sizes.lock().await).await {
+        Ok(0) => {}
+        Ok(logs) => tracing::debug!(logs, "change logs were trimmed"),
+        Err(error) => tracing::warn!(%error, "change logs could not be trimmed"),
     }
 }
 

@@ -7,6 +7,7 @@ mod compact;
 mod engine;
 mod failures;
 mod feed;
+mod full_feed;
 mod gates;
 mod golden;
 mod guardrails;

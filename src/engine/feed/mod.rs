@@ -22,7 +22,10 @@
 mod log;
 mod number;
 mod read;
+mod retention;
 
 pub(crate) use log::LogSweep;
 pub(crate) use number::{changed_logs, numbered};
 pub(crate) use read::Sweep;
+pub use retention::LogSizes;
+pub(crate) use retention::Trimmer;

@@ -278,7 +278,9 @@ impl Engine {
             Refusal::FeedInBuild { keyspace, table }
         };
         let complete = |feed: &StorageId| indexes.is_complete(*feed);
-        let feed = read.table.feed().filter(complete).ok_or_else(of_table)?;
+        // A change log is complete from its beginning.
+        let feed = read.table.feed().filter(|feed| read.is_full_fidelity || complete(feed));
+        let feed = feed.ok_or_else(of_table)?;
         let log = match (read.is_full_fidelity, paging.wants_feed_positions) {
             (false, _) => None,
             (true, false) => return Err(Refusal::FullFidelity.into()),
