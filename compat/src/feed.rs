@@ -7,6 +7,10 @@
 //! - no reader was given an older value of a row after a newer one.
 //!
 //! Negative control: a reader that ignores one row of those it is given must differ.
+//!
+//! The full fidelity feed of the table is followed too (full.rs).
+
+mod full;
 
 use crate::crash::all_rows;
 use crate::crash::writers::gone;
@@ -14,6 +18,7 @@ use crate::launch::{Launch, each_engine};
 use crate::raw::connection::succeeded;
 use crate::raw::{Connection, Params, unhex};
 use crate::{Error, Outcome, clock};
+use full::Log;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +42,7 @@ const PRINTED_MAX: usize = 30;
 const SCHEMA: [&str; 2] = [
     "CREATE KEYSPACE feed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TABLE feed.t (k int, c int, v bigint, w bigint, PRIMARY KEY (k, c)) WITH cdc = true AND helenus_partitions = 4 \
-     AND gc_grace_seconds = 1",
+     AND gc_grace_seconds = 1 AND cosmosdb_full_fidelity_retention_seconds = 86400",
 ];
 
 const FROM_START: &str = "SELECT k, c, v, w FROM feed.t WHERE COSMOS_CHANGEFEED_FROM_START() = true";
@@ -54,6 +59,8 @@ struct History {
     doubts: BTreeMap<Key, Vec<Held>>,
     next: i64,
     writes: u64,
+    /// Every value that was acknowledged.
+    acknowledged: Vec<(Key, i64)>,
 }
 
 /// A reader of the feed, over all cycles.
@@ -146,6 +153,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let mut histories: Vec<History> = (0..WRITERS).map(|_| History::default()).collect();
     let mut readers = vec![Reader::new(FROM_START.to_owned())];
     let mut differences = Vec::new();
+    let mut log = Log::default();
     let (mut moved, mut fresh_rows) = (Moved::default(), 0);
     let mut control_differs = false;
     for cycle in 0..=cycles {
@@ -181,6 +189,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
         let stored = stored(&mut connection)?;
         judge(&mut histories, &stored, &mut differences);
         compare(&readers, &fresh, &stored, &mut differences);
+        log.follow(&launch, &stored, &histories, &mut differences)?;
         control_differs |= control.seen != stored;
         fresh_rows += fresh.given;
         if !differences.is_empty() || cycle == cycles {
@@ -212,12 +221,18 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let given: u64 = readers.iter().map(|reader| reader.given).sum();
     println!(
         "feed: {engine}: {cycles} kills, {writes} writes acknowledged, {moved}; {given} rows given to {} readers, {fresh_rows} to new ones; {} \
-         differences; seed {seed}, {:.0} s",
+         records of the full feed, {} of deletions; {} differences; seed {seed}, {:.0} s",
         readers.len(),
+        log.records,
+        log.deletions,
         differences.len(),
         begun.elapsed().as_secs_f64()
     );
-    if !control_differs || writes == 0 || moved.splits + moved.merges + moved.lifts + moved.lowers == 0 {
+    if !control_differs
+        || !log.has_proof()
+        || writes == 0
+        || moved.splits + moved.merges + moved.lifts + moved.lowers == 0
+    {
         println!("feed: nothing proved");
         return Ok(false);
     }
@@ -338,6 +353,7 @@ fn write_until_gone(address: &str, writer: i32, history: &mut History, random: &
         for (key, held) in changed {
             history.doubts.remove(&key);
             history.sure.insert(key, held);
+            history.acknowledged.extend(held.map(|value| (key, value)));
         }
     }
 }

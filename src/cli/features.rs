@@ -256,6 +256,11 @@ const FEATURES: &[(&str, Cassandra, &str)] = &[
         "SELECT * FROM ks.fed WHERE COSMOS_CHANGEFEED_FROM_START() = true",
     ),
     (
+        "full fidelity change feed",
+        Unrecorded("no"),
+        "ALTER TABLE ks.fed WITH cosmosdb_full_fidelity_retention_seconds = 86400",
+    ),
+    (
         "DROP TABLE",
         Recorded("user_types", "DROP TABLE q"),
         "DROP TABLE ks.other",

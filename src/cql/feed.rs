@@ -83,7 +83,10 @@ fn record(table: &Table, change: &FeedChange, row: &mut impl FnMut(Shown) -> Str
                 FeedBound::Excluded { columns } => (columns, false),
             };
             let bound = row(Shown::Key(columns));
-            metadata.push_str(&format!(",\"{name}\":{{\"key\":{bound},\"inclusive\":{}}}", json!(is_included)));
+            metadata.push_str(&format!(
+                ",\"{name}\":{{\"key\":{bound},\"inclusive\":{}}}",
+                json!(is_included)
+            ));
         }
     }
     if !change.has_images && matches!(change.of, FeedChanged::Row | FeedChanged::Static) {

@@ -609,7 +609,9 @@ impl Catalog {
         let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.homes));
         let mut partitions = partitions_after(&current, &next, placed, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
-        begun_logs.extend(Self::cut_logs(before, &next, &left, |id| current.partitions.get(&id).cloned()));
+        begun_logs.extend(Self::cut_logs(before, &next, &left, |id| {
+            current.partitions.get(&id).cloned()
+        }));
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {
             self.growth.begin(table, self.clock.monotonic());

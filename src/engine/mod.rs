@@ -57,9 +57,9 @@ pub use backup::{BackedUp, BackupError, Backups, Restored, Salvaged, What, salva
 pub use catalog::SchemaListener;
 pub use error::{Error, NotChanged};
 pub use estimate::ReadEstimate;
-pub use feed::LogSizes;
 pub use failure::{Access, FailureCause, StorageFailure};
 pub(crate) use failure::{storage_read, storage_write};
+pub use feed::LogSizes;
 pub use figures::{Figures, PartitionFigures, StoreFigures};
 pub use gates::refuse_system;
 pub use index::check::IndexCheck;

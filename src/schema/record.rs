@@ -25,8 +25,8 @@ use uuid::Uuid;
 
 pub use self::load::load;
 use super::{
-    Column, ColumnKind, FullFidelity, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate, UserFunction, View,
-    ViewTest, system,
+    Column, ColumnKind, FullFidelity, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate,
+    UserFunction, View, ViewTest, system,
 };
 use crate::types::{CqlType, UserType};
 
@@ -41,7 +41,9 @@ const FORMAT_WITH_LOG: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A later version wrote the record.
-    #[error("catalog record '{key}' has format {format}, of which this version knows nothing (it knows {FORMAT_WITH_LOG})")]
+    #[error(
+        "catalog record '{key}' has format {format}, of which this version knows nothing (it knows {FORMAT_WITH_LOG})"
+    )]
     Format {
         /// The record's key, readable.
         key: String,

@@ -312,7 +312,9 @@ impl<'c> Logging<'c> {
 
     /// Later changes of the group see a deletion of it.
     fn delete(&mut self, prefix: &'c [u8], key: &[u8], value: &[u8]) {
-        let Ok(record) = deletion::parse(key, value) else { return };
+        let Ok(record) = deletion::parse(key, value) else {
+            return;
+        };
         let deletions = self.deletions.entry(prefix).or_default();
         match record.covered {
             Covered::Partition => {

@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use crate::support::Client;
 
 const FULL: &str = "cosmosdb_full_fidelity_retention_seconds = 3600";
-const FEED: &str = "SELECT * FROM t WHERE COSMOS_FULLFIDELITY_CHANGEFEED() = true AND COSMOS_CHANGEFEED_FROM_START() = true";
-const FROM_NOW: &str = "SELECT * FROM t WHERE COSMOS_FULLFIDELITY_CHANGEFEED() = true AND COSMOS_CHANGEFEED_FROM_START() = false";
+const FEED: &str =
+    "SELECT * FROM t WHERE COSMOS_FULLFIDELITY_CHANGEFEED() = true AND COSMOS_CHANGEFEED_FROM_START() = true";
+const FROM_NOW: &str =
+    "SELECT * FROM t WHERE COSMOS_FULLFIDELITY_CHANGEFEED() = true AND COSMOS_CHANGEFEED_FROM_START() = false";
 
 /// A page of the feed: each record with the state after it, and the state after the page.
 async fn page(
@@ -101,9 +103,17 @@ async fn each_change_has_a_record_on(url: &str) {
     let expected = [
         of_row("create", null.clone(), row(json!(10), null.clone())),
         of_row("replace", row(json!(10), null.clone()), row(json!(11), json!([1, 2]))),
-        of_row("replace", row(json!(11), json!([1, 2])), row(json!(11), json!([1, 2, 3]))),
+        of_row(
+            "replace",
+            row(json!(11), json!([1, 2])),
+            row(json!(11), json!([1, 2, 3])),
+        ),
         json!(["create", "static", {"k": 1}, null, {"k": 1, "s": "x"}]),
-        of_row("replace", row(json!(11), json!([1, 2, 3])), row(null.clone(), json!([1, 2, 3]))),
+        of_row(
+            "replace",
+            row(json!(11), json!([1, 2, 3])),
+            row(null.clone(), json!([1, 2, 3])),
+        ),
         of_row("delete", row(null.clone(), json!([1, 2, 3])), null.clone()),
         json!(["delete", "row", {"k": 1, "c": 9}, null, null]),
         of_row("create", null.clone(), row(json!(12), null.clone())),
@@ -125,7 +135,10 @@ async fn each_change_has_a_record_on(url: &str) {
     let metadata = |number: usize| &records[number].0["metadata"];
     assert_eq!(metadata(1)["previousImageLSN"], metadata(0)["lsn"]);
     assert!(metadata(1)["lsn"].as_i64() > metadata(0)["lsn"].as_i64());
-    assert_eq!(metadata(0)["crts"], json!(metadata(0)["lsn"].as_i64().unwrap() / 1_000_000));
+    assert_eq!(
+        metadata(0)["crts"],
+        json!(metadata(0)["lsn"].as_i64().unwrap() / 1_000_000)
+    );
     assert_eq!(
         (&metadata(8)["from"], &metadata(8)["to"]),
         (
@@ -219,7 +232,9 @@ impl Writer {
                     log.push(json!(["delete", "row", before, null]));
                 }
                 _ => {
-                    client.ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {v})")).await;
+                    client
+                        .ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {v})"))
+                        .await;
                     self.stored.insert((k, c), v);
                     let operation = if before.is_some() { "replace" } else { "create" };
                     log.push(json!([operation, "row", before, v]));
@@ -281,7 +296,9 @@ async fn the_log_outlives_splits_and_moves_on(url: &str) {
             _ if store == 0 => (format!("helenus_lift = {id}"), &mut lifts),
             _ => (format!("helenus_lower = {id}"), &mut lowers),
         };
-        let done = client.run(&format!("ALTER TABLE t WITH {text}"), QueryParams::default()).await;
+        let done = client
+            .run(&format!("ALTER TABLE t WITH {text}"), QueryParams::default())
+            .await;
         *count += usize::from(done.is_ok());
         let (records, _) = all(&client, FEED, 50, None).await;
         assert_eq!(by_key(&records), writer.expected, "after {text} on {url}");
@@ -340,7 +357,9 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].0["metadata"]["operationType"], "create");
     // A log that was switched off and on has a gap, of which its readers are told.
-    client.ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = 0").await;
+    client
+        .ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = 0")
+        .await;
     let error = page(&client, FEED, 10, None).await.unwrap_err();
     assert!(error.to_string().contains("no full fidelity change feed"), "{error}");
     client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 2)").await;
@@ -386,23 +405,37 @@ async fn changes_are_kept_for_a_time_and_up_to_a_size() {
         let error = page(&client, FEED, 10, None).await;
         assert!(error.is_ok(), "the start is what there is");
         let gone = page(&client, FEED, 10, Some(early[0].1.clone())).await.unwrap_err();
-        assert!(gone.is_of_trimmed_feed() && gone.to_string().contains("begins after"), "{gone}");
+        assert!(
+            gone.is_of_trimmed_feed() && gone.to_string().contains("begins after"),
+            "{gone}"
+        );
         let long_ago = FEED.replace(
             "COSMOS_CHANGEFEED_FROM_START() = true",
             "COSMOS_CHANGEFEED_START_TIME() = '2001-01-01'",
         );
-        assert!(page(&client, &long_ago, 10, None).await.unwrap_err().is_of_trimmed_feed());
+        assert!(
+            page(&client, &long_ago, 10, None)
+                .await
+                .unwrap_err()
+                .is_of_trimmed_feed()
+        );
         // By size, the oldest first. A trimmer that has just started counts all.
         for k in 0..100 {
             insert(k % 7).await;
             client.clock.advance(Duration::from_millis(1));
         }
-        client.ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = 86400").await;
+        client
+            .ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = 86400")
+            .await;
         let before = all(&client, FEED, 1000, None).await.0.len();
         let mut anew = LogSizes::default();
         assert_eq!(trim(&mut anew).await, 1, "{url}");
         let (kept, _) = all(&client, FEED, 1000, None).await;
-        assert!(kept.len() > 5 && kept.len() < before / 2, "{url}: {} of {before}", kept.len());
+        assert!(
+            kept.len() > 5 && kept.len() < before / 2,
+            "{url}: {} of {before}",
+            kept.len()
+        );
         let newest = kept.iter().max_by_key(|(record, _)| record["metadata"]["lsn"].as_i64());
         assert_eq!(newest.unwrap().0["current"]["k"], 99 % 7);
         assert_eq!(trim(&mut anew).await, 0, "{url}: what is kept is small enough");
@@ -417,14 +450,24 @@ async fn changes_are_kept_for_a_time_and_up_to_a_size() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_no_log_says_so() {
     let client = Client::with_keyspace("memory:").await;
-    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int) WITH cdc = true").await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, v int) WITH cdc = true")
+        .await;
     let error = page(&client, FEED, 10, None).await.unwrap_err().to_string();
     assert!(error.contains("ALTER TABLE"), "{error}");
-    client.ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_bytes = 1000000").await;
+    client
+        .ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_bytes = 1000000")
+        .await;
     assert!(client.refused(FEED).await.contains("not by a SELECT"));
     for (text, part) in [
-        ("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = -1", "from 0 to"),
-        ("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_bytes = 0", "from 1 to"),
+        (
+            "ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = -1",
+            "from 0 to",
+        ),
+        (
+            "ALTER TABLE t WITH cosmosdb_full_fidelity_retention_bytes = 0",
+            "from 1 to",
+        ),
         (
             "CREATE MATERIALIZED VIEW w AS SELECT * FROM t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k) \
              WITH cosmosdb_full_fidelity_retention_seconds = 5",

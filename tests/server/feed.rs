@@ -278,7 +278,7 @@ async fn what_a_stream_does_not_allow_is_refused() {
         ("/api/feed/ks/none", &token, 400, "none"),
         ("/api/feed/ks/t?from=p00", &token, 400, ""),
         ("/api/feed/ks/t?from=yesterday", &token, 400, "yesterday"),
-        ("/api/feed/ks/t?rows=1", &token, 400, "from and follow"),
+        ("/api/feed/ks/t?rows=1", &token, 400, "from, follow and full"),
         ("/api/feed/ks", &token, 404, "/api/feed/"),
     ] {
         let (found, body) = refused(path, headers);
@@ -327,6 +327,80 @@ async fn a_client_that_does_not_read_is_closed() {
         bytes += read;
     }
     assert!(bytes < 200 * text.len(), "it was given everything: {bytes} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_full_feed_streams_every_change_and_says_what_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let (_server, admin, mut client) = start(&data).await;
+    ok(&mut client, KEYSPACE).await;
+    ok(
+        &mut client,
+        "CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c)) WITH cosmosdb_full_fidelity_retention_seconds = 600",
+    )
+    .await;
+    insert(&mut client, 0..120).await;
+    ok(&mut client, "UPDATE ks.t SET v = 'new' WHERE k = 1 AND c = 1").await;
+    ok(&mut client, "DELETE FROM ks.t WHERE k = 1 AND c = 1").await;
+    let feed = |more: &[&str]| {
+        let mut command = helenus(&["feed", "ks.t", "--full", "--data", &data]);
+        let output = command.args(more).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (success, out, error) = feed(&[]);
+    assert!(success, "{error}");
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 122);
+    let of_row = lines
+        .iter()
+        .filter(|line| line["metadata"]["key"] == serde_json::json!({"k": 1, "c": 1}));
+    let of_row: Vec<_> = of_row
+        .map(|line| {
+            let value = |image: &str| line[image]["v"].as_str().map(str::to_owned);
+            (
+                line["metadata"]["operationType"].as_str().unwrap(),
+                value("previous"),
+                value("current"),
+            )
+        })
+        .collect();
+    let (first, new) = (Some("it's \"8\"".to_owned()), Some("new".to_owned()));
+    assert_eq!(
+        of_row,
+        [
+            ("create", None, first.clone()),
+            ("replace", first, new.clone()),
+            ("delete", new, None)
+        ]
+    );
+    // It goes on after any record, and follows.
+    let position = |line: &Value| line["position"].as_str().unwrap().to_owned();
+    let (_, out, _) = feed(&["--from", &position(&lines[100])]);
+    assert_eq!(out.lines().count(), 21);
+    let path = format!("/api/feed/ks/t?full&from={}", position(&lines[121]));
+    let (status, mut stream) = Stream::open(admin, &path, &bearer());
+    assert_eq!(status, 200);
+    ok(&mut client, "DELETE FROM ks.t WHERE k = 2").await;
+    assert!(stream.field("data").contains("\"of\":\"partition\""));
+    // What the log never had, or has no more, is said to be gone. So is a position of the other feed.
+    let (status, _) = Stream::open(admin, "/api/feed/ks/t?full&from=2001-01-01", &bearer());
+    assert_eq!(status, 410);
+    let (success, _, error) = feed(&["--from", "2001-01-01"]);
+    assert!(
+        !success && error.contains("410") && error.contains("begins after"),
+        "{error}"
+    );
+    let rows = events(admin, "now");
+    let of_rows = format!("/api/feed/ks/t?full&from={}", rows.last().unwrap().id);
+    assert_eq!(Stream::open(admin, &of_rows, &bearer()).0, 400);
+    ok(
+        &mut client,
+        "ALTER TABLE ks.t WITH cosmosdb_full_fidelity_retention_seconds = 0",
+    )
+    .await;
+    assert_eq!(Stream::open(admin, "/api/feed/ks/t?full", &bearer()).0, 400);
 }
 
 fn with_login(_: &Path) -> Vec<String> {

@@ -454,7 +454,9 @@ impl Run<'_> {
     async fn copy_log(&self, after: Option<i64>) -> Result<(), Error> {
         let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
         match of.definition.log().filter(|_| of.to == StoreId::MAIN) {
-            Some(log) => log::copy(of.partition.store(), target, log, after).await.map_err(failed),
+            Some(log) => log::copy(of.partition.store(), target, log, after)
+                .await
+                .map_err(failed),
             None => Ok(()),
         }
     }

@@ -13,11 +13,11 @@ use crate::command::{
 };
 use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step};
 use crate::engine::{Error, storage_read, value};
+use crate::partition::TablePartitions;
 use crate::partition::feed::arc_of_token;
 use crate::partition::log::{self, Change, Images, LogEntry, What};
 use crate::partition::store::deletion::Covered;
 use crate::partition::store::{RowView, Snapshot, Store};
-use crate::partition::TablePartitions;
 use crate::schema::{StorageId, Table};
 
 /// Entries of one store that are taken at once.

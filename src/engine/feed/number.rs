@@ -39,16 +39,19 @@ pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id
                     *next_id - 1
                 }
             };
-            let full_fidelity = table.options.full_fidelity.map(|of| match was.and_then(|was| was.log()) {
-                Some(log) => FullFidelity { log, ..of },
-                None => {
-                    *next_id += 1;
-                    FullFidelity {
-                        log: *next_id - 1,
-                        ..of
+            let full_fidelity = table
+                .options
+                .full_fidelity
+                .map(|of| match was.and_then(|was| was.log()) {
+                    Some(log) => FullFidelity { log, ..of },
+                    None => {
+                        *next_id += 1;
+                        FullFidelity {
+                            log: *next_id - 1,
+                            ..of
+                        }
                     }
-                }
-            });
+                });
             if feed != table.options.feed || full_fidelity != table.options.full_fidelity {
                 let mut table = Table::clone(table);
                 table.options.feed = feed;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::super::error::Error;
-use super::super::failure::storage_read;
 use super::super::estimate::{Estimator, ReadEstimate};
+use super::super::failure::storage_read;
 use super::super::feed::{LogSweep, Sweep};
 use super::super::gates::{self, ReadPass};
 use super::super::levels;
@@ -311,7 +311,10 @@ impl Engine {
             tombstones_max: None,
         };
         if let Some((log, floor)) = log {
-            let stores = self.catalog.stores().with_log(partitions.all().iter().map(AsRef::as_ref));
+            let stores = self
+                .catalog
+                .stores()
+                .with_log(partitions.all().iter().map(AsRef::as_ref));
             let stores = stores.into_iter().map(|store| {
                 let at = store.snapshot();
                 (store, at)

@@ -163,10 +163,7 @@ pub(super) fn table(
 }
 
 /// Reads the retention of the full fidelity change feed: either option switches it on, and no seconds switch it off.
-fn full_fidelity(
-    properties: &Properties<'_>,
-    before: Option<FullFidelity>,
-) -> Result<Option<FullFidelity>, DdlError> {
+fn full_fidelity(properties: &Properties<'_>, before: Option<FullFidelity>) -> Result<Option<FullFidelity>, DdlError> {
     let number = |name: &'static str, least: u64, most: u64| match properties.text(name)? {
         None => Ok(None),
         Some(text) => match text.parse::<u64>() {

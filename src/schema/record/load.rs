@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{
-    AggregateRecord, ColumnRecord, FORMAT, FORMAT_WITH_LOG, FunctionRecord, KeyspaceRecord, RecordError, TableRecord, TypeRecord,
-    ViewRecord, readable, sort_functions,
+    AggregateRecord, ColumnRecord, FORMAT, FORMAT_WITH_LOG, FunctionRecord, KeyspaceRecord, RecordError, TableRecord,
+    TypeRecord, ViewRecord, readable, sort_functions,
 };
 use crate::schema::{
     Column, ColumnKind, DroppedColumn, Keyspace, Schema, Table, UserAggregate, UserFunction, View, system, typename,

@@ -12,8 +12,8 @@ use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove
 #[cfg(feature = "simulation")]
 use crate::clock::TimeMark;
 use crate::storage::batch::{Batch, Change, Space, check_row_bytes, merge_values};
-use crate::storage::derivation::{self, Derivations};
 use crate::storage::change_log::Logging;
+use crate::storage::derivation::{self, Derivations};
 use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::key::KeyRange;
 use crate::storage::purge::{self, Effect, Sweeps};
