@@ -318,7 +318,9 @@ impl Committer {
             group.add(run, old, derivations)?;
         }
         if let Some(position) = stamped.position.filter(|_| !logging.is_empty()) {
-            self.find_deletions(&mut logging).map_err(|error| (0, error))?;
+            // Refuses one request at a time, until none is left.
+            let first = placed.first().map_or(usize::MAX, Placed::request);
+            self.find_deletions(&mut logging).map_err(|error| (first, error))?;
             group.log(logging.entries(position));
         }
         group.finish();
