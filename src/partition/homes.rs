@@ -8,6 +8,7 @@
 //! whichever table they are of, if each table has a partition for each arc. A table with fewer partitions than there
 //! are data stores begins at another store than its neighbours: otherwise all small tables would lie in the first ones.
 
+use super::map::TablePartitions;
 use super::ring::StoreId;
 use crate::storage::{Store, TableId};
 
@@ -44,6 +45,14 @@ impl Homes {
         store == StoreId::MAIN || self.data.iter().any(|(id, _)| *id == store)
     }
 
+    /// The stores that may have entries of the change log of a table with these physical partitions.
+    #[must_use]
+    pub fn with_log(&self, partitions: &TablePartitions) -> Vec<Store> {
+        let of_map = partitions.stores().filter(|(id, _)| !self.is_kept(*id));
+        let kept = std::iter::once(&self.main).chain(self.data.iter().map(|(_, store)| store));
+        kept.chain(of_map.map(|(_, store)| store)).cloned().collect()
+    }
+
     /// The home of a table's physical partition that begins at a token; `partitions` is the number that the table has.
     #[must_use]
     pub fn of(&self, table: TableId, partitions: usize, lower: i64) -> (StoreId, &Store) {
@@ -62,7 +71,6 @@ impl Homes {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::partition::TablePartitions;
     use crate::partition::store::{Options, Url};
 
     async fn store() -> Store {

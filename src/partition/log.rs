@@ -1,15 +1,13 @@
 //! The change log of a table, as its readers see it ([`crate::storage::change_log`]).
 //!
-//! Entries stay in the store where their change was made. Only when a physical partition returns to the main store are
-//! the entries of its old store copied, since that store may be removed. So a reader walks the main store and each store
-//! of the partition map, and an entry may be in two of them.
+//! Entries stay in the store where their change was made. Only when a physical partition leaves a store that may be
+//! removed are they copied, to its home. So a reader walks the main store, the data stores and each store of the
+//! partition map ([`super::Homes::with_log`]), and an entry may be in two of them.
 
 use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
-use super::hosted::Hosted;
-use super::ring::StoreId;
 use super::stores::Stores;
 use crate::storage::change_log::{self, Before, KEY_BYTES, Logged, LoggedChange};
 use crate::storage::deletion::{self, Covered};
@@ -288,20 +286,6 @@ impl Stores {
             return Ok(());
         }
         store.commit(batch).await.map(drop)
-    }
-
-    /// The stores that may have entries of a log of a table with these physical partitions.
-    #[must_use]
-    pub fn with_log<'a>(&self, partitions: impl IntoIterator<Item = &'a Hosted>) -> Vec<Store> {
-        let mut seen = vec![StoreId::MAIN];
-        let mut stores = vec![self.main().clone()];
-        for partition in partitions {
-            if !seen.contains(&partition.store_id) {
-                seen.push(partition.store_id);
-                stores.push(partition.store().clone());
-            }
-        }
-        stores
     }
 }
 

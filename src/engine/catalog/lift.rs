@@ -449,11 +449,12 @@ impl Run<'_> {
         self.copy_log(None).await
     }
 
-    /// Copies the entries of the table's change log back to the main store: the store that is left may be removed. Those
-    /// of other physical partitions too, which may have lain there before. A lift leaves them where they are.
+    /// Copies the entries of the table's change log to the home that a partition returns to: the store that is left may
+    /// be removed. Those of other physical partitions too, which may have lain there before. A lift, and a move out of a
+    /// store that stays, leave them where they are.
     async fn copy_log(&self, after: Option<i64>) -> Result<(), Error> {
         let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
-        match of.definition.log().filter(|_| of.to == StoreId::MAIN) {
+        match of.definition.log().filter(|_| !of.is_lift() && !of.is_source_kept) {
             Some(log) => log::copy(of.partition.store(), target, log, after)
                 .await
                 .map_err(failed),

@@ -11,10 +11,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Catalog;
+use crate::partition::store::Store;
 use crate::partition::{StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
+    /// The stores that may have entries of the change log of a table with these physical partitions.
+    pub(in crate::engine) fn stores_with_log(&self, partitions: &TablePartitions) -> Vec<Store> {
+        self.homes.with_log(partitions)
+    }
+
     /// Begins logs after a change was published.
     pub(super) async fn begin_logs(&self, logs: impl IntoIterator<Item = StorageId>) {
         for log in logs {

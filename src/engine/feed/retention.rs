@@ -127,9 +127,10 @@ impl Trimmer<'_> {
         let after = size.counted_to.max(floor);
         let with_log = {
             let snapshot = self.catalog.load();
-            let map = snapshot.partitions_of(table);
-            let partitions = map.into_iter().flat_map(|map| map.all().iter());
-            stores.with_log(partitions.map(AsRef::as_ref))
+            let Some(map) = snapshot.partitions_of(table) else {
+                return Ok(false);
+            };
+            self.catalog.stores_with_log(map)
         };
         for store in &with_log {
             count(store, log, after..=horizon, size).await?;

@@ -311,10 +311,7 @@ impl Engine {
             tombstones_max: None,
         };
         if let Some((log, floor)) = log {
-            let stores = self
-                .catalog
-                .stores()
-                .with_log(partitions.all().iter().map(AsRef::as_ref));
+            let stores = self.catalog.stores_with_log(partitions);
             let stores = stores.into_iter().map(|store| {
                 let at = store.snapshot();
                 (store, at)
