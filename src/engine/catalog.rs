@@ -35,6 +35,7 @@
 
 mod adopt;
 mod freeze;
+mod garbage;
 mod leftovers;
 mod lift;
 mod logs;
@@ -57,6 +58,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
+use self::garbage::check_garbage;
 use self::leftovers::{Leftovers, numbers_of};
 use self::open::{Found, schema_of};
 use self::partition_maps::{give_budgets, partitions_after, partitions_at_open};
@@ -77,7 +79,6 @@ use crate::engine::size_change::SizeChange;
 use crate::engine::view::Followed;
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
-use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
 use crate::partition::{Consistency, Homes, Placement, Stores, Stripes, TablePartitions};
@@ -692,17 +693,6 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
-/// Checks that no table or index of a schema has a number whose rows are being removed: its rows would be lost.
-fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), Broken> {
-    if garbage.is_empty() {
-        return Ok(());
-    }
-    match numbers_of(schema).intersection(garbage).next() {
-        None => Ok(()),
-        Some(id) => Err(Invariant::GarbageIsUnused.broken(&format_args!("number {id}"))),
-    }
-}
-
 fn no_table(keyspace: &str, table: &str) -> Error {
     let (keyspace, table) = (keyspace.to_owned(), table.to_owned());
     Refusal::NoTable { keyspace, table }.into()
@@ -711,6 +701,7 @@ fn no_table(keyspace: &str, table: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invariant::{Broken, Invariant};
     use crate::schema::{Keyspace, TableOptions};
 
     fn table(storage_id: StorageId) -> Table {

@@ -17,7 +17,8 @@ use crate::storage::{
 };
 use crate::token::Token;
 
-pub use crate::storage::change_log::ARCS;
+/// The number of arcs.
+pub const ARCS: u8 = change_log::ARCS;
 
 /// Bytes of one commit of a copy.
 const STEP_BYTES: usize = 256 << 10;
@@ -159,35 +160,97 @@ pub fn arc_of_place(place: &[u8]) -> Option<u8> {
     place.first().copied()
 }
 
-/// Walks the entries of an arc after one position and up to another, from one place on, until `visit` breaks.
-///
-/// # Errors
-/// As [`Store::scan`].
-pub async fn walk(
-    store: &Store,
-    at: &Snapshot,
-    log: TableId,
-    (arc, after, up_to): (u8, i64, i64),
-    behind: Option<&[u8]>,
-    mut visit: impl FnMut(LogEntry) -> ControlFlow<()> + Send,
-) -> Result<()> {
-    let mut range = change_log::range(log, arc, after, up_to);
-    if let Some(behind) = behind {
-        range.start = Bound::Excluded(key::with_table(log, behind));
+/// The stores that may have entries of a log.
+#[derive(Clone, Debug)]
+pub struct LogStores(Vec<Store>);
+
+/// One of them at one moment.
+#[derive(Clone, Debug)]
+pub struct LogMoment {
+    store: Store,
+    at: Snapshot,
+}
+
+impl LogStores {
+    pub(super) const fn new(stores: Vec<Store>) -> Self {
+        Self(stores)
     }
-    if range.is_empty() {
+
+    /// Each of them now.
+    #[must_use]
+    pub fn now(&self) -> Vec<LogMoment> {
+        let now = |store: &Store| LogMoment {
+            store: store.clone(),
+            at: store.snapshot(),
+        };
+        self.0.iter().map(now).collect()
+    }
+
+    /// Removes the entries of a log up to a position.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub async fn trim(&self, log: TableId, up_to: i64) -> Result<()> {
+        for store in &self.0 {
+            trim(store, log, up_to).await?;
+        }
+        Ok(())
+    }
+}
+
+impl LogMoment {
+    /// Walks the entries of an arc after one position and up to another, from one place on, until `visit` breaks.
+    ///
+    /// # Errors
+    /// As [`Store::scan`].
+    pub async fn walk(
+        &self,
+        log: TableId,
+        (arc, after, up_to): (u8, i64, i64),
+        behind: Option<&[u8]>,
+        mut visit: impl FnMut(LogEntry) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        let mut range = change_log::range(log, arc, after, up_to);
+        if let Some(behind) = behind {
+            range.start = Bound::Excluded(key::with_table(log, behind));
+        }
+        if range.is_empty() {
+            return Ok(());
+        }
+        let visit = |key: &[u8], value: &[u8]| match change_log::parse_key(key).zip(key::place_of(key)) {
+            Some(((position, token), place)) => visit(LogEntry {
+                place: Bytes::copy_from_slice(place),
+                position,
+                token,
+                value: Bytes::copy_from_slice(value),
+            }),
+            None => ControlFlow::Continue(()),
+        };
+        self.store
+            .scan(Space::Feed, &range, Order::Forward, &self.at, visit)
+            .await
+    }
+}
+
+/// Removes the entries of a log up to a position from a store.
+async fn trim(store: &Store, log: TableId, up_to: i64) -> Result<()> {
+    let (mut batch, at) = (Batch::new(), store.snapshot());
+    for arc in 0..ARCS {
+        let range = change_log::range(log, arc, -1, up_to);
+        let mut has_any = false;
+        let visit = |_: &[u8], _: &[u8]| {
+            has_any = true;
+            ControlFlow::Break(())
+        };
+        store.scan(Space::Feed, &range, Order::Forward, &at, visit).await?;
+        if has_any {
+            batch.delete_range(Space::Feed, range);
+        }
+    }
+    if batch.is_empty() {
         return Ok(());
     }
-    let visit = |key: &[u8], value: &[u8]| match change_log::parse_key(key).zip(key::place_of(key)) {
-        Some(((position, token), place)) => visit(LogEntry {
-            place: Bytes::copy_from_slice(place),
-            position,
-            token,
-            value: Bytes::copy_from_slice(value),
-        }),
-        None => ControlFlow::Continue(()),
-    };
-    store.scan(Space::Feed, &range, Order::Forward, at, visit).await
+    store.commit(batch).await.map(drop)
 }
 
 /// Copies the entries after a position from a store to another; all if there is none.
@@ -262,30 +325,6 @@ impl Stores {
         let floor = self.positions().last();
         self.set_log_floor(log, floor).await?;
         Ok(floor)
-    }
-
-    /// Removes the entries of a log up to a position from a store.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
-    pub async fn trim_log(store: &Store, log: TableId, up_to: i64) -> Result<()> {
-        let (mut batch, at) = (Batch::new(), store.snapshot());
-        for arc in 0..ARCS {
-            let range = change_log::range(log, arc, -1, up_to);
-            let mut has_any = false;
-            let visit = |_: &[u8], _: &[u8]| {
-                has_any = true;
-                ControlFlow::Break(())
-            };
-            store.scan(Space::Feed, &range, Order::Forward, &at, visit).await?;
-            if has_any {
-                batch.delete_range(Space::Feed, range);
-            }
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        store.commit(batch).await.map(drop)
     }
 }
 

@@ -199,7 +199,7 @@ async fn what_a_feed_does_not_allow_is_refused_by_name() {
         ),
         (
             format!("SELECT * FROM t WHERE {start} AND COSMOS_FULLFIDELITY_CHANGEFEED() = true"),
-            "no full fidelity change feed",
+            "full fidelity",
         ),
         (
             format!("DELETE FROM t WHERE k = 1 AND {start}"),

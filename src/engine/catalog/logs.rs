@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Catalog;
-use crate::partition::store::Store;
+use crate::partition::log::LogStores;
 use crate::partition::{StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
     /// The stores that may have entries of the change log of a table with these physical partitions.
-    pub(in crate::engine) fn stores_with_log(&self, partitions: &TablePartitions) -> Vec<Store> {
+    pub(in crate::engine) fn stores_with_log(&self, partitions: &TablePartitions) -> LogStores {
         self.homes.with_log(partitions)
     }
 

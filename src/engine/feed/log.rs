@@ -15,9 +15,9 @@ use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step};
 use crate::engine::{Error, storage_read, value};
 use crate::partition::TablePartitions;
 use crate::partition::feed::arc_of_token;
-use crate::partition::log::{self, Change, Images, LogEntry, What};
+use crate::partition::log::{self, Change, Images, LogEntry, LogMoment, What};
+use crate::partition::store::RowView;
 use crate::partition::store::deletion::Covered;
-use crate::partition::store::{RowView, Snapshot, Store};
 use crate::schema::{StorageId, Table};
 
 /// Entries of one store that are taken at once.
@@ -41,7 +41,7 @@ pub(crate) struct LogSweep<'a> {
     pub(crate) read: &'a Read,
     pub(crate) log: StorageId,
     /// The stores that may have entries, each at one moment.
-    pub(crate) stores: Vec<(Store, Snapshot)>,
+    pub(crate) stores: Vec<LogMoment>,
     after: i64,
     until: i64,
     horizon: i64,
@@ -65,7 +65,7 @@ impl<'a> LogSweep<'a> {
     ///
     /// Returns `None` if the reader wants changes up to the floor.
     pub(crate) fn new(
-        (partitions, stores): (&'a TablePartitions, Vec<(Store, Snapshot)>),
+        (partitions, stores): (&'a TablePartitions, Vec<LogMoment>),
         read: &'a Read,
         log: StorageId,
         start: FeedStart,
@@ -196,7 +196,7 @@ impl<'a> LogSweep<'a> {
     async fn take(&mut self, arc: u8, behind: Option<&[u8]>, (lower, upper): (i64, i64)) -> Result<Taken, Error> {
         let mut entries = Vec::new();
         let mut complete_to: Option<Bytes> = None;
-        for (store, at) in &self.stores {
+        for store in &self.stores {
             let (mut passed, mut taken, mut bytes, mut last) = (0, 0, 0, None);
             let visit = |entry: LogEntry| {
                 passed += 1;
@@ -212,7 +212,7 @@ impl<'a> LogSweep<'a> {
                 last = Some(place);
                 ControlFlow::Break(())
             };
-            let walked = log::walk(store, at, self.log, (arc, self.after, self.until), behind, visit).await;
+            let walked = store.walk(self.log, (arc, self.after, self.until), behind, visit).await;
             walked.map_err(|error| storage_read(&error))?;
             self.passed += passed;
             complete_to = match (complete_to, last) {

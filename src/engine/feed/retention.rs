@@ -16,9 +16,7 @@ use std::sync::Arc;
 use crate::engine::catalog::Catalog;
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, storage_read, storage_write};
-use crate::partition::Stores;
-use crate::partition::log::{self, ARCS};
-use crate::partition::store::Store;
+use crate::partition::log::{ARCS, LogEntry, LogMoment};
 use crate::schema::{FullFidelity, StorageId};
 
 /// Spans of a log's retention whose bytes are counted apart.
@@ -132,7 +130,7 @@ impl Trimmer<'_> {
             };
             self.catalog.stores_with_log(map)
         };
-        for store in &with_log {
+        for store in &with_log.now() {
             count(store, log, after..=horizon, size).await?;
         }
         size.counted_to = horizon.max(after);
@@ -145,28 +143,25 @@ impl Trimmer<'_> {
         }
         let failed = |error| storage_write(&error);
         stores.set_log_floor(log, cut).await.map_err(failed)?;
-        for store in &with_log {
-            Stores::trim_log(store, log, cut).await.map_err(failed)?;
-        }
+        with_log.trim(log, cut).await.map_err(failed)?;
         Ok(true)
     }
 }
 
 /// Counts the entries of a store after a position and up to another.
 async fn count(
-    store: &Store,
+    store: &LogMoment,
     log: StorageId,
     positions: std::ops::RangeInclusive<i64>,
     size: &mut LogSize,
 ) -> Result<(), Error> {
-    let at = store.snapshot();
     for arc in 0..ARCS {
-        let visit = |entry: log::LogEntry| {
+        let visit = |entry: LogEntry| {
             size.add(entry.position, entry.bytes());
             ControlFlow::Continue(())
         };
         let of = (arc, *positions.start(), *positions.end());
-        let walked = log::walk(store, &at, log, of, None, visit).await;
+        let walked = store.walk(log, of, None, visit).await;
         walked.map_err(|error| storage_read(&error))?;
     }
     Ok(())

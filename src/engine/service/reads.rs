@@ -311,12 +311,7 @@ impl Engine {
             tombstones_max: None,
         };
         if let Some((log, floor)) = log {
-            let stores = self.catalog.stores_with_log(partitions);
-            let stores = stores.into_iter().map(|store| {
-                let at = store.snapshot();
-                (store, at)
-            });
-            let of = (partitions.as_ref(), stores.collect());
+            let of = (partitions.as_ref(), self.catalog.stores_with_log(partitions).now());
             let sweep = LogSweep::new(of, read, log, start, resume, (floor, horizon));
             let sweep = sweep.ok_or_else(|| Self::trimmed(read, floor))?;
             let end = sweep.run(&bound, scratch, sink).await?;
