@@ -122,7 +122,8 @@ public class Jobs {
         test("catalog: create, insert, alter, drop", () -> {
             spark.sql("CREATE TABLE cass.apps_spark.made (id int, at timestamp, name string) USING cassandra "
                 + "PARTITIONED BY (id) TBLPROPERTIES (clustering_key='at.desc', compaction='{class=SizeTieredCompactionStrategy,bucket_high=1001}')");
-            spark.sql("INSERT INTO cass.apps_spark.made VALUES (1, timestamp'2024-01-01 00:00:00', 'one'), (1, timestamp'2024-01-02 00:00:00', 'two')");
+            spark.sql("INSERT INTO cass.apps_spark.made SELECT 1 AS id, timestamp'2024-01-01 00:00:00' AS at, 'one' AS name");
+            spark.sql("INSERT INTO cass.apps_spark.made SELECT 1 AS id, timestamp'2024-01-02 00:00:00' AS at, 'two' AS name");
             spark.sql("ALTER TABLE cass.apps_spark.made ADD COLUMN extra int");
             long rows = spark.sql("SELECT * FROM cass.apps_spark.made WHERE extra IS NULL").count();
             spark.sql("DROP TABLE cass.apps_spark.made");
