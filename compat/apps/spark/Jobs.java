@@ -3,6 +3,7 @@ import com.datastax.spark.connector.cql.CassandraConnector;
 import com.datastax.spark.connector.japi.CassandraJavaUtil;
 import com.datastax.spark.connector.japi.CassandraRow;
 import com.datastax.spark.connector.japi.rdd.CassandraTableScanJavaRDD;
+import com.datastax.spark.connector.writer.WriteConf;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.SparkSession;
 import scala.Tuple1;
+import scala.Tuple2;
 
 /** Jobs of the Spark connector on two threads: each reads or writes tables in a way that sends other statements. */
 public class Jobs {
@@ -109,8 +111,11 @@ public class Jobs {
             return same(1, read("people").where("id = 9 AND city = 'Oslo'").count());
         });
         test("delete rows", () -> {
-            spark.sql("DELETE FROM cass.apps_spark.events WHERE device = 1000");
-            return same(0, read("events").where("device = 1000").count());
+            CassandraTableScanJavaRDD<CassandraRow> some = rows("events").select("device", "moment").where("device = ?", 1000L);
+            CassandraJavaUtil.javaFunctions(some.map(row -> new Tuple2<>(row.getLong("device"), row.getLong("moment")))).deleteFromCassandra(KEYSPACE, "events",
+                CassandraJavaUtil.mapTupleToRow(Long.class, Long.class), CassandraJavaUtil.someColumns(), CassandraJavaUtil.someColumns("device", "moment"),
+                WriteConf.fromSparkConf(context.getConf()), CassandraConnector.apply(context.getConf()));
+            return same(0, read("events").where("device = 1000").count()) && same(1, read("events").where("device = 1001").count());
         });
         test("overwrite truncates", () -> {
             spark.sql("SELECT 1 AS id, 'Rome' AS city").write().format("org.apache.spark.sql.cassandra").options(table("people"))
