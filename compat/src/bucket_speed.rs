@@ -72,7 +72,7 @@ pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
     let store = Objects::start(Latency::REGION)?;
     let folder = tempfile::tempdir()?;
     let mut table = Table::default();
-    let server = start(&store, folder.path())?;
+    let server = start_one(&store, folder.path())?;
     let load = load(16, 16);
     bench::prepare(server.address(), &load)?;
     let insert = measure(&server, &load, "insert", length)?;
@@ -94,7 +94,7 @@ pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
     idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
     let server = opened(&store, server, folder.path(), length, &mut table)?;
     let server = again_started(&store, server, folder.path())?;
-    scan(&store, &server, &mut table)?;
+    scan(&store, &server, "one store", &mut table)?;
     end(server)?;
     let cpu = insert.cpu_per_operation().min(again.cpu_per_operation());
     spread::measure(&store, folder.path(), length, cpu, &mut table)?;
@@ -129,12 +129,17 @@ fn told(figures: &Figures) -> String {
     )
 }
 
-/// Starts a server over the store.
+/// Starts a server over the bucket.
 pub(crate) fn start(store: &Objects, folder: &Path) -> Outcome<Server> {
     start_with(store, folder, &["--data", "s3://helenus/run"])
 }
 
-/// Starts a server over the store, with these settings.
+/// The same with one store.
+fn start_one(store: &Objects, folder: &Path) -> Outcome<Server> {
+    start_with(store, folder, &["--data", "s3://helenus/run", "--stores", "1"])
+}
+
+/// Starts a server over the bucket, with these settings.
 fn start_with(store: &Objects, folder: &Path, settings: &[&str]) -> Outcome<Server> {
     let mut command = Command::new(server::program()?);
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(settings);
@@ -243,7 +248,7 @@ fn opened(store: &Objects, server: Server, folder: &Path, length: Duration, tabl
 
 fn timed(store: &Objects, folder: &Path) -> Outcome<(Server, f64, Counts)> {
     let (before, began) = (store.counts(), clock::now());
-    let server = start(store, folder)?;
+    let server = start_one(store, folder)?;
     let took = began.elapsed().as_secs_f64();
     Ok((server, took, store.counts().since(&before)))
 }
@@ -256,7 +261,7 @@ fn again_started(store: &Objects, server: Server, folder: &Path) -> Outcome<Serv
     Ok(server)
 }
 
-fn scan(store: &Objects, server: &Server, table: &mut Table) -> Outcome<()> {
+fn scan(store: &Objects, server: &Server, of: &str, table: &mut Table) -> Outcome<()> {
     for what in ["cold", "warm"] {
         let mut connection = server.connect()?;
         let before = store.counts();
@@ -267,7 +272,8 @@ fn scan(store: &Objects, server: &Server, table: &mut Table) -> Outcome<()> {
             return Err(Error::failed("rows are missing"));
         }
         if what == "cold" {
-            table.row("cold scan of 20,000 rows in pages of 5,000", took, 0.2, "s");
+            let what = format!("cold scan of 20,000 rows of {of} in pages of 5,000");
+            table.row(&what, took, 0.2, "s");
         }
     }
     Ok(())

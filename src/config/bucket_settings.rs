@@ -1,4 +1,4 @@
-//! The settings of data in a bucket.
+//! The settings of data in a bucket, and of the stores over which data is spread.
 
 use super::setting::{Setting, setting};
 
@@ -72,4 +72,21 @@ pub(super) const CACHE_BYTES_MAX: Setting = setting(
     "BYTES",
     Some("10737418240"),
     "Most bytes in the folder of bucket-cache",
+);
+
+/// The stores of tables that no move has placed.
+pub(super) const STORES: Setting = setting(
+    "stores",
+    "NUMBER",
+    None,
+    "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
+     them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 8 in a bucket, else 1]",
+);
+
+/// The stores of lifted partitions.
+pub(super) const STORES_MAX: Setting = setting(
+    "stores-max",
+    "NUMBER",
+    Some("8"),
+    "Stores that physical partitions may be lifted into; each may take as much memory",
 );

@@ -361,19 +361,8 @@ pub const SETTINGS: &[Setting] = &[
         "Time after which physical partitions are made that more throughput asks for, as in Cosmos, where it takes hours; another change \
          of throughput meanwhile is refused; 0: at once",
     ),
-    setting(
-        "stores",
-        "NUMBER",
-        None,
-        "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
-         them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 8 in a bucket, else 1]",
-    ),
-    setting(
-        "stores-max",
-        "NUMBER",
-        Some("8"),
-        "Stores that physical partitions may be lifted into; each may take as much memory",
-    ),
+    bucket::STORES,
+    bucket::STORES_MAX,
     switch(
         "create",
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",

@@ -61,7 +61,7 @@ pub(in crate::engine) use self::freeze::Frozen;
 use self::garbage::check_garbage;
 use self::leftovers::{Leftovers, numbers_of};
 use self::open::{Found, schema_of};
-use self::partition_maps::{give_budgets, partitions_after, partitions_at_open};
+use self::partition_maps::{NewTables, give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
 use self::views::records_of_views;
@@ -238,19 +238,6 @@ struct Changing {
     stores: leftovers::Recorded,
     /// A move whose record is in doubt.
     move_in_doubt: Option<lift::MoveInDoubt>,
-}
-
-/// Properties of the tables that a change of the schema creates.
-#[derive(Clone, Copy)]
-struct NewTables {
-    /// How their partition keys get their tokens.
-    placement: Placement,
-    /// They replace emptied tables, so their indexes are complete.
-    is_emptied: bool,
-    /// They have no rows, so their change feeds are complete.
-    are_empty: bool,
-    /// Their rows are in the main store already, so their partitions are there too.
-    are_in_main: bool,
 }
 
 fn partitions_key(id: StorageId) -> Vec<u8> {

@@ -408,6 +408,14 @@ impl Store {
         }
     }
 
+    /// Tells that a range of row keys will be read soon. Only a store in a bucket does something: it reads the beginning
+    /// of the range in the background.
+    pub fn read_ahead(&self, range: impl FnOnce() -> KeyRange) {
+        if let Self::Slate(store) = self {
+            store.read_ahead(range);
+        }
+    }
+
     /// The current size of a range of row keys.
     #[must_use]
     pub fn bytes_in(&self, range: &KeyRange) -> Estimate {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{LEASE, Table, end, float, idle, load, measure as measured, start_with, told};
+use super::{LEASE, Table, end, float, idle, load, measure as measured, scan, start_with, told};
 use crate::bench;
 use crate::objects::{Kind, Latency, Objects};
 use crate::{Error, Outcome, clock, crash, server};
 
-/// As the setting has it.
+/// As many as there are without the setting.
 const STORES: &str = "8";
 
 /// After the load, until all that it left to be done is done: then polls are as seldom as they get.
@@ -27,7 +27,7 @@ pub(super) fn measure(
 ) -> Outcome<()> {
     let place = folder.join("spread");
     std::fs::create_dir_all(&place)?;
-    let settings = ["--data", "s3://helenus/spread", "--stores", STORES];
+    let settings = ["--data", "s3://helenus/spread"];
     let server = start_with(store, &place, &settings)?;
     let load = load(16, 16);
     bench::prepare(server.address(), &load)?;

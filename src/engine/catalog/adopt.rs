@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Catalog, NewTables, to_the_end};
+use super::partition_maps::NewTables;
+use super::{Catalog, to_the_end};
 use crate::engine::Error;
 use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};

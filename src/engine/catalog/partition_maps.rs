@@ -240,6 +240,19 @@ pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Sc
     }
 }
 
+/// Properties of the tables that a change of the schema creates.
+#[derive(Clone, Copy)]
+pub(super) struct NewTables {
+    /// How their partition keys get their tokens.
+    pub(super) placement: Placement,
+    /// They replace emptied tables, so their indexes are complete.
+    pub(super) is_emptied: bool,
+    /// They have no rows, so their change feeds are complete.
+    pub(super) are_empty: bool,
+    /// Their rows are in the main store already, so their partitions are there too.
+    pub(super) are_in_main: bool,
+}
+
 /// The first partition map of a new table. A table that shares its keyspace's throughput gets as many partitions as
 /// that may need, and one without throughput gets one in each home. A table that is ordered by partition key gets one,
 /// since its keys are not known yet.

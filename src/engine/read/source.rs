@@ -15,6 +15,8 @@ use crate::engine::index::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
+use crate::schema::StorageId;
+
 /// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys is
 /// repeated.
 pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
@@ -111,7 +113,11 @@ impl<'a> Spread<'a> {
             },
         };
         let mut visits = Visits::new(self, span.as_ref());
+        let mut ahead = probes.is_none().then(Ahead::default);
         while let Some(visit) = visits.next() {
+            if let Some(ahead) = &mut ahead {
+                ahead.go_on(visits.ring_left(), self.read.table.storage_id, sink.rows_wanted());
+            }
             way.visited += usize::from(visit.counts);
             let part = ReadPart {
                 partition: visit.partition,
@@ -223,6 +229,14 @@ impl<'p, 'a: 'p> Visits<'p, 'a> {
         }
     }
 
+    /// The physical partitions that are left of a span of the ring.
+    fn ring_left(&self) -> &'a [Arc<Hosted>] {
+        match self {
+            Self::Keys { .. } => &[],
+            Self::Ring { left, .. } => left.as_slice(),
+        }
+    }
+
     fn next(&mut self) -> Option<Visit<'p, 'a>> {
         match self {
             Self::Keys {
@@ -254,6 +268,34 @@ impl<'p, 'a: 'p> Visits<'p, 'a> {
                     counts: true,
                 })
             }
+        }
+    }
+}
+
+/// Most physical partitions after the current one whose beginnings are read ahead.
+const PARTS_AHEAD_MAX: usize = 8;
+
+/// Rows below which nothing is read ahead: the current partition is likely to have them.
+const AHEAD_ROWS_MIN: usize = 500;
+
+/// Reads the beginnings of the physical partitions ahead that a scan will visit next: in a bucket each would take the time of
+/// several requests.
+#[derive(Default)]
+struct Ahead {
+    /// How many of those that are left were begun.
+    begun: usize,
+}
+
+impl Ahead {
+    /// `left` are those after the current one.
+    fn go_on(&mut self, left: &[Arc<Hosted>], table: StorageId, rows_wanted: Option<usize>) {
+        self.begun = self.begun.saturating_sub(1);
+        if rows_wanted.is_some_and(|rows| rows < AHEAD_ROWS_MIN) {
+            return;
+        }
+        for partition in left.iter().take(PARTS_AHEAD_MAX).skip(self.begun) {
+            partition.store().read_ahead(|| partition.key_range(table));
+            self.begun += 1;
         }
     }
 }

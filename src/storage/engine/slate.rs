@@ -73,7 +73,7 @@ use self::group::Request;
 use self::home::Home;
 use self::medium::Medium;
 use self::places::DATABASE;
-use self::tuning::{LONG_SCAN_ENTRIES, scan_options};
+use self::tuning::{LONG_SCAN_ENTRIES, ahead_options, scan_options};
 use self::unlogged::Unlogged;
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
@@ -366,6 +366,22 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Close(answer)).await?;
         answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Reads the beginning of a range of row keys of a bucket into the cache of blocks, in the background.
+    pub(in crate::storage) fn read_ahead(&self, range: impl FnOnce() -> KeyRange) {
+        let Some(published) = self.snapshot() else { return };
+        let Some(permit) = published.home.ahead() else { return };
+        let range = full_range(Space::Rows, &range());
+        tokio::spawn(async move {
+            let begun = published.answer(async {
+                let mut entries = published.view.scan_with_options(range, &ahead_options()).await?;
+                entries.next().await
+            });
+            // The scan itself fails for the same reason.
+            drop(begun.await);
+            drop(permit);
+        });
     }
 
     /// Bytes of the tables that overlap a range of row keys, without rows that only the log has.

@@ -547,7 +547,7 @@ mod tests {
             }
         };
         check(&cache, "first").await;
-        assert_eq!(bucket.gets(), 3, "each part was asked for once");
+        assert_eq!(bucket.gets(), 4, "each part was asked for once");
         check(&cache, "again").await;
         assert_eq!(bucket.gets(), 0);
         assert!(open(&bucket, folder.path(), 8 << 20).is_err(), "it is locked");

@@ -14,6 +14,7 @@ use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb_common::clock::SystemClock;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::clock::{LastPut, Pace, Ticks};
 use super::disk_cache::DiskCache;
@@ -21,7 +22,7 @@ use super::failures::failure;
 use super::medium::Medium;
 use super::places::DATABASE;
 use super::put_record;
-use super::tuning::{Patience, block_cache};
+use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::clock::Clock;
 use crate::storage::bucket::{Address, Owner, Reached, Refusal, claim, is_reached, is_used, mark_used};
 use crate::storage::engine::directory::Directory;
@@ -65,6 +66,8 @@ pub(super) struct Blocks {
     cache: Arc<dyn DbCache>,
     /// Distinguishes the openings of the databases.
     openings: AtomicU64,
+    /// For reads ahead of scans.
+    ahead: Arc<Semaphore>,
 }
 
 /// The cache of blocks, and the number of an opening there.
@@ -77,6 +80,7 @@ impl Blocks {
         Some(Arc::new(Self {
             cache,
             openings: AtomicU64::default(),
+            ahead: Arc::new(Semaphore::new(READS_AHEAD_MAX)),
         }))
     }
 }
@@ -212,6 +216,12 @@ impl Home {
             Arc::clone(&blocks.cache),
             blocks.openings.fetch_add(1, Ordering::Relaxed),
         ))
+    }
+
+    /// A permit for a read ahead. `None` means that it would not be faster, or that too many are under way.
+    pub(super) fn ahead(&self) -> Option<OwnedSemaphorePermit> {
+        let blocks = self.blocks.as_ref().filter(|_| self.is_remote())?;
+        Arc::clone(&blocks.ahead).try_acquire_owned().ok()
     }
 
     /// Refuses to create the main database if it was used before: then a manifest must exist.

@@ -7,6 +7,7 @@
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
 //! | blocks that are cached | those of point reads | those of short scans too |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
+//! | a scan of several partitions | reads one after the other | reads 512 KiB of each of the next ones ahead |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,9 @@ const COMPACTION_POLL: Duration = Duration::from_secs(5);
 
 /// Time between clean-ups of a kind of object.
 const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Most partitions whose beginnings are read ahead at once, for all scans together. Each takes 512 KiB of the cache.
+pub(super) const READS_AHEAD_MAX: usize = 32;
 
 /// Entries after which a scan of a bucket is a long one: about 64 KiB of small rows.
 pub(super) const LONG_SCAN_ENTRIES: usize = 512;
@@ -149,6 +153,14 @@ pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
         max_capacity: bytes_max,
         ..MokaCacheOptions::default()
     })))
+}
+
+/// The options for reading the beginning of a range of a bucket into the cache of blocks.
+pub(super) fn ahead_options() -> ScanOptions {
+    let mut options = ScanOptions::default();
+    options.read_ahead_bytes = 512 * KIB;
+    options.cache_blocks = true;
+    options
 }
 
 /// The options for reading a range, after this many entries were read.
