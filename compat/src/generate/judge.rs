@@ -38,8 +38,36 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// What the statements so far tell.
-    pub(super) fn of<'a>(asked: impl Iterator<Item = &'a Question>) -> Self {
+    /// What the statements so far tell of the table, or the view, that `next` asks.
+    pub(super) fn of<'a>(asked: impl Iterator<Item = &'a Question> + Clone, next: &Question) -> Self {
+        let mut facts = Self::of_table(asked.clone());
+        let asks = |name: &str| next.text.contains(&format!(" FROM {name} ")) || next.text.ends_with(&format!(" FROM {name}"));
+        for question in asked {
+            let definition = question.text.strip_prefix("CREATE MATERIALIZED VIEW ");
+            if let Some((name, definition)) = definition.and_then(|text| text.split_once(" AS SELECT "))
+                && asks(name)
+            {
+                facts.narrow(definition);
+            }
+        }
+        facts
+    }
+
+    /// Leaves what a view of this definition has of the table.
+    fn narrow(&mut self, definition: &str) {
+        let (selected, rest) = definition.split_once(" FROM ").unwrap_or_default();
+        let (_, key) = rest.split_once(" PRIMARY KEY ").unwrap_or_default();
+        let (key, _) = key.split_once(" WITH ").unwrap_or((key, ""));
+        let names = |text: &str, name: &str| text.split(['(', ')', ',']).any(|part| part.trim() == name);
+        self.columns
+            .retain(|name| (selected == "*" || names(selected, name)) && !names(key, name));
+        self.clustered = key.contains("), ");
+        self.statics.clear();
+        self.indexed = false;
+        self.attached_index = false;
+    }
+
+    fn of_table<'a>(asked: impl Iterator<Item = &'a Question>) -> Self {
         let mut facts = Self {
             descending: false,
             clustered: false,
@@ -57,6 +85,9 @@ impl Facts {
             if question.kind != Kind::Schema {
                 facts.deleted_ranges |= question.kind == Kind::Write && question.script().contains("DELETE FROM ");
                 continue;
+            }
+            if let Some((_, added)) = text.split_once(" ADD ").filter(|_| text.starts_with("ALTER TABLE")) {
+                facts.columns.extend(not_of_key(added).map(str::to_owned));
             }
             facts.descending |= text.contains(" DESC");
             facts.indexed |= text.contains(" INDEX ");

@@ -4,6 +4,7 @@ use super::question::Question;
 use crate::oracle::replay;
 use crate::oracle::script::Step;
 use crate::raw::Connection;
+use crate::raw::connection::Login;
 use crate::raw::request::Params;
 use crate::{Error, Outcome, clock};
 use serde_json::{Value, json};
@@ -19,6 +20,14 @@ const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
 /// on that. Held alone by who wants to see what it answers without.
 static DROPS: RwLock<()> = RwLock::new(());
 
+/// Who asks, of a server that wants to know.
+fn superuser() -> Login {
+    Login {
+        user: "cassandra".to_owned(),
+        password: "cassandra".to_owned(),
+    }
+}
+
 /// One server.
 #[derive(Debug)]
 struct Side {
@@ -31,7 +40,7 @@ impl Side {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let mut connection = Connection::open(&self.address, VERSION)?;
+                let mut connection = Connection::login(&self.address, VERSION, Some(&superuser()))?;
                 if !keyspace.is_empty() {
                     connection.must(&format!("USE {keyspace}"))?;
                 }
@@ -61,14 +70,11 @@ impl Side {
         told
     }
 
-    /// Waits until the keyspace's index of this name is built.
-    fn wait_for(&mut self, keyspace: &str, index: &str) -> Outcome<()> {
-        let text = format!(
-            "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}' AND index_name = '{index}'"
-        );
+    /// Waits until this read has a row: an index or a view is built.
+    fn wait_for(&mut self, keyspace: &str, text: &str) -> Outcome<()> {
         let start = clock::now();
         while start.elapsed() < BUILD_WAIT_MAX {
-            let told = self.get(keyspace)?.query(&text, &Params::default())?;
+            let told = self.get(keyspace)?.query(text, &Params::default())?;
             if told
                 .get("rows")
                 .and_then(Value::as_array)
@@ -78,7 +84,7 @@ impl Side {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Error::failed(format!("{}: index {index} is not built", self.address)))
+        Err(Error::failed(format!("{}: not built: {text}", self.address)))
     }
 }
 
@@ -148,18 +154,37 @@ impl Pair {
     /// # Errors
     /// When the statement cannot be written as a script, or an index is never built.
     pub(super) fn ask(&mut self, question: &Question) -> Outcome<(Value, Value)> {
-        let step = question.step()?;
+        let step = question.in_keyspace(&self.keyspace).step()?;
         let theirs = self.theirs.ask(&self.keyspace, &step);
         let ours = self.ours.ask(&self.keyspace, &step);
-        if let Some(index) = index_name(&question.text) {
+        let built = index_name(&question.text).map(|index| {
+            format!(
+                "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{}' AND index_name = '{index}'",
+                self.keyspace
+            )
+        });
+        let built = built.or_else(|| {
+            let view = view_name(&question.text)?;
+            Some(format!(
+                "SELECT view_name FROM system.built_views WHERE keyspace_name = '{}' AND view_name = '{view}'",
+                self.keyspace
+            ))
+        });
+        if let Some(built) = built {
             for (side, answer) in [(&mut self.theirs, &theirs), (&mut self.ours, &ours)] {
-                if answer.get("kind").is_some() {
-                    side.wait_for(&self.keyspace, index)?;
+                if answer.get("kind").and_then(Value::as_str) == Some("schema_change") {
+                    side.wait_for(&self.keyspace, &built)?;
                 }
             }
         }
         Ok((theirs, ours))
     }
+}
+
+/// The name of the view that a statement makes.
+fn view_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("CREATE MATERIALIZED VIEW ")?;
+    rest.split_whitespace().next()
 }
 
 /// The name of the index that a statement makes.

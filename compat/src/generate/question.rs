@@ -4,6 +4,7 @@
 use super::types::Val;
 use crate::Outcome;
 use crate::oracle::script::{self, Step};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// What a statement does; a shrinking run drops reads first.
@@ -66,6 +67,17 @@ impl Question {
             batch: None,
             spoiled: false,
         }
+    }
+
+    /// The same where `{ks}` is the keyspace's name.
+    pub(super) fn in_keyspace(&self, keyspace: &str) -> Cow<'_, Self> {
+        if !self.text.contains("{ks}") {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            text: self.text.replace("{ks}", keyspace),
+            ..self.clone()
+        })
     }
 
     /// In the form of a script.
