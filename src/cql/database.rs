@@ -235,6 +235,11 @@ impl Database {
             let members = plans.iter().zip(&planned);
             let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
             let bound = bound.collect::<Result<Vec<_>, _>>();
+            let bound = bound.map_err(|error| {
+                let members = plans.iter().zip(&planned);
+                let members = members.map(|(plan, (_, values))| (&**plan, values.as_slice()));
+                planner::batch::first_fault(members, scope.request.context(), error)
+            });
             bound.map_err(|error| Error::unbound(error, scope.params.consistency, Some(kind_of(kind))))
         };
         let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {

@@ -192,17 +192,17 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
     match statement {
         Statement::Select(select) => plan_select(select, session_keyspace, schema, markers),
         Statement::Insert(insert) => {
-            let table = table_for_write(schema, session_keyspace, &insert.table)?;
+            let table = table_for_read(schema, session_keyspace, &insert.table)?;
             let plan = modify::insert(&mut typer(schema, &table, &mut markers), &table, insert)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Update(update) => {
-            let table = table_for_write(schema, session_keyspace, &update.table)?;
+            let table = table_for_read(schema, session_keyspace, &update.table)?;
             let plan = modify::update(&mut typer(schema, &table, &mut markers), &table, update)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Delete(delete) => {
-            let table = table_for_write(schema, session_keyspace, &delete.table)?;
+            let table = table_for_read(schema, session_keyspace, &delete.table)?;
             let plan = modify::delete(&mut typer(schema, &table, &mut markers), &table, delete)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
@@ -381,13 +381,4 @@ fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &Qualif
 fn is_view(schema: &Schema, table: &Table) -> bool {
     let keyspace = schema.keyspaces.get(&table.keyspace);
     keyspace.is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
-}
-
-/// The table that a modification writes.
-fn table_for_write(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
-    let table = table_for_read(schema, session_keyspace, name)?;
-    if is_view(schema, &table) {
-        return Err(NameRefusal::ModifyOfView.into());
-    }
-    Ok(table)
 }

@@ -175,6 +175,12 @@ fn head(round: &mut Round, what: &str) -> &'static str {
     round.rng.choice(words).copied().unwrap_or("CREATE FUNCTION")
 }
 
+/// A function of the round, as permissions name it; now and then with other arguments.
+pub(super) fn named(round: &mut Round) -> Option<String> {
+    let function = round.rng.choice(&round.functions)?;
+    Some(function.signature())
+}
+
 /// A name that is new, or now and then one that is there.
 fn name(round: &mut Round, prefix: &str) -> String {
     let there = round.functions.iter().filter(|f| f.name.starts_with(prefix)).map(|f| f.name.clone());

@@ -11,7 +11,7 @@
 //! (conditional writes have the server's timestamps, and those tables' timestamps are not looked at).
 //!
 //! A third of the rounds has materialized views over the table (`views`), and a third user functions and aggregates (`functions`); both
-//! change while the round goes on (`change`).
+//! change while the round goes on (`change`). Where the servers ask for a login, a third has roles, and statements are asked as them (`roles`).
 //!
 //! Deliberately absent: rows that two requests race for; several nodes.
 
@@ -22,6 +22,7 @@ mod judge;
 mod pair;
 mod question;
 mod read;
+mod roles;
 mod round;
 mod schema;
 mod second;
@@ -83,6 +84,8 @@ pub struct Options {
     pub rounds: Option<u64>,
     /// Whether tables have indexes.
     pub indexes: bool,
+    /// Whether the servers ask for a login, and rounds have roles.
+    pub roles: bool,
     /// Folder that takes shrunken differences as scripts.
     pub keep: Option<PathBuf>,
     /// Longest time for making one difference small.
@@ -130,9 +133,13 @@ impl Shared<'_> {
 /// # Errors
 /// When a server is not there or breaks.
 pub fn run(options: &Options) -> Outcome<bool> {
+    if options.roles {
+        pair::with_roles();
+    }
+    let more: &[&str] = if options.roles { &["--auth"] } else { &[] };
     let started = match &options.cassandra {
         Some(_) => None,
-        None => match cassandra::Cassandra::start("generate", 22042)? {
+        None => match cassandra::Cassandra::start_with("generate", 22042, more)? {
             Some(started) => Some(started),
             None => return Ok(true),
         },
@@ -233,7 +240,7 @@ fn work(shared: &Shared<'_>) -> Outcome<()> {
 /// The statements of a round that make its schema, then those about its table.
 fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
     let options = shared.options;
-    let mut round = Round::new(options.seed, number);
+    let mut round = Round::new(options.seed, number, options.roles);
     let keyspace = format!("gen_{}_{number}", options.seed);
     pair.enter(&keyspace)?;
     let mut asked = Vec::new();
@@ -364,6 +371,7 @@ fn ask(
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep
         && found.again
+        && found.questions.iter().all(|question| question.by.is_none() && !question.text.contains("{ks}"))
     {
         keep(folder, &name, &found, shared.cassandra)?;
     }

@@ -3,11 +3,15 @@
 use super::question::Question;
 use crate::oracle::replay;
 use crate::oracle::script::Step;
+use super::roles;
 use crate::raw::Connection;
 use crate::raw::connection::Login;
 use crate::raw::request::Params;
 use crate::{Error, Outcome, clock};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -20,39 +24,63 @@ const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
 /// on that. Held alone by who wants to see what it answers without.
 static DROPS: RwLock<()> = RwLock::new(());
 
-/// Who asks, of a server that wants to know.
-fn superuser() -> Login {
-    Login {
-        user: "cassandra".to_owned(),
-        password: "cassandra".to_owned(),
-    }
+/// Whether the servers ask for a login; their keyspaces may then have left roles from another run.
+static ROLES: AtomicBool = AtomicBool::new(false);
+
+/// Says that the servers ask for a login.
+pub(super) fn with_roles() {
+    ROLES.store(true, Ordering::Relaxed);
 }
 
 /// One server.
 #[derive(Debug)]
 struct Side {
     address: String,
-    connection: Option<Connection>,
+    /// By the name of the role that has logged in; none: the superuser.
+    connections: HashMap<String, Connection>,
+    /// Whether the keyspace has had roles.
+    has_roles: bool,
 }
 
 impl Side {
-    fn get(&mut self, keyspace: &str) -> Outcome<&mut Connection> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let mut connection = Connection::login(&self.address, VERSION, Some(&superuser()))?;
+    fn get(&mut self, keyspace: &str, by: Option<usize>) -> Outcome<&mut Connection> {
+        let login = match by {
+            None => Login::superuser(),
+            Some(number) => Login {
+                user: roles::name(number).replace("{ks}", keyspace),
+                password: roles::PASSWORD.to_owned(),
+            },
+        };
+        match self.connections.entry(login.user.clone()) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(place) => {
+                let mut connection = Connection::login(&self.address, VERSION, Some(&login))?;
                 if !keyspace.is_empty() {
                     connection.must(&format!("USE {keyspace}"))?;
                 }
-                connection
+                Ok(place.insert(connection))
             }
-        };
-        Ok(self.connection.insert(connection))
+        }
     }
 
-    fn make(&mut self, keyspace: &str) -> Outcome<()> {
-        let connection = self.get("")?;
+    /// Drops the keyspace and its roles.
+    fn drop(&mut self, keyspace: &str) -> Outcome<()> {
+        let superuser = Login::superuser().user;
+        self.connections.retain(|user, _| *user == superuser);
+        let has_roles = std::mem::take(&mut self.has_roles);
+        let connection = self.get("", None)?;
         connection.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+        for number in (0..roles::ROLES).filter(|_| has_roles) {
+            let role = roles::name(number).replace("{ks}", keyspace);
+            connection.must(&format!("DROP ROLE IF EXISTS {role}"))?;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, keyspace: &str, roles: bool) -> Outcome<()> {
+        self.has_roles |= roles;
+        self.drop(keyspace)?;
+        let connection = self.get("", None)?;
         connection.must(&format!(
             "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
         ))?;
@@ -60,10 +88,16 @@ impl Side {
         Ok(())
     }
 
-    fn ask(&mut self, keyspace: &str, step: &Step) -> Value {
-        let asked = self.get(keyspace).and_then(|connection| replay::ask(connection, step));
+    fn ask(&mut self, keyspace: &str, step: &Step, by: Option<usize>) -> Value {
+        let version = match self.get(keyspace, by) {
+            Ok(connection) => Ok(connection),
+            // A login that is refused is an answer.
+            Err(error) if by.is_some() => return json!({"code": "0x0100", "message": error.to_string()}),
+            Err(error) => Err(error),
+        };
+        let asked = version.and_then(|connection| replay::ask(connection, step));
         let mut told = asked.unwrap_or_else(|error| {
-            self.connection = None;
+            self.connections.clear();
             json!({"broken": error.to_string()})
         });
         replay::normalise(&mut told, step);
@@ -74,7 +108,7 @@ impl Side {
     fn wait_for(&mut self, keyspace: &str, text: &str) -> Outcome<()> {
         let start = clock::now();
         while start.elapsed() < BUILD_WAIT_MAX {
-            let told = self.get(keyspace)?.query(text, &Params::default())?;
+            let told = self.get(keyspace, None)?.query(text, &Params::default())?;
             if told
                 .get("rows")
                 .and_then(Value::as_array)
@@ -94,6 +128,8 @@ pub(super) struct Pair {
     theirs: Side,
     ours: Side,
     keyspace: String,
+    /// Whether a keyspace may have left roles from another run.
+    roles: bool,
 }
 
 impl Pair {
@@ -101,12 +137,14 @@ impl Pair {
     pub(super) fn new(cassandra: &str, target: &str) -> Self {
         let side = |address: &str| Side {
             address: address.to_owned(),
-            connection: None,
+            connections: HashMap::new(),
+            has_roles: false,
         };
         Self {
             theirs: side(cassandra),
             ours: side(target),
             keyspace: String::new(),
+            roles: ROLES.load(Ordering::Relaxed),
         }
     }
 
@@ -131,10 +169,11 @@ impl Pair {
 
     fn make(&mut self, keyspace: &str) -> Outcome<()> {
         keyspace.clone_into(&mut self.keyspace);
-        let Self { theirs, ours, .. } = self;
+        let Self { theirs, ours, roles, .. } = self;
+        let roles = *roles;
         let (a, b) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| ours.make(keyspace));
-            let a = theirs.make(keyspace);
+            let other = scope.spawn(|| ours.make(keyspace, roles));
+            let a = theirs.make(keyspace, roles);
             (a, other.join().unwrap_or_else(|_| Err(Error::failed("a thread ended"))))
         });
         a.and(b)
@@ -143,9 +182,8 @@ impl Pair {
     /// Drops the keyspace on both; what goes wrong is of no interest any more.
     pub(super) fn leave(&mut self) {
         let _held = DROPS.read().unwrap_or_else(PoisonError::into_inner);
-        let text = format!("DROP KEYSPACE IF EXISTS {}", self.keyspace);
         for side in [&mut self.theirs, &mut self.ours] {
-            let _gone_is_gone = side.get("").and_then(|connection| connection.must(&text));
+            let _gone_is_gone = side.drop(&self.keyspace);
         }
     }
 
@@ -155,8 +193,12 @@ impl Pair {
     /// When the statement cannot be written as a script, or an index is never built.
     pub(super) fn ask(&mut self, question: &Question) -> Outcome<(Value, Value)> {
         let step = question.in_keyspace(&self.keyspace).step()?;
-        let theirs = self.theirs.ask(&self.keyspace, &step);
-        let ours = self.ours.ask(&self.keyspace, &step);
+        let has_roles = question.text.starts_with("CREATE ROLE ");
+        for side in [&mut self.theirs, &mut self.ours] {
+            side.has_roles |= has_roles;
+        }
+        let theirs = self.theirs.ask(&self.keyspace, &step, question.by);
+        let ours = self.ours.ask(&self.keyspace, &step, question.by);
         let built = index_name(&question.text).map(|index| {
             format!(
                 "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{}' AND index_name = '{index}'",

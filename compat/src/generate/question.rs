@@ -49,6 +49,8 @@ pub(super) struct Question {
     pub(super) now: Option<i32>,
     /// A BATCH message: its kind and statements.
     pub(super) batch: Option<(&'static str, Vec<Self>)>,
+    /// The role that asks; `None`: the superuser.
+    pub(super) by: Option<usize>,
     /// Whether it has been broken on purpose.
     pub(super) spoiled: bool,
 }
@@ -65,6 +67,7 @@ impl Question {
             timestamp: None,
             now: None,
             batch: None,
+            by: None,
             spoiled: false,
         }
     }
@@ -84,6 +87,9 @@ impl Question {
     pub(super) fn script(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
+        if let Some(by) = self.by {
+            let _infallible = writeln!(out, "@on r{by}");
+        }
         if let Some(now) = self.now {
             let _infallible = writeln!(out, "@now {now}");
         }

@@ -6,7 +6,7 @@ use super::change::Effect;
 use super::functions::Function;
 use super::question::{Kind, Question};
 use super::schema::Table;
-use super::{functions, read, schema, spoil, views, write};
+use super::{functions, read, roles, schema, spoil, views, write};
 use fastrand::Rng;
 
 /// What requests take for now at the start, seconds: later than any machine's clock, so that nobody's clean-up of
@@ -38,6 +38,8 @@ pub(super) struct Round {
     has_views: bool,
     /// Whether there are functions.
     has_functions: bool,
+    /// Whether there are roles.
+    has_roles: bool,
     /// How many names were given to views, functions and columns.
     named: usize,
     /// The last timestamp that was the greatest.
@@ -50,13 +52,16 @@ pub(super) struct Round {
 
 impl Round {
     /// The round of this number under this seed.
-    pub(super) fn new(seed: u64, number: u64) -> Self {
+    /// Servers that ask for no login have no `roles`.
+    pub(super) fn new(seed: u64, number: u64, roles: bool) -> Self {
         // Neighbouring seeds must not give neighbouring rounds.
         let mut rng =
             Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
         let table = schema::table(&mut rng, "t");
         let has_views = rng.u8(0..3) == 0 && (views::is_possible(&table) || rng.u8(0..4) == 0);
         let has_functions = rng.u8(0..3) == 0;
+        let has_roles = rng.u8(0..3) == 0 && roles;
+        let queued = if has_roles { roles::made_by() } else { Vec::new() };
         Self {
             rng,
             table,
@@ -66,9 +71,13 @@ impl Round {
             views: Vec::new(),
             functions: Vec::new(),
             pending: Effect::None,
-            queued: Vec::new(),
+            queued: queued
+                .into_iter()
+                .map(|text| (Question::new(Kind::Schema, text), Effect::None))
+                .collect(),
             has_views,
             has_functions,
+            has_roles,
             named: 0,
             clock: 1_000,
             used: vec![1_000],
@@ -98,6 +107,9 @@ impl Round {
         }
         if self.has_functions && self.rng.u8(0..often) == 0 {
             return functions::change(self);
+        }
+        if self.has_roles && self.rng.u8(0..if filling { 6 } else { 14 }) == 0 {
+            return roles::change(self);
         }
         None
     }
@@ -157,6 +169,10 @@ impl Round {
             question = spoil::spoil(&mut self.rng, question);
             // What it comes to is not known any more.
             self.pending = Effect::None;
+        }
+        let is_first = matches!(question.text.strip_prefix("CREATE ROLE "), Some(rest) if !rest.starts_with("IF "));
+        if self.has_roles && !is_first && self.queued.is_empty() {
+            question.by = roles::asks(self);
         }
         question.now = Some(self.now);
         // A write whose own timestamp the dice have left out or spoiled still has one that both servers know.
