@@ -113,6 +113,11 @@ impl Database {
     fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
+        match &planned.planned.plan {
+            Plan::Modify(plan) => plan.refuse_view()?,
+            Plan::Batch(plan) => plan.modifications.iter().try_for_each(|member| member.refuse_view())?,
+            _ => {}
+        }
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 

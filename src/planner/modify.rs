@@ -44,7 +44,7 @@ pub struct ModifyPlan {
     json: Option<super::json::JsonPlan>,
     /// The user-defined functions that it calls.
     calls: Box<[Function]>,
-    /// The table is a materialized view. Cassandra refuses the execution, not the preparation.
+    /// The table is a materialized view.
     is_of_view: bool,
 }
 
@@ -107,6 +107,18 @@ impl ModifyPlan {
         &self.condition_columns
     }
 
+    /// Refuses a write to a materialized view. As in Cassandra, what is wrong with the statement itself and a missing permission come first.
+    ///
+    /// # Errors
+    ///
+    /// The table is a materialized view.
+    pub fn refuse_view(&self) -> Result<(), Error> {
+        if self.is_of_view {
+            return Err(NameRefusal::ModifyOfView.into());
+        }
+        Ok(())
+    }
+
     /// Binds the partition keys alone. Cassandra reads those of all members of a batch before anything else of a member.
     ///
     /// # Errors
@@ -131,9 +143,7 @@ impl ModifyPlan {
     /// Values that do not fit their types, null or unset where neither is allowed, keys too long, times out of bounds.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
-        if self.is_of_view {
-            return Err(NameRefusal::ModifyOfView.into());
-        }
+        self.refuse_view()?;
         let mut binding = Binding {
             values,
             json: None,

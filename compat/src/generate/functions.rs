@@ -178,7 +178,9 @@ fn head(round: &mut Round, what: &str) -> &'static str {
 /// A function of the round, as permissions name it; now and then with other arguments.
 pub(super) fn named(round: &mut Round) -> Option<String> {
     let function = round.rng.choice(&round.functions)?;
-    Some(function.signature())
+    // Without a keyspace it is refused.
+    let keyspace = if round.rng.u8(0..12) == 0 { "" } else { "{ks}." };
+    Some(format!("{keyspace}{}", function.signature()))
 }
 
 /// A name that is new, or now and then one that is there.

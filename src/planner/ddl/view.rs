@@ -69,7 +69,14 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     if !order.is_empty() && ordered != key.clustering {
         return Err(ViewRefusal::Order.into());
     }
-    let descending = clustering_order(&statement.options, &key.clustering, name)?;
+    let descending = if order.is_empty() {
+        // As in Cassandra, whose types of columns have their direction: a view without an order of its own has its base's.
+        let of_base = base.columns.iter().filter(|column| column.descending);
+        let of_base: BTreeSet<&str> = of_base.map(|column| column.name.as_str()).collect();
+        key.clustering.iter().copied().filter(|name| of_base.contains(name)).collect()
+    } else {
+        clustering_order(&statement.options, &key.clustering, name)?
+    };
     given.check_names()?;
     let given_id = given.id.clone();
     let options = given.validate()?;
