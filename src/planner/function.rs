@@ -475,7 +475,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
         return Err(Error::Result {
             function: name.into(),
-            returns: resolved.returns.cql_name().into(),
+            returns: match is_users {
+                true => resolved.returns.unfrozen().cql_name().into(),
+                false => resolved.returns.cql_name().into(),
+            },
             receiver: receiver.name.as_str().into(),
             expected: receiver.ty.cql_name().into(),
         });

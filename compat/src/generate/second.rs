@@ -214,7 +214,7 @@ pub(super) const RULES: &[Rule] = &[
                  has our rows wherever it answers",
         holds: |case| {
             code_of(case.theirs) == Some("0x1300")
-                && code_of(case.ours).is_none()
+                && matches!(code_of(case.ours), None | Some("0x1400"))
                 && case.facts.deleted_ranges
                 && (has(case, Clause::Group) || has(case, Clause::Allow))
         },
@@ -230,7 +230,7 @@ pub(super) const RULES: &[Rule] = &[
                 let Some((theirs, ours)) = ask(room.pair, case.question, without, selection)? else {
                     return Ok(false);
                 };
-                if code_of(&theirs) == Some("0x1300") && code_of(&ours).is_none() {
+                if code_of(&theirs) == Some("0x1300") && matches!(code_of(&ours), None | Some("0x1400")) {
                     continue;
                 }
                 return Ok(is_same(&theirs, &ours));
