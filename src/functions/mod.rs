@@ -159,7 +159,7 @@ impl Function {
 
     /// Users' functions have their types as declared, without `frozen` around them.
     fn argument_name(&self, ty: &CqlType) -> String {
-        let name = self.result_name(ty);
+        let name = self.type_name(ty);
         match ty.unfrozen() {
             CqlType::Tuple(_) if self.0.keyspace != KEYSPACE => {
                 let inner = name.strip_prefix("frozen<").and_then(|rest| rest.strip_suffix('>'));
@@ -170,7 +170,7 @@ impl Function {
     }
 
     /// The name of a type as that of a result: of users' functions without `frozen` around it, except for a tuple.
-    fn result_name(&self, ty: &CqlType) -> String {
+    fn type_name(&self, ty: &CqlType) -> String {
         if self.0.keyspace == KEYSPACE {
             ty.cql_name()
         } else {
@@ -186,7 +186,7 @@ impl Function {
             self.0.keyspace,
             self.0.name,
             arguments.join(", "),
-            self.result_name(&self.0.returns)
+            self.type_name(&self.0.returns)
         )
     }
 

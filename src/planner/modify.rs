@@ -130,7 +130,11 @@ impl ModifyPlan {
             json: None,
             context,
         };
-        let document = self.json.as_ref().map(|json| json.bind(&self.table, &binding)).transpose()?;
+        let document = self
+            .json
+            .as_ref()
+            .map(|json| json.bind(&self.table, &binding))
+            .transpose()?;
         binding.json = document.as_deref();
         let keys = self.partitions.keys(&self.table, &binding)?;
         keys.iter().try_for_each(check_partition_key)

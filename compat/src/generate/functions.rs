@@ -48,7 +48,8 @@ fn java(native: Native) -> Option<(&'static str, &'static str)> {
 }
 
 fn is_number(ty: &Type) -> bool {
-    ty.native().is_some_and(|native| native.is_number() && java(native).is_some())
+    ty.native()
+        .is_some_and(|native| native.is_number() && java(native).is_some())
 }
 
 fn is_text(ty: &Type) -> bool {
@@ -69,7 +70,9 @@ fn bodies(a: &str, ty: &Type, returns: &Type) -> Vec<String> {
     let mut all = Vec::new();
     if ty == returns {
         all.push(format!("return {a};"));
-        all.push(format!("if ({a} == null) throw new RuntimeException(\"nothing\"); return {a};"));
+        all.push(format!(
+            "if ({a} == null) throw new RuntimeException(\"nothing\"); return {a};"
+        ));
     }
     let to = returns.native().and_then(java);
     let (Some((boxed, plain)), Some(result)) = (to, returns.native()) else {
@@ -169,7 +172,12 @@ fn types_of(round: &Round) -> Vec<Type> {
 
 fn head(round: &mut Round, what: &str) -> &'static str {
     let words: &[&str] = match what {
-        "FUNCTION" => &["CREATE FUNCTION", "CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", "CREATE FUNCTION IF NOT EXISTS"],
+        "FUNCTION" => &[
+            "CREATE FUNCTION",
+            "CREATE FUNCTION",
+            "CREATE OR REPLACE FUNCTION",
+            "CREATE FUNCTION IF NOT EXISTS",
+        ],
         _ => &["CREATE AGGREGATE", "CREATE AGGREGATE", "CREATE OR REPLACE AGGREGATE"],
     };
     round.rng.choice(words).copied().unwrap_or("CREATE FUNCTION")
@@ -185,7 +193,11 @@ pub(super) fn named(round: &mut Round) -> Option<String> {
 
 /// A name that is new, or now and then one that is there.
 fn name(round: &mut Round, prefix: &str) -> String {
-    let there = round.functions.iter().filter(|f| f.name.starts_with(prefix)).map(|f| f.name.clone());
+    let there = round
+        .functions
+        .iter()
+        .filter(|f| f.name.starts_with(prefix))
+        .map(|f| f.name.clone());
     let there = there.collect::<Vec<_>>();
     match round.rng.choice(&there) {
         Some(name) if round.rng.u8(0..5) == 0 => name.clone(),
@@ -197,8 +209,16 @@ fn name(round: &mut Round, prefix: &str) -> String {
 fn create(round: &mut Round) -> Question {
     let types = types_of(round);
     let count = [1, 1, 1, 2, 2, 0].get(round.rng.usize(0..6)).copied().unwrap_or(1);
-    let arguments = (0..count).filter_map(|_| round.rng.choice(&types).cloned()).collect::<Vec<_>>();
-    let plain = [Native::Int, Native::Text, Native::Bigint, Native::Double, Native::Boolean];
+    let arguments = (0..count)
+        .filter_map(|_| round.rng.choice(&types).cloned())
+        .collect::<Vec<_>>();
+    let plain = [
+        Native::Int,
+        Native::Text,
+        Native::Bigint,
+        Native::Double,
+        Native::Boolean,
+    ];
     let returns = if round.rng.u8(0..3) == 0 {
         Type::Native(round.rng.choice(plain).unwrap_or(Native::Int))
     } else {
@@ -208,7 +228,11 @@ fn create(round: &mut Round) -> Question {
     for (at, ty) in arguments.iter().enumerate() {
         among.extend(bodies(&format!("a{at}"), ty, &returns));
     }
-    let body = round.rng.choice(&among).cloned().unwrap_or_else(|| "return null;".to_owned());
+    let body = round
+        .rng
+        .choice(&among)
+        .cloned()
+        .unwrap_or_else(|| "return null;".to_owned());
     let name = name(round, "f");
     let declared = arguments
         .iter()
@@ -253,7 +277,11 @@ fn state(round: &mut Round, of: &Type) -> (Type, String, &'static str) {
         ),
         3 => (of.clone(), "return s == null ? v : s;".to_owned(), ""),
         4 => (of.clone(), "return v;".to_owned(), ""),
-        _ => (native(Native::Int), "return v == null ? s : s + 1;".to_owned(), " INITCOND 10"),
+        _ => (
+            native(Native::Int),
+            "return v == null ? s : s + 1;".to_owned(),
+            " INITCOND 10",
+        ),
     }
 }
 
@@ -271,7 +299,9 @@ fn create_aggregate(round: &mut Round) -> Question {
         .collect::<Vec<_>>();
     let last = round.rng.choice(&finals).cloned().filter(|_| round.rng.bool());
     let head = head(round, "AGGREGATE");
-    let final_text = last.as_ref().map_or_else(String::new, |f| format!(" FINALFUNC {}", f.name));
+    let final_text = last
+        .as_ref()
+        .map_or_else(String::new, |f| format!(" FINALFUNC {}", f.name));
     let named = if round.rng.u8(0..12) == 0 { "nowhere" } else { &sfunc };
     let first = first.replace("''''''", "''");
     let aggregate = format!(
@@ -304,7 +334,11 @@ fn create_aggregate(round: &mut Round) -> Question {
 pub(super) fn change(round: &mut Round) -> Option<Question> {
     let dice = round.rng.u8(0..14);
     if round.functions.len() < FUNCTIONS_MAX && dice < 8 {
-        return Some(if dice < 5 { create(round) } else { create_aggregate(round) });
+        return Some(if dice < 5 {
+            create(round)
+        } else {
+            create_aggregate(round)
+        });
     }
     let place = (!round.functions.is_empty()).then(|| round.rng.usize(0..round.functions.len()));
     let there = place.and_then(|at| round.functions.get(at)).cloned();
@@ -320,9 +354,11 @@ pub(super) fn change(round: &mut Round) -> Option<Question> {
             round.pending = place.map_or(Effect::None, Effect::NoFunction);
             format!("DROP {what} {maybe}{named}")
         }
-        (12, _) => "SELECT function_name, argument_types, argument_names, body, called_on_null_input, language, return_type \
+        (12, _) => {
+            "SELECT function_name, argument_types, argument_names, body, called_on_null_input, language, return_type \
                     FROM system_schema.functions WHERE keyspace_name = '{ks}'"
-            .to_owned(),
+                .to_owned()
+        }
         (13, _) => "SELECT aggregate_name, argument_types, final_func, initcond, return_type, state_func, state_type \
                     FROM system_schema.aggregates WHERE keyspace_name = '{ks}'"
             .to_owned(),
@@ -386,8 +422,15 @@ fn call(round: &mut Round, terms: &mut Terms, function: &Function, of_columns: b
                 && inner.arguments.first() != Some(ty)
                 && round.rng.u8(0..4) == 0
             {
-                let constants = inner.arguments.iter().map(|ty| ty.value(&mut round.rng)).collect::<Vec<_>>();
-                let constants = constants.iter().map(|v| terms.put(&mut round.rng, v)).collect::<Vec<_>>();
+                let constants = inner
+                    .arguments
+                    .iter()
+                    .map(|ty| ty.value(&mut round.rng))
+                    .collect::<Vec<_>>();
+                let constants = constants
+                    .iter()
+                    .map(|v| terms.put(&mut round.rng, v))
+                    .collect::<Vec<_>>();
                 return format!("{}({})", inner.name, constants.join(", "));
             }
             if round.rng.u8(0..12) == 0 {

@@ -41,7 +41,8 @@ impl Facts {
     /// What the statements so far tell of the table, or the view, that `next` asks.
     pub(super) fn of<'a>(asked: impl Iterator<Item = &'a Question> + Clone, next: &Question) -> Self {
         let mut facts = Self::of_table(asked.clone());
-        let asks = |name: &str| next.text.contains(&format!(" FROM {name} ")) || next.text.ends_with(&format!(" FROM {name}"));
+        let asks =
+            |name: &str| next.text.contains(&format!(" FROM {name} ")) || next.text.ends_with(&format!(" FROM {name}"));
         for question in asked {
             let definition = question.text.strip_prefix("CREATE MATERIALIZED VIEW ");
             if let Some((name, definition)) = definition.and_then(|text| text.split_once(" AS SELECT "))
@@ -222,6 +223,7 @@ pub(super) const RULES: &[Rule] = &[
                 "Cannot use CONTAINS on non-collection column",
                 "Cannot use CONTAINS KEY on non-map column",
                 "Ambiguous '",
+                "Type error: cannot assign result of function ",
                 "Column ",
             ];
             let message = message_of(case.theirs);
@@ -414,7 +416,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         reason: "Cassandra prints the address of an object where a view selects what is no column",
         holds: |case| {
-            let start = |answer: &Value| message_of(answer).split_once(" (got ").map(|(start, _)| start.to_owned());
+            let start = |answer: &Value| {
+                message_of(answer)
+                    .split_once(" (got ")
+                    .map(|(start, _)| start.to_owned())
+            };
             case.is_refused_alike()
                 && case.question.text.contains(" MATERIALIZED VIEW ")
                 && message_of(case.theirs).contains("(got org.apache.cassandra.")
@@ -434,7 +440,8 @@ pub(super) const RULES: &[Rule] = &[
         reason: "not mended: the answer to CREATE FUNCTION and AGGREGATE names an argument of varchar as text; Cassandra names it as written",
         holds: |case| {
             let plain = |answer: &Value| answer.to_string().replace("varchar", "text");
-            class(case.theirs, case.ours) == "schema_change schema_change names" && plain(case.theirs) == plain(case.ours)
+            class(case.theirs, case.ours) == "schema_change schema_change names"
+                && plain(case.theirs) == plain(case.ours)
         },
     },
     Rule {

@@ -371,7 +371,10 @@ fn ask(
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep
         && found.again
-        && found.questions.iter().all(|question| question.by.is_none() && !question.text.contains("{ks}"))
+        && found
+            .questions
+            .iter()
+            .all(|question| question.by.is_none() && !question.text.contains("{ks}"))
     {
         keep(folder, &name, &found, shared.cassandra)?;
     }

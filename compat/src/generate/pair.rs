@@ -1,9 +1,9 @@
 //! The two servers, asked one after the other in a keyspace of the same name.
 
 use super::question::Question;
+use super::roles;
 use crate::oracle::replay;
 use crate::oracle::script::Step;
-use super::roles;
 use crate::raw::Connection;
 use crate::raw::connection::Login;
 use crate::raw::request::Params;
@@ -169,7 +169,9 @@ impl Pair {
 
     fn make(&mut self, keyspace: &str) -> Outcome<()> {
         keyspace.clone_into(&mut self.keyspace);
-        let Self { theirs, ours, roles, .. } = self;
+        let Self {
+            theirs, ours, roles, ..
+        } = self;
         let roles = *roles;
         let (a, b) = std::thread::scope(|scope| {
             let other = scope.spawn(|| ours.make(keyspace, roles));

@@ -21,7 +21,11 @@ pub(super) fn made_by() -> Vec<String> {
     (0..ROLES)
         .rev()
         .map(|number| {
-            let login = if number < 2 { " WITH LOGIN = true" } else { " WITH LOGIN = false" };
+            let login = if number < 2 {
+                " WITH LOGIN = true"
+            } else {
+                " WITH LOGIN = false"
+            };
             format!("CREATE ROLE {}{login} AND PASSWORD = '{PASSWORD}'", name(number))
         })
         .collect()
@@ -59,7 +63,10 @@ fn permission(round: &mut Round) -> &'static str {
 
 fn resource(round: &mut Round) -> String {
     let table = round.table.name.clone();
-    let view = round.rng.choice(&round.views).map_or_else(|| table.clone(), |view| view.name.clone());
+    let view = round
+        .rng
+        .choice(&round.views)
+        .map_or_else(|| table.clone(), |view| view.name.clone());
     let function = functions::named(round).unwrap_or_else(|| "nowhere(int)".to_owned());
     match round.rng.u8(0..20) {
         0..=4 => table,
@@ -85,12 +92,21 @@ pub(super) fn change(round: &mut Round) -> Option<Question> {
         8..=10 => format!("REVOKE {} ON {} FROM {role}", permission(round), resource(round)),
         11 => format!("GRANT {} TO {role}", any(round)),
         12 => format!("REVOKE {} FROM {role}", any(round)),
-        13..=15 => format!("LIST {} OF {role}", round.rng.choice(["ALL PERMISSIONS", "ALL", "SELECT", "EXECUTE PERMISSION"])?),
+        13..=15 => format!(
+            "LIST {} OF {role}",
+            round
+                .rng
+                .choice(["ALL PERMISSIONS", "ALL", "SELECT", "EXECUTE PERMISSION"])?
+        ),
         16..=17 => {
             let whose = round.rng.choice(["", " NORECURSIVE"])?;
             format!("LIST ALL PERMISSIONS ON {} OF {role}{whose}", resource(round))
         }
-        18 => format!("LIST {} PERMISSION ON {}", round.rng.choice(["SELECT", "MODIFY", "ALTER"])?, round.table.name),
+        18 => format!(
+            "LIST {} PERMISSION ON {}",
+            round.rng.choice(["SELECT", "MODIFY", "ALTER"])?,
+            round.table.name
+        ),
         19..=20 => format!("LIST ROLES OF {role}{}", round.rng.choice(["", " NORECURSIVE"])?),
         21 => {
             let options = ["LOGIN = true", "LOGIN = false", "SUPERUSER = true", "SUPERUSER = false"];

@@ -108,9 +108,20 @@ pub(super) const RULES: &[Rule] = &[
             message_of(case.theirs) == "Invalid value for the paging state"
                 && case.question.page.is_some()
                 && has(case, Clause::Group)
-                && code_of(case.ours).is_none()
+                && matches!(code_of(case.ours), None | Some("0x1400"))
         },
-        agrees: is_ours_whole,
+        agrees: |room, case| {
+            if code_of(case.ours).is_none() {
+                return is_ours_whole(room, case);
+            }
+            // A function fails on one of the rows.
+            let whole = Question {
+                page: None,
+                ..case.question.clone()
+            };
+            let (theirs, ours) = room.pair.ask(&whole)?;
+            Ok(theirs == ours && ours == *case.ours)
+        },
     },
     Rule {
         reason: "Cassandra finds other rows by CONTAINS on a frozen collection where a storage-attached index is used; it has ours without",
@@ -282,7 +293,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         reason: "Cassandra's view has not what its table has (its own fault): a view that is made behind the same rows has ours",
-        holds: |case| case.question.kind == Kind::Read && class(case.theirs, case.ours).starts_with("rows rows ") && view_of(case).is_some(),
+        holds: |case| {
+            case.question.kind == Kind::Read
+                && class(case.theirs, case.ours).starts_with("rows rows ")
+                && view_of(case).is_some()
+        },
         agrees: |room, case| {
             let Some(view) = view_of(case) else {
                 return Ok(false);

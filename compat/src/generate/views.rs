@@ -87,7 +87,12 @@ pub(super) fn create(round: &mut Round) -> Question {
     let base = round.table.clone();
     let name = format!("v{}", round.number_of_next());
     let mut key = base.columns.iter().filter(|c| c.is_key()).cloned().collect::<Vec<_>>();
-    let others = base.regular().into_iter().filter(|c| can_be_key(c)).cloned().collect::<Vec<_>>();
+    let others = base
+        .regular()
+        .into_iter()
+        .filter(|c| can_be_key(c))
+        .cloned()
+        .collect::<Vec<_>>();
     if round.rng.u8(0..5) < 3
         && let Some(other) = round.rng.choice(&others)
     {
@@ -189,7 +194,9 @@ fn mislead(round: &mut Round, definition: &mut Definition) {
         }
         2 => definition.clustering.extend(named(&|c| c.role == Role::Static)),
         3 => definition.clustering.extend(named(&Column::is_multicell)),
-        4 => definition.clustering.extend(base.regular().into_iter().take(2).cloned()),
+        4 => definition
+            .clustering
+            .extend(base.regular().into_iter().take(2).cloned()),
         5 => {
             definition.restrictions.pop();
             if definition.restrictions.is_empty() {
@@ -291,9 +298,11 @@ pub(super) fn change(round: &mut Round) -> Option<Question> {
             ];
             round.rng.choice(&wrong)?.clone()
         }
-        (12, _) => "SELECT view_name, base_table_name, include_all_columns, where_clause, comment FROM system_schema.views \
+        (12, _) => {
+            "SELECT view_name, base_table_name, include_all_columns, where_clause, comment FROM system_schema.views \
                     WHERE keyspace_name = '{ks}'"
-            .to_owned(),
+                .to_owned()
+        }
         _ => "SELECT table_name, column_name, kind, position, clustering_order, type FROM system_schema.columns \
               WHERE keyspace_name = '{ks}'"
             .to_owned(),

@@ -375,7 +375,8 @@ impl StatementChecker<'_> {
             (next, permissions.intersection(there), "was already granted")
         };
         let names: Vec<&str> = unchanged.iter().map(Permission::name).collect();
-        let warning = (!names.is_empty()).then(|| format!("Role '{role}' {verb} {} on {}", names.join(", "), resource.of));
+        let warning =
+            (!names.is_empty()).then(|| format!("Role '{role}' {verb} {} on {}", names.join(", "), resource.of));
         Ok(Outcome::Change(Change {
             next,
             password: None,

@@ -73,7 +73,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
         // As in Cassandra, whose types of columns have their direction: a view without an order of its own has its base's.
         let of_base = base.columns.iter().filter(|column| column.descending);
         let of_base: BTreeSet<&str> = of_base.map(|column| column.name.as_str()).collect();
-        key.clustering.iter().copied().filter(|name| of_base.contains(name)).collect()
+        key.clustering
+            .iter()
+            .copied()
+            .filter(|name| of_base.contains(name))
+            .collect()
     } else {
         clustering_order(&statement.options, &key.clustering, name)?
     };
