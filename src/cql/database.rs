@@ -113,10 +113,8 @@ impl Database {
     fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
-        match &planned.planned.plan {
-            Plan::Modify(plan) => plan.refuse_view()?,
-            Plan::Batch(plan) => plan.modifications.iter().try_for_each(|member| member.refuse_view())?,
-            _ => {}
+        if !matches!(planned.planned.plan, Plan::Truncate(_)) {
+            planner::refuse_views(&planned.planned.plan, &snapshot.schema)?;
         }
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
@@ -452,6 +450,7 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
+                planner::refuse_views(&planned.plan, request.schema())?;
                 // Boxed, like the following: rare, and every request's future would be as large.
                 Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))
