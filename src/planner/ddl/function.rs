@@ -155,8 +155,8 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         if !is_compatible(&function.returns, &existing.returns) {
             return Err(FunctionRefusal::ReturnType {
                 name: name.to_owned(),
-                new: typename::unfrozen_name(&function.returns),
-                old: typename::unfrozen_name(&existing.returns),
+                new: typename::argument_name(&function.returns),
+                old: typename::argument_name(&existing.returns),
             }
             .into());
         }
@@ -303,8 +303,8 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         if !is_compatible(&aggregate.returns, &existing.returns) {
             return Err(FunctionRefusal::AggregateType {
                 name: name.to_owned(),
-                new: typename::unfrozen_name(&aggregate.returns),
-                old: typename::unfrozen_name(&existing.returns),
+                new: typename::argument_name(&aggregate.returns),
+                old: typename::argument_name(&existing.returns),
             }
             .into());
         }
