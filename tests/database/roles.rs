@@ -523,6 +523,8 @@ async fn a_write_to_a_view_is_refused_for_want_of_a_permission_first() {
     let view =
         "CREATE MATERIALIZED VIEW ks.w AS SELECT * FROM ks.t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)";
     house.ok("boss", view).await;
+    let permissions = house.ask("boss", "LIST ALL PERMISSIONS ON ks.w NORECURSIVE").await;
+    assert!(matches!(permissions.unwrap().kind, helenus::cql::AnswerKind::Void));
     let write = "DELETE FROM ks.w WHERE v = 1 AND k = 1";
     house.lacks("ann", write, "MODIFY permission on <table ks.w>").await;
     let refused = "Cannot directly modify a materialized view";

@@ -343,7 +343,7 @@ pub(super) fn change(round: &mut Round) -> Option<Question> {
     let place = (!round.functions.is_empty()).then(|| round.rng.usize(0..round.functions.len()));
     let there = place.and_then(|at| round.functions.get(at)).cloned();
     let text = match (dice, there) {
-        (8..=11 | 0..=7, Some(function)) => {
+        (0..=11, Some(function)) => {
             let what = if function.is_aggregate { "AGGREGATE" } else { "FUNCTION" };
             let named = if round.rng.bool() {
                 function.signature()

@@ -470,6 +470,14 @@ fn created(schema: &Schema, change: &SchemaChange) -> Vec<Resource> {
             Resource::Keyspace(keyspace.into()),
             Resource::AllFunctionsIn(keyspace.into()),
         ],
+        // Cassandra grants nothing on a view to who makes it.
+        ChangeTarget::Table
+            if schema
+                .keyspace(keyspace)
+                .is_some_and(|of| of.views.contains_key(&change.name)) =>
+        {
+            Vec::new()
+        }
         ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
         ChangeTarget::Function | ChangeTarget::Aggregate => needed::changed(schema, change).into_iter().collect(),
         ChangeTarget::Type => Vec::new(),
