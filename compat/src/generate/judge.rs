@@ -477,6 +477,21 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "not mended: a view whose WHERE has IN on a part of the base's partition key beside a restriction that filters; Cassandra refuses it",
+        holds: |case| {
+            message_of(case.theirs).starts_with("Select on indexed columns and with IN clause for the PRIMARY KEY")
+                && case.question.text.contains(" MATERIALIZED VIEW ")
+        },
+    },
+    Rule {
+        reason: "not mended: a page more without rows, of several partitions and an IN () of clustering columns",
+        holds: |case| {
+            case.question.page.is_some()
+                && case.question.text.contains(" IN ()")
+                && class(case.theirs, case.ours) == "rows rows "
+        },
+    },
+    Rule {
         reason: "not mended: the answer to CREATE FUNCTION and AGGREGATE names an argument of varchar as text; Cassandra names it as written",
         holds: |case| {
             let plain = |answer: &Value| answer.to_string().replace("varchar", "text");
