@@ -450,7 +450,7 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
-                planner::refuse_views(&planned.plan, request.schema())?;
+                planner::refuse_views(&planned.planned.plan, request.schema())?;
                 // Boxed, like the following: rare, and every request's future would be as large.
                 Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))
