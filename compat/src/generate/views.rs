@@ -277,7 +277,6 @@ pub(super) fn change(round: &mut Round) -> Option<Question> {
                 format!("CREATE INDEX ON {view} (r0)"),
                 format!("INSERT INTO {view} JSON '{{}}'"),
                 format!("CREATE MATERIALIZED VIEW w AS SELECT * FROM {view} WHERE p0 IS NOT NULL PRIMARY KEY (p0)"),
-                format!("CREATE TABLE {view} (a int PRIMARY KEY)"),
                 format!("DROP MATERIALIZED VIEW {table}"),
                 "DROP MATERIALIZED VIEW nowhere".to_owned(),
                 "DROP MATERIALIZED VIEW IF EXISTS nowhere".to_owned(),
