@@ -19,6 +19,14 @@ impl Cassandra {
     /// # Errors
     /// When it does not start.
     pub fn start(purpose: &str, port: u16) -> Outcome<Option<Self>> {
+        Self::start_with(purpose, port, &[])
+    }
+
+    /// As [`Cassandra::start`], with these options of `oracle/start` too.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_with(purpose: &str, port: u16, options: &[&str]) -> Outcome<Option<Self>> {
         let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
         let cache = cache()?;
         if !there("java") || !(there("mvn") || cache.join("cassandra/lib").is_dir()) {
@@ -32,7 +40,7 @@ impl Cassandra {
             port,
             folder,
         };
-        if cassandra.call("start", &["--clean"])?.success() {
+        if cassandra.call("start", &[&["--clean"], options].concat())?.success() {
             Ok(Some(cassandra))
         } else {
             Err(Error::failed("Cassandra did not start"))

@@ -76,6 +76,9 @@ enum Command {
         /// Make no indexes.
         #[arg(long)]
         without_indexes: bool,
+        /// The servers ask for a login (cassandra/cassandra): make roles too, and ask as them.
+        #[arg(long)]
+        login: bool,
         /// Folder that takes shrunken differences as scripts.
         #[arg(long)]
         keep: Option<PathBuf>,
@@ -456,6 +459,7 @@ pub fn run() -> Outcome<bool> {
             first_round,
             rounds,
             without_indexes,
+            login,
             keep,
             shrink_seconds,
             two_faults,
@@ -470,6 +474,7 @@ pub fn run() -> Outcome<bool> {
             first_round,
             rounds,
             indexes: !without_indexes,
+            roles: login,
             keep,
             shrink: Duration::from_secs(shrink_seconds),
             two_faults,

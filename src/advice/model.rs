@@ -290,7 +290,8 @@ impl Reader {
         {
             self.refuse(found, found.place(), why.to_string());
         }
-        match planned {
+        let refused = |planned: planner::Planned| planner::refuse_views(&planned.plan, &self.schema).map(|()| planned);
+        match planned.and_then(refused) {
             Ok(planned) => match planned.plan {
                 Plan::Ddl(_) => self.change(found, &statement),
                 Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) => self.ask(found, statement),

@@ -114,6 +114,9 @@ impl Database {
     fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
+        if !matches!(planned.planned.plan, Plan::Truncate(_)) {
+            planner::refuse_views(&planned.planned.plan, &snapshot.schema)?;
+        }
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 
@@ -236,6 +239,11 @@ impl Database {
             let members = plans.iter().zip(&planned);
             let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
             let bound = bound.collect::<Result<Vec<_>, _>>();
+            let bound = bound.map_err(|error| {
+                let members = plans.iter().zip(&planned);
+                let members = members.map(|(plan, (_, values))| (&**plan, values.as_slice()));
+                planner::batch::first_fault(members, scope.request.context(), error)
+            });
             bound.map_err(|error| Error::unbound(error, scope.params.consistency, Some(kind_of(kind))))
         };
         let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
@@ -443,6 +451,7 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
+                planner::refuse_views(&planned.planned.plan, request.schema())?;
                 // Boxed, like the following: rare, and every request's future would be as large.
                 Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))

@@ -130,7 +130,7 @@ impl fmt::Debug for Function {
 /// `system.sum : (int) -> int`
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let arguments: Vec<String> = self.0.arguments.iter().map(CqlType::cql_name).collect();
+        let arguments: Vec<String> = self.0.arguments.iter().map(|ty| self.argument_name(ty)).collect();
         f.write_str(&self.text(&arguments))
     }
 }
@@ -157,6 +157,27 @@ impl Function {
         self.text(&arguments)
     }
 
+    /// Users' functions have their types as declared, without `frozen` around them.
+    fn argument_name(&self, ty: &CqlType) -> String {
+        let name = self.type_name(ty);
+        match ty.unfrozen() {
+            CqlType::Tuple(_) if self.0.keyspace != KEYSPACE => {
+                let inner = name.strip_prefix("frozen<").and_then(|rest| rest.strip_suffix('>'));
+                inner.map(str::to_owned).unwrap_or(name)
+            }
+            _ => name,
+        }
+    }
+
+    /// The name of a type as that of a result: of users' functions without `frozen` around it, except for a tuple.
+    fn type_name(&self, ty: &CqlType) -> String {
+        if self.0.keyspace == KEYSPACE {
+            ty.cql_name()
+        } else {
+            ty.unfrozen().cql_name()
+        }
+    }
+
     fn text(&self, arguments: &[String]) -> String {
         // A name that starts with an underscore must be quoted.
         let quote = if self.0.name.starts_with('_') { "\"" } else { "" };
@@ -165,7 +186,7 @@ impl Function {
             self.0.keyspace,
             self.0.name,
             arguments.join(", "),
-            self.0.returns.cql_name()
+            self.type_name(&self.0.returns)
         )
     }
 

@@ -36,7 +36,11 @@ impl BatchPlan {
             .modifications
             .iter()
             .map(|modification| modification.bind(values, context))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| {
+                let members = self.modifications.iter().map(|member| (&**member, values));
+                first_fault(members, context, error)
+            })?;
         let timestamp = match &self.timestamp {
             Some(term) => modify::timestamp(
                 term,
@@ -91,6 +95,20 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
         return Err(BatchRefusal::ConditionAcrossTables.into());
     }
     Ok(())
+}
+
+/// The fault that Cassandra finds first where the binding of a member has failed: one of any member's partition keys, otherwise that fault.
+pub fn first_fault<'a>(
+    members: impl Iterator<Item = (&'a ModifyPlan, &'a [Value])>,
+    context: &Context,
+    found: Error,
+) -> Error {
+    for (member, values) in members {
+        if let Err(error) = member.bind_keys(values, context) {
+            return error;
+        }
+    }
+    found
 }
 
 /// Assembles a batch from bound members; `members` are their plans.
@@ -162,7 +180,7 @@ pub(crate) fn batch(
             Modification::Update(update) => &update.table,
             Modification::Delete(delete) => &delete.table,
         };
-        let table = super::table_for_write(schema, session_keyspace, name)?;
+        let table = super::table_for_read(schema, session_keyspace, name)?;
         let mut typer = TypeChecker {
             schema,
             keyspace: Arc::from(table.keyspace.as_str()),

@@ -309,7 +309,8 @@ pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argume
     let text = TermText(term).to_string();
     match term {
         Term::BindMarker { .. } => Argument::marker(text),
-        Term::Tuple(of) if of.len() == 1 => {
+        // Around a collection these may be parentheses or a tuple of one.
+        Term::Tuple(of) if of.len() == 1 && !of.iter().any(is_collection) => {
             let mut inner = argument(typer, of.first().unwrap_or(term));
             inner.text = text;
             inner
@@ -317,12 +318,20 @@ pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argume
         _ => {
             let fits = |ty: &CqlType| typer.fit(term, ty).unwrap_or(Assignment::No);
             let found = Argument::open(text, natural(typer, term), fits);
-            match term {
+            let inner = match term {
+                Term::Tuple(of) if of.len() == 1 => of.first().unwrap_or(term),
+                term => term,
+            };
+            match inner {
                 Term::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
                 _ => found,
             }
         }
     }
+}
+
+fn is_collection(term: &Term) -> bool {
+    matches!(term, Term::List(_) | Term::Set(_) | Term::Map(_) | Term::Udt(_))
 }
 
 /// The type of a term without a receiver: a call's result, a type hint, or a constant's preferred type.
@@ -475,7 +484,10 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
         return Err(Error::Result {
             function: name.into(),
-            returns: resolved.returns.cql_name().into(),
+            returns: match is_users {
+                true => resolved.returns.unfrozen().cql_name().into(),
+                false => resolved.returns.cql_name().into(),
+            },
             receiver: receiver.name.as_str().into(),
             expected: receiver.ty.cql_name().into(),
         });

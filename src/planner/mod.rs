@@ -182,6 +182,7 @@ impl Planned {
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
     if let Statement::Explain(explained) = statement {
         let explained = plan(explained, session_keyspace, schema)?;
+        refuse_views(&explained.plan, schema)?;
         return Ok(Planned {
             plan: Plan::Explain(Box::new(explained.plan)),
             result: Some(Arc::new(explain::metadata())),
@@ -192,17 +193,17 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
     match statement {
         Statement::Select(select) => plan_select(select, session_keyspace, schema, markers),
         Statement::Insert(insert) => {
-            let table = table_for_write(schema, session_keyspace, &insert.table)?;
+            let table = table_for_read(schema, session_keyspace, &insert.table)?;
             let plan = modify::insert(&mut typer(schema, &table, &mut markers), &table, insert)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Update(update) => {
-            let table = table_for_write(schema, session_keyspace, &update.table)?;
+            let table = table_for_read(schema, session_keyspace, &update.table)?;
             let plan = modify::update(&mut typer(schema, &table, &mut markers), &table, update)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Delete(delete) => {
-            let table = table_for_write(schema, session_keyspace, &delete.table)?;
+            let table = table_for_read(schema, session_keyspace, &delete.table)?;
             let plan = modify::delete(&mut typer(schema, &table, &mut markers), &table, delete)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
@@ -304,6 +305,19 @@ fn plan_batch(
     Ok(planned(Plan::Batch(Arc::new(plan)), markers, tables, None))
 }
 
+/// Refuses a planned write to a materialized view, for which Cassandra looks only after the permissions.
+///
+/// # Errors
+/// The statement writes or truncates a view.
+pub fn refuse_views(plan: &Plan, schema: &Schema) -> Result<(), Error> {
+    match plan {
+        Plan::Modify(plan) => plan.refuse_view(),
+        Plan::Batch(batch) => batch.modifications.iter().try_for_each(|member| member.refuse_view()),
+        Plan::Truncate(table) if is_view(schema, table) => Err(NameRefusal::TruncateOfView.into()),
+        _ => Ok(()),
+    }
+}
+
 fn plan_truncate(
     name: &QualifiedName,
     session_keyspace: Option<&str>,
@@ -311,9 +325,6 @@ fn plan_truncate(
     markers: Markers,
 ) -> Result<Planned, Error> {
     let table = table_for_read(schema, session_keyspace, name)?;
-    if is_view(schema, &table) {
-        return Err(NameRefusal::TruncateOfView.into());
-    }
     if table.is_virtual {
         return Err(NameRefusal::TruncateOfVirtual {
             keyspace: table.keyspace.clone(),
@@ -381,13 +392,4 @@ fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &Qualif
 fn is_view(schema: &Schema, table: &Table) -> bool {
     let keyspace = schema.keyspaces.get(&table.keyspace);
     keyspace.is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
-}
-
-/// The table that a modification writes.
-fn table_for_write(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
-    let table = table_for_read(schema, session_keyspace, name)?;
-    if is_view(schema, &table) {
-        return Err(NameRefusal::ModifyOfView.into());
-    }
-    Ok(table)
 }

@@ -12,7 +12,7 @@ use super::error::Error;
 use super::function::Clause;
 use super::key::{check_keys_bytes, check_partition_key, count_product, total_bytes};
 use super::operation::{self, Operation};
-use super::refusal::ModifyRefusal;
+use super::refusal::{ModifyRefusal, NameRefusal};
 use super::restrict::{PartitionPlan, RowsPlan};
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
@@ -44,6 +44,8 @@ pub struct ModifyPlan {
     json: Option<super::json::JsonPlan>,
     /// The user-defined functions that it calls.
     calls: Box<[Function]>,
+    /// The table is a materialized view.
+    is_of_view: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,39 @@ impl ModifyPlan {
         &self.condition_columns
     }
 
+    /// Refuses a write to a materialized view. As in Cassandra, what is wrong with the statement itself and a missing permission come first.
+    ///
+    /// # Errors
+    ///
+    /// The table is a materialized view.
+    pub fn refuse_view(&self) -> Result<(), Error> {
+        if self.is_of_view {
+            return Err(NameRefusal::ModifyOfView.into());
+        }
+        Ok(())
+    }
+
+    /// Binds the partition keys alone. Cassandra reads those of all members of a batch before anything else of a member.
+    ///
+    /// # Errors
+    ///
+    /// As [`ModifyPlan::bind`], of the partition keys.
+    pub(crate) fn bind_keys(&self, values: &[Value], context: &Context) -> Result<(), Error> {
+        let mut binding = Binding {
+            values,
+            json: None,
+            context,
+        };
+        let document = self
+            .json
+            .as_ref()
+            .map(|json| json.bind(&self.table, &binding))
+            .transpose()?;
+        binding.json = document.as_deref();
+        let keys = self.partitions.keys(&self.table, &binding)?;
+        keys.iter().try_for_each(check_partition_key)
+    }
+
     /// Binds the statement's values.
     ///
     /// # Errors
@@ -112,6 +147,7 @@ impl ModifyPlan {
     /// Values that do not fit their types, null or unset where neither is allowed, keys too long, times out of bounds.
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
+        self.refuse_view()?;
         let mut binding = Binding {
             values,
             json: None,
@@ -588,6 +624,7 @@ fn finish(
         condition_columns,
         json: parts.json,
         calls: typer.calls.called(),
+        is_of_view: super::is_view(typer.schema, table),
     })
 }
 

@@ -467,3 +467,72 @@ async fn permissions_on_functions_outlive_a_restart() {
     let house = House { client };
     house.ok("ann", "SELECT ks.l([1], null) FROM ks.t").await;
 }
+
+/// The texts are Cassandra 5.0.9's.
+#[tokio::test]
+async fn grants_and_revokes_of_nothing_new_are_warned_of() {
+    let house = House::new("memory:").await;
+    for (text, warning) in [
+        (
+            "REVOKE SELECT ON ks.t FROM ann",
+            "Role 'ann' was not granted SELECT on <table ks.t>",
+        ),
+        ("GRANT SELECT ON ks.t TO ann", ""),
+        (
+            "GRANT MODIFY, SELECT ON ks.t TO ann",
+            "Role 'ann' was already granted SELECT on <table ks.t>",
+        ),
+        (
+            "GRANT ALL ON ks.t TO ann",
+            "Role 'ann' was already granted SELECT, MODIFY on <table ks.t>",
+        ),
+        ("REVOKE SELECT, DESCRIBE ON ks.t FROM ann", ""),
+        (
+            "REVOKE ALTER, SELECT ON ks.t FROM ann",
+            "Role 'ann' was not granted SELECT on <table ks.t>",
+        ),
+        (
+            "REVOKE ALTER ON ROLE ann FROM ann",
+            "Role 'ann' was not granted ALTER on <role ann>",
+        ),
+    ] {
+        let answer = house.ask("boss", text).await.unwrap();
+        assert_eq!(answer.warnings.join("; "), warning, "{text}");
+    }
+    // A role is one of those that it is a member of.
+    house.ok("boss", "REVOKE ann FROM ann").await;
+}
+
+#[tokio::test]
+async fn a_function_is_looked_for_before_its_permissions() {
+    let house = House::new("memory:").await;
+    let refused = async |text| house.ask("boss", text).await.err().unwrap_or_default();
+    assert_eq!(
+        refused("GRANT CREATE ON FUNCTION f (int) TO ann").await,
+        "In this context function name must be explictly qualified by a keyspace"
+    );
+    assert_eq!(
+        refused("GRANT CREATE ON FUNCTION ks.f (nowhere) TO ann").await,
+        "Unknown type ks.nowhere"
+    );
+}
+
+#[tokio::test]
+async fn a_write_to_a_view_is_refused_for_want_of_a_permission_first() {
+    let house = House::new("memory:").await;
+    let view =
+        "CREATE MATERIALIZED VIEW ks.w AS SELECT * FROM ks.t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)";
+    house.ok("boss", view).await;
+    let permissions = house.ask("boss", "LIST ALL PERMISSIONS ON ks.w NORECURSIVE").await;
+    assert!(matches!(permissions.unwrap().kind, helenus::cql::AnswerKind::Void));
+    let write = "DELETE FROM ks.w WHERE v = 1 AND k = 1";
+    house.lacks("ann", write, "MODIFY permission on <table ks.w>").await;
+    let refused = "Cannot directly modify a materialized view";
+    assert_eq!(house.ask("boss", write).await.err().as_deref(), Some(refused));
+    let prepared = house.client.database.prepare(None, write);
+    assert_eq!(prepared.err().map(|error| error.to_string()).as_deref(), Some(refused));
+    assert_eq!(
+        house.ask("boss", "DELETE FROM ks.w WHERE k = 1").await.err().as_deref(),
+        Some("Some partition key parts are missing: v")
+    );
+}

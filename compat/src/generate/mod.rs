@@ -10,13 +10,19 @@
 //! nothing depends on a clock, since every write carries its timestamp and every request its `now_in_seconds`
 //! (conditional writes have the server's timestamps, and those tables' timestamps are not looked at).
 //!
-//! Deliberately absent: rows that two requests race for; schema changes within a round; several nodes.
+//! A third of the rounds has materialized views over the table (`views`), and a third user functions and aggregates (`functions`); both
+//! change while the round goes on (`change`). Where the servers ask for a login, a third has roles, and statements are asked as them (`roles`).
+//!
+//! Deliberately absent: rows that two requests race for; several nodes.
 
+mod change;
 mod clauses;
+mod functions;
 mod judge;
 mod pair;
 mod question;
 mod read;
+mod roles;
 mod round;
 mod schema;
 mod second;
@@ -25,6 +31,7 @@ mod shrink;
 mod spoil;
 mod two_faults;
 mod types;
+mod views;
 mod words;
 mod write;
 
@@ -77,6 +84,8 @@ pub struct Options {
     pub rounds: Option<u64>,
     /// Whether tables have indexes.
     pub indexes: bool,
+    /// Whether the servers ask for a login, and rounds have roles.
+    pub roles: bool,
     /// Folder that takes shrunken differences as scripts.
     pub keep: Option<PathBuf>,
     /// Longest time for making one difference small.
@@ -124,9 +133,13 @@ impl Shared<'_> {
 /// # Errors
 /// When a server is not there or breaks.
 pub fn run(options: &Options) -> Outcome<bool> {
+    if options.roles {
+        pair::with_roles();
+    }
+    let more: &[&str] = if options.roles { &["--auth"] } else { &[] };
     let started = match &options.cassandra {
         Some(_) => None,
-        None => match cassandra::Cassandra::start("generate", 22042)? {
+        None => match cassandra::Cassandra::start_with("generate", 22042, more)? {
             Some(started) => Some(started),
             None => return Ok(true),
         },
@@ -227,12 +240,12 @@ fn work(shared: &Shared<'_>) -> Outcome<()> {
 /// The statements of a round that make its schema, then those about its table.
 fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
     let options = shared.options;
-    let mut round = Round::new(options.seed, number);
+    let mut round = Round::new(options.seed, number, options.roles);
     let keyspace = format!("gen_{}_{number}", options.seed);
     pair.enter(&keyspace)?;
     let mut asked = Vec::new();
     for text in round.table.made_by.clone() {
-        if !ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)? {
+        if ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)?.is_none() {
             return Ok(());
         }
     }
@@ -249,7 +262,7 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
             } else {
                 round.may_end = false;
             }
-            if !ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)? {
+            if ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)?.is_none() {
                 return Ok(());
             }
             round.table.indexed.push(column);
@@ -261,23 +274,25 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
         let Some(question) = round.next(at <= FILLING) else {
             continue;
         };
-        if !ask(shared, pair, &mut asked, question, number)? {
+        let Some(is_taken) = ask(shared, pair, &mut asked, question, number)? else {
             return Ok(());
-        }
+        };
+        change::settle(&mut round, is_taken);
     }
     Ok(())
 }
 
-/// Asks both and compares; false when the round is over.
+/// Asks both and compares: whether the statement was taken, `None` when the round is over.
 fn ask(
     shared: &Shared<'_>,
     pair: &mut Pair,
     asked: &mut Vec<Question>,
     question: Question,
     number: u64,
-) -> Outcome<bool> {
+) -> Outcome<Option<bool>> {
     let (theirs, ours) = pair.ask(&question)?;
-    let facts = judge::Facts::of(asked.iter());
+    let facts = judge::Facts::of(asked.iter(), &question);
+    let is_taken = judge::code_of(&theirs).is_none();
     let case = judge::Case {
         question: &question,
         facts: &facts,
@@ -311,12 +326,12 @@ fn ask(
         let rows = theirs.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
         tally.rows += u64::try_from(rows).unwrap_or(0);
         match verdict {
-            Verdict::Same => return Ok(true),
+            Verdict::Same => return Ok(Some(is_taken)),
             Verdict::Known(rule) => {
                 *tally.known.entry(rule).or_default() += 1;
                 let look = asked.last().map(|question| judge::signature(question, &theirs, &ours));
                 *tally.looks.entry((rule, look.unwrap_or_default())).or_default() += 1;
-                return Ok(!parts_ways);
+                return Ok((!parts_ways).then_some(is_taken));
             }
             Verdict::Different => {}
         }
@@ -325,7 +340,7 @@ fn ask(
     let signature = {
         let mut tally = shared.tally();
         let Some(question) = asked.last() else {
-            return Ok(false);
+            return Ok(None);
         };
         if again == Again::Vanished {
             tally.vanished += 1;
@@ -338,14 +353,14 @@ fn ask(
                 println!("    {line}");
             }
             // What follows may only follow from it.
-            return Ok(false);
+            return Ok(None);
         }
         let signature = judge::signature(question, &theirs, &ours);
         tally.different += 1;
         let count = tally.alike.entry(signature.clone()).or_default();
         *count += 1;
         if *count > ALIKE_MAX {
-            return Ok(goes_on);
+            return Ok(goes_on.then_some(is_taken));
         }
         signature
     };
@@ -356,10 +371,14 @@ fn ask(
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep
         && found.again
+        && found
+            .questions
+            .iter()
+            .all(|question| question.by.is_none() && !question.text.contains("{ks}"))
     {
         keep(folder, &name, &found, shared.cassandra)?;
     }
-    Ok(goes_on)
+    Ok(goes_on.then_some(is_taken))
 }
 
 /// The reason of a rule: [`judge::RULES`] first, then [`second::RULES`].

@@ -1,12 +1,17 @@
 //! The two servers, asked one after the other in a keyspace of the same name.
 
 use super::question::Question;
+use super::roles;
 use crate::oracle::replay;
 use crate::oracle::script::Step;
 use crate::raw::Connection;
+use crate::raw::connection::Login;
 use crate::raw::request::Params;
 use crate::{Error, Outcome, clock};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -19,31 +24,63 @@ const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
 /// on that. Held alone by who wants to see what it answers without.
 static DROPS: RwLock<()> = RwLock::new(());
 
+/// Whether the servers ask for a login; their keyspaces may then have left roles from another run.
+static ROLES: AtomicBool = AtomicBool::new(false);
+
+/// Says that the servers ask for a login.
+pub(super) fn with_roles() {
+    ROLES.store(true, Ordering::Relaxed);
+}
+
 /// One server.
 #[derive(Debug)]
 struct Side {
     address: String,
-    connection: Option<Connection>,
+    /// By the name of the role that has logged in; none: the superuser.
+    connections: HashMap<String, Connection>,
+    /// Whether the keyspace has had roles.
+    has_roles: bool,
 }
 
 impl Side {
-    fn get(&mut self, keyspace: &str) -> Outcome<&mut Connection> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let mut connection = Connection::open(&self.address, VERSION)?;
+    fn get(&mut self, keyspace: &str, by: Option<usize>) -> Outcome<&mut Connection> {
+        let login = match by {
+            None => Login::superuser(),
+            Some(number) => Login {
+                user: roles::name(number).replace("{ks}", keyspace),
+                password: roles::PASSWORD.to_owned(),
+            },
+        };
+        match self.connections.entry(login.user.clone()) {
+            Entry::Occupied(there) => Ok(there.into_mut()),
+            Entry::Vacant(place) => {
+                let mut connection = Connection::login(&self.address, VERSION, Some(&login))?;
                 if !keyspace.is_empty() {
                     connection.must(&format!("USE {keyspace}"))?;
                 }
-                connection
+                Ok(place.insert(connection))
             }
-        };
-        Ok(self.connection.insert(connection))
+        }
     }
 
-    fn make(&mut self, keyspace: &str) -> Outcome<()> {
-        let connection = self.get("")?;
+    /// Drops the keyspace and its roles.
+    fn drop(&mut self, keyspace: &str) -> Outcome<()> {
+        let superuser = Login::superuser().user;
+        self.connections.retain(|user, _| *user == superuser);
+        let has_roles = std::mem::take(&mut self.has_roles);
+        let connection = self.get("", None)?;
         connection.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+        for number in (0..roles::ROLES).filter(|_| has_roles) {
+            let role = roles::name(number).replace("{ks}", keyspace);
+            connection.must(&format!("DROP ROLE IF EXISTS {role}"))?;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, keyspace: &str, roles: bool) -> Outcome<()> {
+        self.has_roles |= roles;
+        self.drop(keyspace)?;
+        let connection = self.get("", None)?;
         connection.must(&format!(
             "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
         ))?;
@@ -51,24 +88,27 @@ impl Side {
         Ok(())
     }
 
-    fn ask(&mut self, keyspace: &str, step: &Step) -> Value {
-        let asked = self.get(keyspace).and_then(|connection| replay::ask(connection, step));
+    fn ask(&mut self, keyspace: &str, step: &Step, by: Option<usize>) -> Value {
+        let version = match self.get(keyspace, by) {
+            Ok(connection) => Ok(connection),
+            // A login that is refused is an answer.
+            Err(error) if by.is_some() => return json!({"code": "0x0100", "message": error.to_string()}),
+            Err(error) => Err(error),
+        };
+        let asked = version.and_then(|connection| replay::ask(connection, step));
         let mut told = asked.unwrap_or_else(|error| {
-            self.connection = None;
+            self.connections.clear();
             json!({"broken": error.to_string()})
         });
         replay::normalise(&mut told, step);
         told
     }
 
-    /// Waits until the keyspace's index of this name is built.
-    fn wait_for(&mut self, keyspace: &str, index: &str) -> Outcome<()> {
-        let text = format!(
-            "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}' AND index_name = '{index}'"
-        );
+    /// Waits until this read has a row: an index or a view is built.
+    fn wait_for(&mut self, keyspace: &str, text: &str) -> Outcome<()> {
         let start = clock::now();
         while start.elapsed() < BUILD_WAIT_MAX {
-            let told = self.get(keyspace)?.query(&text, &Params::default())?;
+            let told = self.get(keyspace, None)?.query(text, &Params::default())?;
             if told
                 .get("rows")
                 .and_then(Value::as_array)
@@ -78,7 +118,7 @@ impl Side {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Error::failed(format!("{}: index {index} is not built", self.address)))
+        Err(Error::failed(format!("{}: not built: {text}", self.address)))
     }
 }
 
@@ -88,6 +128,8 @@ pub(super) struct Pair {
     theirs: Side,
     ours: Side,
     keyspace: String,
+    /// Whether a keyspace may have left roles from another run.
+    roles: bool,
 }
 
 impl Pair {
@@ -95,12 +137,14 @@ impl Pair {
     pub(super) fn new(cassandra: &str, target: &str) -> Self {
         let side = |address: &str| Side {
             address: address.to_owned(),
-            connection: None,
+            connections: HashMap::new(),
+            has_roles: false,
         };
         Self {
             theirs: side(cassandra),
             ours: side(target),
             keyspace: String::new(),
+            roles: ROLES.load(Ordering::Relaxed),
         }
     }
 
@@ -125,10 +169,13 @@ impl Pair {
 
     fn make(&mut self, keyspace: &str) -> Outcome<()> {
         keyspace.clone_into(&mut self.keyspace);
-        let Self { theirs, ours, .. } = self;
+        let Self {
+            theirs, ours, roles, ..
+        } = self;
+        let roles = *roles;
         let (a, b) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| ours.make(keyspace));
-            let a = theirs.make(keyspace);
+            let other = scope.spawn(|| ours.make(keyspace, roles));
+            let a = theirs.make(keyspace, roles);
             (a, other.join().unwrap_or_else(|_| Err(Error::failed("a thread ended"))))
         });
         a.and(b)
@@ -137,9 +184,8 @@ impl Pair {
     /// Drops the keyspace on both; what goes wrong is of no interest any more.
     pub(super) fn leave(&mut self) {
         let _held = DROPS.read().unwrap_or_else(PoisonError::into_inner);
-        let text = format!("DROP KEYSPACE IF EXISTS {}", self.keyspace);
         for side in [&mut self.theirs, &mut self.ours] {
-            let _gone_is_gone = side.get("").and_then(|connection| connection.must(&text));
+            let _gone_is_gone = side.drop(&self.keyspace);
         }
     }
 
@@ -148,18 +194,41 @@ impl Pair {
     /// # Errors
     /// When the statement cannot be written as a script, or an index is never built.
     pub(super) fn ask(&mut self, question: &Question) -> Outcome<(Value, Value)> {
-        let step = question.step()?;
-        let theirs = self.theirs.ask(&self.keyspace, &step);
-        let ours = self.ours.ask(&self.keyspace, &step);
-        if let Some(index) = index_name(&question.text) {
+        let step = question.in_keyspace(&self.keyspace).step()?;
+        let has_roles = question.text.starts_with("CREATE ROLE ");
+        for side in [&mut self.theirs, &mut self.ours] {
+            side.has_roles |= has_roles;
+        }
+        let theirs = self.theirs.ask(&self.keyspace, &step, question.by);
+        let ours = self.ours.ask(&self.keyspace, &step, question.by);
+        let built = index_name(&question.text).map(|index| {
+            format!(
+                "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{}' AND index_name = '{index}'",
+                self.keyspace
+            )
+        });
+        let built = built.or_else(|| {
+            let view = view_name(&question.text)?;
+            Some(format!(
+                "SELECT view_name FROM system.built_views WHERE keyspace_name = '{}' AND view_name = '{view}'",
+                self.keyspace
+            ))
+        });
+        if let Some(built) = built {
             for (side, answer) in [(&mut self.theirs, &theirs), (&mut self.ours, &ours)] {
-                if answer.get("kind").is_some() {
-                    side.wait_for(&self.keyspace, index)?;
+                if answer.get("kind").and_then(Value::as_str) == Some("schema_change") {
+                    side.wait_for(&self.keyspace, &built)?;
                 }
             }
         }
         Ok((theirs, ours))
     }
+}
+
+/// The name of the view that a statement makes.
+fn view_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("CREATE MATERIALIZED VIEW ")?;
+    rest.split_whitespace().next()
 }
 
 /// The name of the index that a statement makes.

@@ -4,6 +4,7 @@
 use super::types::Val;
 use crate::Outcome;
 use crate::oracle::script::{self, Step};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// What a statement does; a shrinking run drops reads first.
@@ -48,6 +49,8 @@ pub(super) struct Question {
     pub(super) now: Option<i32>,
     /// A BATCH message: its kind and statements.
     pub(super) batch: Option<(&'static str, Vec<Self>)>,
+    /// The role that asks; `None`: the superuser.
+    pub(super) by: Option<usize>,
     /// Whether it has been broken on purpose.
     pub(super) spoiled: bool,
 }
@@ -64,14 +67,29 @@ impl Question {
             timestamp: None,
             now: None,
             batch: None,
+            by: None,
             spoiled: false,
         }
+    }
+
+    /// The same where `{ks}` is the keyspace's name.
+    pub(super) fn in_keyspace(&self, keyspace: &str) -> Cow<'_, Self> {
+        if !self.text.contains("{ks}") {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            text: self.text.replace("{ks}", keyspace),
+            ..self.clone()
+        })
     }
 
     /// In the form of a script.
     pub(super) fn script(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
+        if let Some(by) = self.by {
+            let _infallible = writeln!(out, "@on r{by}");
+        }
         if let Some(now) = self.now {
             let _infallible = writeln!(out, "@now {now}");
         }

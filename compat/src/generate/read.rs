@@ -1,6 +1,7 @@
 //! Random SELECTs: restrictions of every kind, order, limits, groups, pages. What is selected is made by
 //! [`super::select`].
 
+use super::functions;
 use super::question::{Kind, Question, Terms, Way};
 use super::round::Round;
 use super::schema::{Column, Role};
@@ -88,6 +89,9 @@ pub(super) fn any(round: &mut Round) -> Option<Question> {
 }
 
 fn put_value(round: &mut Round, terms: &mut Terms, column: &Column) -> String {
+    if let Some(call) = functions::value(round, terms, column) {
+        return call;
+    }
     let value = column.value(&mut round.rng);
     terms.put(&mut round.rng, &value)
 }

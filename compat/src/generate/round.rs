@@ -2,9 +2,11 @@
 //! still but for what the round moves it by, so that both servers see the same: every write says its timestamp, every
 //! request its `now_in_seconds`.
 
-use super::question::Question;
+use super::change::Effect;
+use super::functions::Function;
+use super::question::{Kind, Question};
 use super::schema::Table;
-use super::{read, schema, spoil, write};
+use super::{functions, read, roles, schema, spoil, views, write};
 use fastrand::Rng;
 
 /// What requests take for now at the start, seconds: later than any machine's clock, so that nobody's clean-up of
@@ -24,6 +26,22 @@ pub(super) struct Round {
     /// Whether what has a TTL ends within the round. Not beside a storage-attached index: Cassandra's counts what is expired by the
     /// request's clock, and live by the server's own, for the rows of a page, which ends short and is taken for the last.
     pub(super) may_end: bool,
+    /// Views of the table, as tables to read.
+    pub(super) views: Vec<Table>,
+    /// Functions and aggregates of the keyspace.
+    pub(super) functions: Vec<Function>,
+    /// What the last statement changes of the schema if it is taken.
+    pub(super) pending: Effect,
+    /// Changes of the schema that come next.
+    pub(super) queued: Vec<(Question, Effect)>,
+    /// Whether there are views.
+    has_views: bool,
+    /// Whether there are functions.
+    has_functions: bool,
+    /// Whether there are roles.
+    has_roles: bool,
+    /// How many names were given to views, functions and columns.
+    named: usize,
     /// The last timestamp that was the greatest.
     clock: i64,
     /// Timestamps used so far, for ties; the last few.
@@ -34,20 +52,78 @@ pub(super) struct Round {
 
 impl Round {
     /// The round of this number under this seed.
-    pub(super) fn new(seed: u64, number: u64) -> Self {
+    /// Servers that ask for no login have no `roles`.
+    pub(super) fn new(seed: u64, number: u64, roles: bool) -> Self {
         // Neighbouring seeds must not give neighbouring rounds.
         let mut rng =
             Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
         let table = schema::table(&mut rng, "t");
+        let has_views = rng.u8(0..3) == 0 && (views::is_possible(&table) || rng.u8(0..4) == 0);
+        let has_functions = rng.u8(0..3) == 0;
+        let has_roles = rng.u8(0..3) == 0 && roles;
+        let queued = if has_roles { roles::made_by() } else { Vec::new() };
         Self {
             rng,
             table,
             may_expire: true,
-            may_end: true,
+            // Cassandra judges by the server's own clock what of a base row a view is to have.
+            may_end: !has_views,
+            views: Vec::new(),
+            functions: Vec::new(),
+            pending: Effect::None,
+            queued: queued
+                .into_iter()
+                .map(|text| (Question::new(Kind::Schema, text), Effect::None))
+                .collect(),
+            has_views,
+            has_functions,
+            has_roles,
+            named: 0,
             clock: 1_000,
             used: vec![1_000],
             now: START,
         }
+    }
+
+    /// A number that no name has yet.
+    pub(super) fn number_of_next(&mut self) -> usize {
+        self.named += 1;
+        self.named
+    }
+
+    /// A change of the schema, when the dice make one.
+    fn change(&mut self, filling: bool) -> Option<Question> {
+        if let Some((question, effect)) = self.queued.pop() {
+            self.pending = effect;
+            return Some(question);
+        }
+        let often = if filling { 12 } else { 25 };
+        if self.has_views && self.rng.u8(0..often) == 0 {
+            return if filling {
+                Some(views::create(self))
+            } else {
+                views::change(self)
+            };
+        }
+        if self.has_functions && self.rng.u8(0..often) == 0 {
+            return functions::change(self);
+        }
+        if self.has_roles && self.rng.u8(0..if filling { 6 } else { 14 }) == 0 {
+            return roles::change(self);
+        }
+        None
+    }
+
+    /// A read of the table, or of one of its views.
+    fn read(&mut self) -> Option<Question> {
+        let view = self.rng.choice(&self.views).cloned();
+        let Some(view) = view.filter(|_| self.rng.u8(0..5) < 3) else {
+            return read::any(self);
+        };
+        let table = std::mem::replace(&mut self.table, view);
+        let question = read::any(self);
+        self.table = table;
+        question
     }
 
     /// A timestamp for a write: mostly a new one, often an old one, now and then one that is taken.
@@ -82,17 +158,25 @@ impl Round {
         if self.rng.u8(0..3) == 0 {
             self.now += self.rng.i32(0..40);
         }
+        let changes = self.change(filling);
         let mut question = match self.rng.u8(0..100) {
+            _ if changes.is_some() => changes?,
             _ if filling => write::insert(self)?,
             0..=41 => write::any(self)?,
-            _ => read::any(self)?,
+            _ => self.read()?,
         };
         if !filling && self.rng.u8(0..20) == 0 {
             question = spoil::spoil(&mut self.rng, question);
+            // What it comes to is not known any more.
+            self.pending = Effect::None;
+        }
+        let is_first = matches!(question.text.strip_prefix("CREATE ROLE "), Some(rest) if !rest.starts_with("IF "));
+        if self.has_roles && !is_first && self.queued.is_empty() {
+            question.by = roles::asks(self);
         }
         question.now = Some(self.now);
         // A write whose own timestamp the dice have left out or spoiled still has one that both servers know.
-        if question.kind == super::question::Kind::Write {
+        if question.kind == Kind::Write {
             question.timestamp = Some(self.clock);
         }
         Some(question)

@@ -58,6 +58,11 @@ impl Column {
         }
     }
 
+    /// The same column in another role, as a view has it.
+    pub(super) fn in_role(&self, role: Role) -> Self {
+        Self { role, ..self.clone() }
+    }
+
     /// Whether it is many cells.
     pub(super) fn is_multicell(&self) -> bool {
         !self.frozen && self.ty.can_be_multicell()
@@ -215,6 +220,17 @@ pub(super) fn table(rng: &mut Rng, called: &str) -> Table {
     let statement = declaration(rng, &table);
     table.made_by.push(statement);
     table
+}
+
+/// A regular column that is added to a table.
+pub(super) fn added(rng: &mut Rng, called: &str, counter: bool) -> Column {
+    let ty = if counter {
+        Type::Counter
+    } else {
+        types::random_type(rng, &[], 1, false)
+    };
+    let frozen = rng.u8(0..3) == 0;
+    Column::new(rng, called.to_owned(), ty, frozen, Role::Regular)
 }
 
 fn declaration(rng: &mut Rng, table: &Table) -> String {

@@ -1,5 +1,6 @@
 //! Random select clauses: columns, their parts, functions of every kind, aggregates, JSON.
 
+use super::functions;
 use super::question::Terms;
 use super::round::Round;
 use super::schema::{Column, Role};
@@ -32,7 +33,10 @@ pub(super) fn clause(round: &mut Round, terms: &mut Terms, distinct: bool, group
         .filter_map(|i| {
             let column = round.rng.choice(&table.columns)?.clone();
             let selector = if aggregated && round.rng.u8(0..5) != 0 {
-                aggregate(round, &column)
+                match functions::selector(round, terms, true) {
+                    Some(call) => call,
+                    None => aggregate(round, &column),
+                }
             } else {
                 selector(round, terms, &column)?
             };
@@ -68,6 +72,9 @@ fn selector(round: &mut Round, terms: &mut Terms, column: &Column) -> Option<Str
     let name = &column.name;
     if round.rng.bool() {
         return Some(name.clone());
+    }
+    if let Some(call) = functions::selector(round, terms, false) {
+        return Some(call);
     }
     let table = round.table.clone();
     Some(match round.rng.u8(0..12) {

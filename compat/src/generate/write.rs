@@ -3,6 +3,7 @@
 //! Deliberately absent: deletions of counters, after which Cassandra may go on from the deleted value
 //! (compat/DIFFERENCES.md); values that depend on the server's clock or dice (`now()`, `uuid()`).
 
+use super::functions;
 use super::question::{Kind, Question, Terms};
 use super::round::Round;
 use super::schema::{Column, Role};
@@ -118,7 +119,10 @@ pub(super) fn insert(round: &mut Round) -> Option<Question> {
         };
         if taken {
             names.push(column.name.clone());
-            values.push(put(round, &mut terms, &value));
+            values.push(match functions::value(round, &mut terms, column) {
+                Some(call) => call,
+                None => put(round, &mut terms, &value),
+            });
         }
     }
     let conditional = is_conditional(round);
@@ -191,8 +195,7 @@ fn restriction(round: &mut Round, terms: &mut Terms, column: &Column, with_in: b
             .collect::<Vec<_>>();
         return format!("{} IN ({})", column.name, values.join(", "));
     }
-    let value = column.value(&mut round.rng);
-    format!("{} = {}", column.name, terms.put(&mut round.rng, &value))
+    format!("{} = {}", column.name, put_value(round, terms, column))
 }
 
 /// The whole primary key, or only the partition key.
@@ -255,8 +258,14 @@ fn assignment(round: &mut Round, terms: &mut Terms, column: &Column) -> Option<S
     }
     let part = column.is_multicell() && round.rng.u8(0..3) != 0;
     if !part {
-        let value = value_or_null(round, terms, column);
-        return Some(format!("{name} = {}", put(round, terms, &value)));
+        let value = match functions::value(round, terms, column) {
+            Some(call) => call,
+            None => {
+                let value = value_or_null(round, terms, column);
+                put(round, terms, &value)
+            }
+        };
+        return Some(format!("{name} = {value}"));
     }
     let form = round.rng.u8(0..6);
     Some(match &column.ty {
@@ -311,6 +320,9 @@ fn element(round: &mut Round, ty: &Type) -> Val {
 }
 
 fn put_value(round: &mut Round, terms: &mut Terms, column: &Column) -> String {
+    if let Some(call) = functions::value(round, terms, column) {
+        return call;
+    }
     let value = column.value(&mut round.rng);
     terms.put(&mut round.rng, &value)
 }

@@ -1,7 +1,7 @@
 //! Runs a script and notes the answers.
 
 use super::script::{How, Script, Step};
-use crate::raw::connection::prepared_of;
+use crate::raw::connection::{Login, prepared_of};
 use crate::raw::request::{self, InBatch, Params, Prepared};
 use crate::raw::{Connection, answer, opcode};
 use crate::{Outcome, raw};
@@ -31,7 +31,7 @@ impl Connections<'_> {
         let at = match self.open.iter().position(known) {
             Some(at) => at,
             None => {
-                let mut connection = Connection::open(self.address, version)?;
+                let mut connection = Connection::login(self.address, version, Some(&Login::superuser()))?;
                 connection.must(&format!("USE {}", self.keyspace))?;
                 self.open.push((name.to_owned(), connection));
                 self.open.len() - 1
@@ -60,7 +60,7 @@ struct Listener(Connection);
 
 impl Listener {
     fn open(address: &str) -> Outcome<Self> {
-        let mut connection = Connection::open(address, 4)?;
+        let mut connection = Connection::login(address, 4, Some(&Login::superuser()))?;
         connection.ask(opcode::REGISTER, &request::register(&["SCHEMA_CHANGE"]))?;
         connection.stream().set_read_timeout(Some(EVENTS_QUIET))?;
         Ok(Self(connection))
@@ -95,7 +95,7 @@ impl Listener {
 /// that step's answer, `{"broken": …}`.
 pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
     let keyspace = format!("oracle_{}", script.name);
-    let mut first = Connection::open(address, 4)?;
+    let mut first = Connection::login(address, 4, Some(&Login::superuser()))?;
     first.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
     first.must(&format!(
         "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"

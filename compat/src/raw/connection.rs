@@ -37,6 +37,16 @@ pub struct Login {
     pub password: String,
 }
 
+impl Login {
+    /// The superuser that a server begins with.
+    pub fn superuser() -> Self {
+        Self {
+            user: "cassandra".to_owned(),
+            password: "cassandra".to_owned(),
+        }
+    }
+}
+
 /// A connection that has been started.
 #[derive(Debug)]
 pub struct Connection {

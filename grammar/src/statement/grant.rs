@@ -75,7 +75,8 @@ fn refuse_inapplicable(input: Input<'_>, permissions: Option<&[Permission]>, res
         Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
             ("FunctionResource", &[Create, Alter, Drop, Authorize, Execute])
         }
-        Resource::Function { .. } => ("FunctionResource", &[Alter, Drop, Authorize, Execute]),
+        // Cassandra looks for the function first, so the server compares.
+        Resource::Function { .. } => return,
         Resource::AllMbeans | Resource::Mbean(_) | Resource::Mbeans(_) => {
             ("JMXResource", &[Authorize, Describe, Execute, Modify, Select])
         }

@@ -355,7 +355,11 @@ impl Database {
         match outcome {
             Outcome::Rows(None) => Ok(Answer::new(AnswerKind::Void)),
             Outcome::Rows(Some(list)) => Ok(Answer::new(AnswerKind::Rows(list.into_rows()))),
-            Outcome::Change(Change { mut next, password }) => {
+            Outcome::Change(Change {
+                mut next,
+                password,
+                warning,
+            }) => {
                 let now = self.engine().clock.monotonic();
                 if let Some((name, password)) = password {
                     if roles.contains(&name) {
@@ -366,7 +370,9 @@ impl Database {
                 }
                 service.record_passwords(&roles, &next, now);
                 self.publish_roles(service, &mut doubt, &roles, next).await?;
-                Ok(Answer::new(AnswerKind::Void))
+                let mut answer = Answer::new(AnswerKind::Void);
+                answer.warnings.extend(warning);
+                Ok(answer)
             }
         }
     }
@@ -464,6 +470,14 @@ fn created(schema: &Schema, change: &SchemaChange) -> Vec<Resource> {
             Resource::Keyspace(keyspace.into()),
             Resource::AllFunctionsIn(keyspace.into()),
         ],
+        // Cassandra grants nothing on a view to who makes it.
+        ChangeTarget::Table
+            if schema
+                .keyspace(keyspace)
+                .is_some_and(|of| of.views.contains_key(&change.name)) =>
+        {
+            Vec::new()
+        }
         ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
         ChangeTarget::Function | ChangeTarget::Aggregate => needed::changed(schema, change).into_iter().collect(),
         ChangeTarget::Type => Vec::new(),

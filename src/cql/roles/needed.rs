@@ -101,6 +101,16 @@ impl<'a> Permitted<'a> {
         if plan.is_conditional() {
             self.on_table(Permission::Select, &plan.table)?;
         }
+        // The rows of views derive from those of the base, which are read first.
+        let keyspace = self.schema.keyspace(&plan.table.keyspace);
+        let mut views = keyspace
+            .into_iter()
+            .flat_map(|keyspace| keyspace.views_of(&plan.table.name))
+            .peekable();
+        if views.peek().is_some() {
+            self.on_table(Permission::Select, &plan.table)?;
+        }
+        views.try_for_each(|view| self.on_table(Permission::Modify, &view.table))?;
         self.calls(plan.calls())
     }
 

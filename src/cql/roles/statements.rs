@@ -42,11 +42,17 @@ pub(super) struct Change {
     pub(super) next: Roles,
     /// A password to hash, and its role.
     pub(super) password: Option<(RoleName, String)>,
+    /// A warning to the client.
+    pub(super) warning: Option<String>,
 }
 
 impl From<Roles> for Outcome {
     fn from(next: Roles) -> Self {
-        Self::Change(Change { next, password: None })
+        Self::Change(Change {
+            next,
+            password: None,
+            warning: None,
+        })
     }
 }
 
@@ -152,6 +158,7 @@ impl<'s> Options<'s> {
         Change {
             next: roles.with(name, |role| self.set(role)),
             password: self.password.map(|text| (name.into(), text.to_owned())),
+            warning: None,
         }
     }
 }
@@ -308,10 +315,12 @@ impl StatementChecker<'_> {
             }
         }
         if grant.revoke {
-            let is_member = self
-                .roles
-                .get(grantee)
-                .is_some_and(|member| member.member_of.contains(role));
+            // Cassandra counts a role among those that it is a member of.
+            let is_member = role == grantee
+                || self
+                    .roles
+                    .get(grantee)
+                    .is_some_and(|member| member.member_of.contains(role));
             if !is_member {
                 return Err(RoleRefusal::NoMember(grantee.to_owned(), role.to_owned()));
             }
@@ -352,12 +361,27 @@ impl StatementChecker<'_> {
         if !grant.revoke && !permissions.without(resource.of.grantable()).is_empty() {
             return Err(RoleRefusal::OnSystem);
         }
-        let next = if grant.revoke {
-            self.roles.revoked(role, &resource.of, permissions)
+        let there = self
+            .roles
+            .get(role)
+            .and_then(|role| role.grants.get(&resource.of))
+            .copied()
+            .unwrap_or_default();
+        let (next, unchanged, verb) = if grant.revoke {
+            let next = self.roles.revoked(role, &resource.of, permissions);
+            (next, permissions.without(there), "was not granted")
         } else {
-            self.roles.granted(role, &resource.of, permissions)
+            let next = self.roles.granted(role, &resource.of, permissions);
+            (next, permissions.intersection(there), "was already granted")
         };
-        Ok(next.into())
+        let names: Vec<&str> = unchanged.iter().map(Permission::name).collect();
+        let warning =
+            (!names.is_empty()).then(|| format!("Role '{role}' {verb} {} on {}", names.join(", "), resource.of));
+        Ok(Outcome::Change(Change {
+            next,
+            password: None,
+            warning,
+        }))
     }
 
     fn add_identity(&self, add: &ast::AddIdentity) -> Result<Outcome, RoleRefusal> {

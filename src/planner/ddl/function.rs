@@ -12,7 +12,7 @@ use crate::command::{ChangeKind, ChangeTarget};
 use crate::functions;
 use crate::planner::text::{owned, type_text_full};
 use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, typename};
-use crate::types::{CqlType, LiteralError};
+use crate::types::{CqlType, LiteralError, Native};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
     types.into_iter().map(typename::unfrozen_name).collect()
@@ -152,11 +152,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
             }
             .into());
         }
-        if existing.returns != function.returns {
+        if !is_compatible(&function.returns, &existing.returns) {
             return Err(FunctionRefusal::ReturnType {
                 name: name.to_owned(),
-                new: typename::unfrozen_name(&function.returns),
-                old: typename::unfrozen_name(&existing.returns),
+                new: typename::argument_name(&function.returns),
+                old: typename::argument_name(&existing.returns),
             }
             .into());
         }
@@ -164,6 +164,22 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
     add(&mut next.functions, function, existing, |other| &other.name);
     let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Function, name);
     Ok(with_arguments(outcome, written))
+}
+
+/// Whether a function may return a type in place of another, as Cassandra's `AbstractType.isCompatibleWith` has it: bytes for texts too, and
+/// a tuple with more fields.
+fn is_compatible(new: &CqlType, old: &CqlType) -> bool {
+    let of_old = |wanted: &[Native]| matches!(old, CqlType::Native(native) if wanted.contains(native));
+    match (new.unfrozen(), old.unfrozen()) {
+        (CqlType::Native(Native::Blob), _) if of_old(&[Native::Text, Native::Ascii]) => true,
+        (CqlType::Native(Native::Text), _) if of_old(&[Native::Ascii]) => true,
+        (CqlType::List(new), CqlType::List(old)) | (CqlType::Set(new), CqlType::Set(old)) => is_compatible(new, old),
+        (CqlType::Map(new, to), CqlType::Map(old, from)) => is_compatible(new, old) && is_compatible(to, from),
+        (CqlType::Tuple(new), CqlType::Tuple(old)) => {
+            new.len() >= old.len() && new.iter().zip(old.iter()).all(|(new, old)| is_compatible(new, old))
+        }
+        (new, old) => new == old,
+    }
 }
 
 fn has_aggregate(keyspace: &Keyspace, name: &str, types: &[String]) -> bool {
@@ -284,11 +300,11 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         if !statement.or_replace {
             return Err(FunctionRefusal::AggregateExists(name.to_owned()).into());
         }
-        if existing.returns.unfrozen() != aggregate.returns.unfrozen() {
+        if !is_compatible(&aggregate.returns, &existing.returns) {
             return Err(FunctionRefusal::AggregateType {
                 name: name.to_owned(),
-                new: typename::unfrozen_name(&aggregate.returns),
-                old: typename::unfrozen_name(&existing.returns),
+                new: typename::argument_name(&aggregate.returns),
+                old: typename::argument_name(&existing.returns),
             }
             .into());
         }

@@ -438,13 +438,8 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError
     if keyspace.views.contains_key(name) {
         return Err(TableRefusal::DropOfView.into());
     }
-    // Cassandra's message lists the keyspace of each view, not the view.
-    let views: Vec<&str> = keyspace
-        .views_of(name)
-        .map(|view| view.table.keyspace.as_str())
-        .collect();
-    if !views.is_empty() {
-        return Err(TableRefusal::ViewsDepend(owned(views)).into());
+    if keyspace.views_of(name).next().is_some() {
+        return Err(TableRefusal::ViewsDepend(keyspace_name.to_owned()).into());
     }
     let mut next = Keyspace::clone(keyspace);
     next.tables.remove(name);

@@ -61,15 +61,27 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     }
     let selected = selected(statement, base, name)?;
     let key = Key::of(&statement.primary_key);
-    check_key(&key, base, &selected, name)?;
-    let restricted = Restricted::of(statement, base)?;
-    let tests = view_tests::of(ddl, &statement.relations, base, || restricted.check(&key))?;
     let order = &statement.options.clustering_order;
     let ordered: Vec<&str> = order.iter().map(|(column, _)| column.as_str()).collect();
+    check_columns_of_key(&key, base, &selected, name)?;
     if !order.is_empty() && ordered != key.clustering {
         return Err(ViewRefusal::Order.into());
     }
-    let descending = clustering_order(&statement.options, &key.clustering, name)?;
+    check_key(&key, base, name)?;
+    let restricted = Restricted::of(statement, base)?;
+    let tests = view_tests::of(ddl, &statement.relations, base, || restricted.check(&key))?;
+    let descending = if order.is_empty() {
+        // As in Cassandra, whose types of columns have their direction: a view without an order of its own has its base's.
+        let of_base = base.columns.iter().filter(|column| column.descending);
+        let of_base: BTreeSet<&str> = of_base.map(|column| column.name.as_str()).collect();
+        key.clustering
+            .iter()
+            .copied()
+            .filter(|name| of_base.contains(name))
+            .collect()
+    } else {
+        clustering_order(&statement.options, &key.clustering, name)?
+    };
     given.check_names()?;
     let given_id = given.id.clone();
     let options = given.validate()?;
@@ -191,9 +203,9 @@ fn is_key(column: &Column) -> bool {
     matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
 }
 
-fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str) -> Result<(), DdlError> {
+/// Each column of the key by itself.
+fn check_columns_of_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str) -> Result<(), DdlError> {
     let mut seen = BTreeSet::new();
-    let mut others = Vec::new();
     for name in key.names() {
         let Some((_, column)) = base.column(name).filter(|_| selected.contains(name)) else {
             return Err(ViewRefusal::UnknownKeyColumn {
@@ -221,14 +233,19 @@ fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str)
             }
             .into());
         }
-        if !is_key(column) {
-            others.push(name);
-        }
     }
+    Ok(())
+}
+
+/// The columns of the key together.
+fn check_key(key: &Key<'_>, base: &Table, view: &str) -> Result<(), DdlError> {
+    let names: BTreeSet<&str> = key.names().collect();
+    let is_other = |name: &&str| base.column(name).is_some_and(|(_, column)| !is_key(column));
+    let others: Vec<&str> = key.names().filter(is_other).collect();
     let missing: Vec<&str> = base
         .columns
         .iter()
-        .filter(|column| is_key(column) && !seen.contains(column.name.as_str()))
+        .filter(|column| is_key(column) && !names.contains(column.name.as_str()))
         .map(|column| column.name.as_str())
         .collect();
     if !missing.is_empty() {

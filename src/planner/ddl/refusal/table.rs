@@ -157,9 +157,9 @@ pub enum TableRefusal {
     /// DROP TABLE of a materialized view.
     #[error("Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.")]
     DropOfView,
-    /// DROP of a table that has views: the keyspace of each.
-    #[error("Cannot drop a table when materialized views still depend on it ({})", .0.join(", "))]
-    ViewsDepend(Vec<String>),
+    /// DROP of a table that has views: their keyspace, as in Cassandra's message.
+    #[error("Cannot drop a table when materialized views still depend on it ({0})")]
+    ViewsDepend(String),
 }
 
 impl TableRefusal {

@@ -1,0 +1,69 @@
+//! What a statement changes of a round's schema, if the servers take it.
+
+use super::functions::Function;
+use super::round::Round;
+use super::schema::{Column, Role, Table};
+
+/// What comes of the last statement if it is taken.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Effect {
+    /// Nothing.
+    #[default]
+    None,
+    /// A view.
+    View(Table),
+    /// A view is dropped.
+    NoView(String),
+    /// A column of the table.
+    Column(Column),
+    /// A column is dropped.
+    NoColumn(String),
+    /// A column has another name.
+    Renamed(String, String),
+    /// A function or an aggregate; it may replace one.
+    Function(Function),
+    /// A function or an aggregate is dropped: its place.
+    NoFunction(usize),
+}
+
+/// Carries out the effect of the last statement.
+pub(super) fn settle(round: &mut Round, is_taken: bool) {
+    let effect = std::mem::take(&mut round.pending);
+    if !is_taken {
+        return;
+    }
+    match effect {
+        Effect::None => {}
+        Effect::View(view) => round.views.push(view),
+        Effect::NoView(name) => round.views.retain(|view| view.name != name),
+        Effect::Column(column) => {
+            for view in &mut round.views {
+                if view.made_by.iter().any(|text| text.contains(" AS SELECT * FROM ")) {
+                    view.columns.push(column.in_role(Role::Regular));
+                }
+            }
+            round.table.columns.push(column);
+        }
+        Effect::NoColumn(name) => {
+            round.table.columns.retain(|column| column.name != name);
+            round.table.indexed.retain(|indexed| *indexed != name);
+        }
+        Effect::Renamed(from, to) => {
+            let tables = std::iter::once(&mut round.table).chain(&mut round.views);
+            for column in tables.flat_map(|table| &mut table.columns) {
+                if column.name == from {
+                    column.name.clone_from(&to);
+                }
+            }
+        }
+        Effect::Function(function) => {
+            round.functions.retain(|other| !other.is_same(&function));
+            round.functions.push(function);
+        }
+        Effect::NoFunction(place) => {
+            if place < round.functions.len() {
+                round.functions.remove(place);
+            }
+        }
+    }
+}
