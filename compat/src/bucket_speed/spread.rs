@@ -79,5 +79,8 @@ pub(super) fn measure(
         1.0,
         "s",
     );
+    end(server)?;
+    let server = start_with(store, &place, &settings)?;
+    scan(store, &server, &format!("{STORES} stores"), table)?;
     end(server)
 }
