@@ -209,11 +209,11 @@ async fn a_second_server_is_refused_by_the_name_of_the_first() {
     let why = open(&Network::to(&bucket), "second").await.unwrap_err().to_string();
     assert!(why.contains("first serves this prefix at first:9042"), "{why}");
     put(&first, "b").await.unwrap();
-    assert_eq!(answered(&first, "b").await, true);
+    assert!(answered(&first, "b").await);
     first.close().await.unwrap();
     // Released: a second server need not wait. Nothing is renewed between two checks either.
     let second = open(&Network::to(&bucket), "second").await.unwrap();
-    assert_eq!(answered(&second, "b").await, true);
+    assert!(answered(&second, "b").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,7 +222,7 @@ async fn an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over()
     let network = Network::to(&bucket);
     let first = open(&network, "first").await.unwrap();
     put(&first, "a").await.unwrap();
-    assert_eq!(answered(&first, "a").await, true);
+    assert!(answered(&first, "a").await);
     network.set(Link::Hung);
     let second = open(&Network::to(&bucket), "second").await.unwrap();
     assert_eq!(has(&first, "a").await, None, "it may be stale from now on");
@@ -232,8 +232,8 @@ async fn an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over()
     until("the first one says that it is lost", async || first.lost().is_some()).await;
     assert!(matches!(put(&first, "c").await, Err(Error::TakenOver { .. })));
     assert_eq!(has(&first, "a").await, None);
-    assert_eq!(answered(&second, "a").await, true);
-    assert_eq!(answered(&second, "c").await, false);
+    assert!(answered(&second, "a").await);
+    assert!(!answered(&second, "c").await);
     put(&second, "d").await.unwrap();
 }
 
@@ -273,7 +273,7 @@ async fn a_store_comes_back_by_itself_when_the_bucket_does() {
         };
         let back = tokio::time::timeout(Duration::from_secs(5), back).await;
         assert!(back.is_ok(), "{fault:?}: back within 5 s after the bucket");
-        assert_eq!(answered(&store, "a").await, true);
+        assert!(answered(&store, "a").await);
         assert!(store.lost().is_none());
         store.close().await.unwrap();
     }
@@ -305,7 +305,7 @@ async fn groups_are_in_flight_together_and_shown_when_they_are_durable() {
     tokio::time::sleep(Duration::from_millis(30)).await;
     assert!(under_way.iter().all(|one| !one.is_finished()) && !nothing.is_finished());
     for key in ["b", "c", "d"] {
-        assert_eq!(answered(&store, key).await, false, "{key} is not durable");
+        assert!(!answered(&store, key).await, "{key} is not durable");
     }
     network.set(Link::Good);
     let mut last = CommitSeq(0);
@@ -318,7 +318,7 @@ async fn groups_are_in_flight_together_and_shown_when_they_are_durable() {
     let puts = network.log_puts.load(Ordering::SeqCst) - before;
     assert_eq!(puts, 2, "c and d were put together when b was");
     for key in ["b", "c", "d"] {
-        assert_eq!(answered(&store, key).await, true, "{key}");
+        assert!(answered(&store, key).await, "{key}");
     }
 }
 
@@ -336,7 +336,7 @@ async fn groups_in_flight_fail_together_and_are_not_shown() {
     network.set(Link::Good);
     until("it takes writes", async || put(&store, "d").await.is_ok()).await;
     for key in ["a", "d"] {
-        assert_eq!(answered(&store, key).await, true, "{key}");
+        assert!(answered(&store, key).await, "{key}");
     }
 }
 
@@ -365,7 +365,7 @@ async fn a_write_after_a_failed_put_is_durable_before_it_is_answered() {
     for one in under_way {
         one.await.unwrap().unwrap();
     }
-    assert_eq!(answered(&store, "k").await, true);
+    assert!(answered(&store, "k").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -384,7 +384,7 @@ async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
     // Each is verified (its end, its index, its block), then read.
     assert!((100..=200 * 5).contains(&gets), "{gets} gets of the log");
     for n in [0, 1, 350, 699] {
-        assert_eq!(answered(&second, &format!("key {n}")).await, true, "{n}");
+        assert!(answered(&second, &format!("key {n}")).await, "{n}");
     }
     put(&second, "last").await.unwrap();
     second.close().await.unwrap();
@@ -394,7 +394,7 @@ async fn an_opening_reads_two_hundred_objects_of_the_log_at_most() {
     let gets = network.log_gets.load(Ordering::SeqCst) - before;
     assert!(gets <= 10, "{gets} gets of the log that was emptied before closing");
     for key in ["key 0", "key 699", "last"] {
-        assert_eq!(answered(&store, key).await, true, "{key}");
+        assert!(answered(&store, key).await, "{key}");
     }
 }
 
@@ -430,7 +430,7 @@ async fn a_server_whose_clock_is_behind_dates_above_the_one_that_it_takes_over_f
     assert!(later > next, "{later} after {next}");
     put(&third, "d").await.unwrap();
     for key in ["a", "b", "c", "d"] {
-        assert_eq!(answered(&third, key).await, true, "{key}");
+        assert!(answered(&third, key).await, "{key}");
     }
 }
 

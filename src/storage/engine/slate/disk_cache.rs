@@ -137,11 +137,16 @@ impl DiskCache {
         let mut bytes = got.bytes().await?;
         let mut parts = Vec::new();
         while !bytes.is_empty() {
-            let body = bytes.split_to(bytes.len().min(PART_BYTES as usize));
+            let body = bytes.split_to(bytes.len().min(length(PART_BYTES)));
             parts.push(Part { body, size, changed });
         }
         Ok(parts)
     }
+}
+
+/// A length of bytes in memory.
+fn length(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn ranged(range: Range<u64>) -> GetOptions {
@@ -176,11 +181,7 @@ fn result(location: &Path, parts: &[Part], range: &Range<u64>, begins: u64) -> O
         let end = at + part.body.len() as u64;
         let wanted = range.start.max(at)..range.end.min(end);
         if wanted.start < wanted.end {
-            // Within the part, whose length is a `usize`.
-            pieces.push(
-                part.body
-                    .slice((wanted.start - at) as usize..(wanted.end - at) as usize),
-            );
+            pieces.push(part.body.slice(length(wanted.start - at)..length(wanted.end - at)));
         }
         at = end;
     }
@@ -495,7 +496,7 @@ mod tests {
     }
 
     fn bytes(count: usize) -> Bytes {
-        (0..count).map(|at| (at / 7 % 251) as u8).collect()
+        (0..count).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]).collect()
     }
 
     fn open(bucket: &Arc<Asked>, folder: &FilePath, bytes_max: u64) -> Result<DiskCache> {
@@ -524,7 +525,7 @@ mod tests {
     #[tokio::test]
     async fn a_read_is_answered_by_the_bucket_once_and_damage_is_read_again() {
         let (bucket, folder) = (Arc::new(Asked::default()), tempfile::tempdir().unwrap());
-        let (at, whole) = (table("A"), bytes(3 * PART_BYTES as usize + 100));
+        let (at, whole) = (table("A"), bytes(3 * length(PART_BYTES) + 100));
         bucket.put(&at, whole.clone().into()).await.unwrap();
         let cache = open(&bucket, folder.path(), 8 << 20).unwrap();
         let end = whole.len() as u64;
@@ -540,7 +541,7 @@ mod tests {
         let check = async |cache: &DiskCache, what: &str| {
             for range in &ranges {
                 let got = cache.get_opts(&at, ranged(range.clone())).await.unwrap();
-                let is = range.start as usize..range.end.min(end) as usize;
+                let is = length(range.start)..length(range.end.min(end));
                 assert_eq!((got.meta.size, got.range.end), (end, is.end as u64), "{what}");
                 assert!(got.bytes().await.unwrap() == whole.slice(is), "{what}: {range:?}");
                 written(cache).await;
@@ -587,7 +588,7 @@ mod tests {
         let cache = open(&bucket, folder.path(), 3 * PART_BYTES).unwrap();
         for number in 0..20 {
             let at = table(&format!("T{number}"));
-            bucket.put(&at, bytes(PART_BYTES as usize).into()).await.unwrap();
+            bucket.put(&at, bytes(length(PART_BYTES)).into()).await.unwrap();
             for _ in 0..2 {
                 cache.get_opts(&at, ranged(5..9)).await.unwrap();
                 written(&cache).await;

@@ -157,10 +157,11 @@ pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
 
 /// The options for reading the beginning of a range of a bucket into the cache of blocks.
 pub(super) fn ahead_options() -> ScanOptions {
-    let mut options = ScanOptions::default();
-    options.read_ahead_bytes = 512 * KIB;
-    options.cache_blocks = true;
-    options
+    ScanOptions {
+        read_ahead_bytes: 512 * KIB,
+        cache_blocks: true,
+        ..ScanOptions::default()
+    }
 }
 
 /// The options for reading a range, after this many entries were read.
