@@ -106,6 +106,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub(in crate::storage) fn read_ahead(&self, _: impl FnOnce() -> KeyRange) {
+        match self.0 {}
+    }
+
     pub(in crate::storage) fn estimate(&self, _: &KeyRange) -> Estimate {
         match self.0 {}
     }
