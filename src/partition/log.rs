@@ -322,7 +322,7 @@ impl Stores {
             // Every later commit of the store logs its changes.
             store.commit(Batch::new()).await?;
         }
-        let floor = self.positions().last();
+        let floor = self.position_of_now();
         self.set_log_floor(log, floor).await?;
         Ok(floor)
     }

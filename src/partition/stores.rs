@@ -85,6 +85,12 @@ impl Stores {
         })))
     }
 
+    /// A position of now in the change feed, which no change has.
+    #[must_use]
+    pub fn position_of_now(&self) -> i64 {
+        self.positions().pass(self.0.options.timestamps.as_ref())
+    }
+
     /// The positions of the change feed in all stores.
     #[must_use]
     pub fn positions(&self) -> &Positions {

@@ -40,6 +40,14 @@ struct Issued {
     published: i64,
 }
 
+impl Issued {
+    fn next(&mut self, timestamps: Option<&Timestamps>) -> i64 {
+        let next = self.last.saturating_add(1);
+        self.last = timestamps.map_or(next, |timestamps| timestamps.next_micros().max(next));
+        self.last
+    }
+}
+
 impl Positions {
     fn issued(&self) -> MutexGuard<'_, Issued> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,11 +61,9 @@ impl Positions {
     }
 
     fn draw(&self, timestamps: Option<&Timestamps>) -> i64 {
-        let mut issued = self.issued();
-        let next = issued.last.saturating_add(1);
         // Drawn under the lock, so that the order of draws is that of positions.
-        let position = timestamps.map_or(next, |timestamps| timestamps.next_micros().max(next));
-        issued.last = position;
+        let mut issued = self.issued();
+        let position = issued.next(timestamps);
         issued.in_flight.insert(position);
         position
     }
@@ -68,10 +74,10 @@ impl Positions {
         issued.published = issued.published.max(position);
     }
 
-    /// The greatest position that was drawn or found: every later change gets a greater one.
-    #[must_use]
-    pub fn last(&self) -> i64 {
-        self.issued().last
+    /// A position of now, which no change has: every earlier one has a smaller one, and every later one gets a greater
+    /// one.
+    pub(crate) fn pass(&self, timestamps: Option<&Timestamps>) -> i64 {
+        self.issued().next(timestamps)
     }
 
     /// The horizon: each change with a position up to it is in every snapshot that is taken from now on, and each other

@@ -35,7 +35,7 @@ use slatedb::object_store::{
 
 use super::clock::LastPut;
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::places::{database_of, is_sealed, numbered};
+use super::places::{database_of, is_of_clean_up, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
@@ -142,6 +142,10 @@ impl Medium {
     }
 
     fn date_put(&self, location: &Path) {
+        // What was removed calls for no poll.
+        if is_of_clean_up(location) {
+            return;
+        }
         let last_puts = self.last_puts.load();
         if !last_puts.is_empty()
             && let Some(last_put) = last_puts.get(database_of(location))

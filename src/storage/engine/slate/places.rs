@@ -81,11 +81,16 @@ pub(super) fn boundary(database: &str, folder: Folder) -> Path {
     Path::from(format!("{database}/gc/{}.boundary", folder.name()))
 }
 
+/// Whether an object says how far others were removed.
+pub(super) fn is_of_clean_up(location: &Path) -> bool {
+    location.as_ref().ends_with(".boundary")
+}
+
 /// Whether SlateDB reads the object without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {
         Some((_, folder, _)) => folder != Folder::Log,
-        None => location.as_ref().ends_with(".boundary"),
+        None => is_of_clean_up(location),
     }
 }
 
