@@ -13,7 +13,8 @@
 //! ```
 //! The row after the change is the merge of the row before and the written part.
 //!
-//! Entries are never replaced. Only changes of clients have them: no copy of a row ([`super::Batch::put`]) and no purge.
+//! Entries are never replaced. Only changes of clients have them: no copy of a row ([`super::Batch::put`]), no purge, and no
+//! change of nothing, by which rows get their first positions.
 //! For tables without a log a group of commits costs nothing.
 
 use std::collections::HashMap;
@@ -216,6 +217,7 @@ impl<'c> Logging<'c> {
                 continue;
             };
             if matches!(space, Space::Rows | Space::Deletions)
+                && !(*space == Space::Rows && row::changes_nothing(value))
                 && let Some(log) = derivation::log_of(derivations, key)
             {
                 logging.changes.push((log, *space, key, value));

@@ -75,7 +75,7 @@ async fn check(client: &Client) {
 }
 
 /// Waits until no feed is being built.
-async fn built(client: &Client) {
+pub(crate) async fn built(client: &Client) {
     for _ in 0..5000 {
         if client.database.upkeep().check_indexes().await.unwrap().building == 0 {
             return;

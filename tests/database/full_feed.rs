@@ -483,3 +483,34 @@ async fn what_has_no_log_says_so() {
     let error = page(&client, FEED, 10, state).await.unwrap_err().to_string();
     assert!(error.contains("change feed of another table"), "{error}");
 }
+
+/// Rows that were there before get their first positions, which is no change of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_begins_with_rows_has_only_what_is_changed_since() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in ["memory:", &format!("file:{}", folder.path().display()), "slate+memory:"] {
+        let client = Client::with_keyspace(url).await;
+        client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+        for k in 0..300 {
+            client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 0)")).await;
+        }
+        client.ok("DELETE FROM t WHERE k = 299").await;
+        client.ok(&format!("ALTER TABLE t WITH {FULL}")).await;
+        for k in 0..5 {
+            client.ok(&format!("UPDATE t SET v = 1 WHERE k = {k}")).await;
+        }
+        super::feed::built(&client).await;
+        let records = all(&client, FEED, 100, None).await.0;
+        let keys: Vec<_> = records
+            .iter()
+            .map(|(record, _)| &record["metadata"]["key"]["k"])
+            .collect();
+        assert_eq!(keys, [0, 1, 2, 3, 4], "{url}");
+        let long_ago = FEED.replace(
+            "COSMOS_CHANGEFEED_FROM_START() = true",
+            "COSMOS_CHANGEFEED_START_TIME() = '2001-01-01'",
+        );
+        let gone = page(&client, &long_ago, 10, None).await.unwrap_err();
+        assert!(gone.is_of_trimmed_feed(), "{url}: {gone}");
+    }
+}

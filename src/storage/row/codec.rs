@@ -15,6 +15,9 @@ const HAS_COMPLEX: u8 = 0x08;
 const HAS_POSITION: u8 = 0x10;
 const ROW_FLAGS: u8 = HAS_MARKER | MARKER_EXPIRES | HAS_DELETION | HAS_COMPLEX | HAS_POSITION;
 
+/// Bytes of a row with a position and nothing else: version, flags, base and position.
+const NOTHING_BYTES_MAX: usize = 2 + 10 + 10;
+
 const CELL_TOMBSTONE: u8 = 0x01;
 const CELL_EXPIRES: u8 = 0x02;
 const CELL_HAS_PATH: u8 = 0x04;
@@ -439,6 +442,11 @@ pub(in crate::storage) fn with_position(row: &[u8], position: Option<i64>) -> Op
     }
     out.put_slice(rest);
     Some(out.freeze())
+}
+
+/// Whether an encoded partial row has no marker, deletion or cell.
+pub(in crate::storage) fn changes_nothing(row: &[u8]) -> bool {
+    row.len() <= NOTHING_BYTES_MAX && Row::decode(row).is_ok_and(|row| row.is_empty())
 }
 
 fn get_deletion(rest: &mut &[u8], base: i64) -> Option<Deletion> {

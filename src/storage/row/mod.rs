@@ -17,7 +17,7 @@ pub(crate) mod strategy;
 use bytes::Bytes;
 
 pub use codec::{CellRef, CellStateRef, Cells, ComplexDeletions, RowView};
-pub(super) use codec::{decode_deletion, encode_deletion, get_varint, put_varint, with_position};
+pub(super) use codec::{changes_nothing, decode_deletion, encode_deletion, get_varint, put_varint, with_position};
 pub(super) use merge::newer_deletion;
 
 use super::Result;
