@@ -386,6 +386,15 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "not mended: Cassandra looks at the types of token's arguments before PER PARTITION LIMIT with an aggregate",
+        holds: |case| {
+            let theirs = message_of(case.theirs);
+            theirs.starts_with("Type error: ")
+                && theirs.contains(" of function system.token of type ")
+                && message_of(case.ours) == "PER PARTITION LIMIT is not allowed with aggregate queries."
+        },
+    },
+    Rule {
         reason: "not mended: paging of ORDER BY over an IN whose rows cannot be is refused; Cassandra answers no rows",
         holds: |case| {
             message_of(case.ours).starts_with("Cannot page queries with both ORDER BY")
