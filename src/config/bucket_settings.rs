@@ -78,9 +78,9 @@ pub(super) const CACHE_BYTES_MAX: Setting = setting(
 pub(super) const STORES: Setting = setting(
     "stores",
     "NUMBER",
-    None,
+    Some("1"),
     "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
-     them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 8 in a bucket, else 1]",
+     them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows",
 );
 
 /// The stores of lifted partitions.

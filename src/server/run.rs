@@ -45,10 +45,6 @@ pub fn is_durable(url: &str) -> bool {
     url.parse::<store::Url>().is_ok_and(|url| url.is_durable())
 }
 
-/// Stores over which tables in a bucket are spread unless the setting says otherwise: a put takes some 20 ms, and each
-/// store has one under way.
-const BUCKET_STORES: u8 = 8;
-
 /// Checks whether a bucket has the guarantees that a database relies on.
 ///
 /// # Errors
@@ -315,13 +311,6 @@ fn listening(config: &Config) -> String {
     addresses.collect::<Vec<_>>().join(", ")
 }
 
-/// Stores over which tables are spread; 0 means the main one alone.
-fn data_stores(config: &Config, url: &store::Url) -> usize {
-    let is_bucket = matches!(url, store::Url::Bucket(_));
-    let stores = config.stores.unwrap_or(if is_bucket { BUCKET_STORES } else { 1 });
-    if stores > 1 { usize::from(stores) } else { 0 }
-}
-
 /// The options by which the data is opened, according to the settings.
 fn options(
     config: &Config,
@@ -335,7 +324,12 @@ fn options(
         store: store::Options {
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
-            data_stores: data_stores(config, &url),
+            // One store is the main one.
+            data_stores: if config.stores > 1 {
+                usize::from(config.stores)
+            } else {
+                0
+            },
             stores_beside_max: config.stores_max,
             disk_reserve_bytes: config.disk_reserve_bytes,
             create: config.create,

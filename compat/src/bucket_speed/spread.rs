@@ -8,7 +8,7 @@ use crate::bench;
 use crate::objects::{Kind, Latency, Objects};
 use crate::{Error, Outcome, clock, crash, server};
 
-/// As many as there are without the setting.
+/// As the setting has it.
 const STORES: &str = "8";
 
 /// After the load, until all that it left to be done is done: then polls are as seldom as they get.
@@ -27,7 +27,7 @@ pub(super) fn measure(
 ) -> Outcome<()> {
     let place = folder.join("spread");
     std::fs::create_dir_all(&place)?;
-    let settings = ["--data", "s3://helenus/spread"];
+    let settings = ["--data", "s3://helenus/spread", "--stores", STORES];
     let server = start_with(store, &place, &settings)?;
     let load = load(16, 16);
     bench::prepare(server.address(), &load)?;
