@@ -4,15 +4,13 @@
 //! "current":{…},"previous":{…},"metadata":{"operationType":"replace","lsn":…,"crts":…,"previousImageLSN":…, …}
 //! ```
 //! Source: Azure Cosmos DB, "Change feed modes", all versions and deletes mode: parse the response object. `lsn` is the
-//! position in µs, `crts` its second. `timestamp`, `deleted`, `from`, `to` and `imagesOmitted` are ours.
+//! position in µs, `crts` its second. `of`, `key`, `timestamp`, `from`, `to` and `imagesOmitted` are ours.
 
 use bytes::Bytes;
-use serde_json::json;
 
 use super::Rows;
-use crate::command::{FeedBound, FeedChange, FeedChanged, FeedOperation, ResultColumn};
+use crate::command::{FeedBound, FeedChange, FeedChanged, FeedOperation, ResultColumn, json_row};
 use crate::schema::{ColumnKind, Table};
-use crate::types::json_string;
 
 /// A row of the page.
 type Cells = Vec<Option<Bytes>>;
@@ -85,7 +83,7 @@ fn record(table: &Table, change: &FeedChange, row: &mut impl FnMut(Shown) -> Str
             let bound = row(Shown::Key(columns));
             metadata.push_str(&format!(
                 ",\"{name}\":{{\"key\":{bound},\"inclusive\":{}}}",
-                json!(is_included)
+                is_included
             ));
         }
     }
@@ -98,34 +96,17 @@ fn record(table: &Table, change: &FeedChange, row: &mut impl FnMut(Shown) -> Str
 }
 
 fn row(table: &Table, columns: &[ResultColumn], cells: &Cells, shown: Shown) -> String {
-    let mut text = String::from("{");
-    for (column, cell) in columns.iter().zip(cells) {
-        let Some((place, of_table)) = table.column(&column.name) else {
-            continue;
-        };
-        let is_shown = match (of_table.kind, shown) {
-            (ColumnKind::PartitionKey, _) => true,
-            (ColumnKind::Clustering, Shown::Key(count)) => place < table.partition_key_count + count,
-            (ColumnKind::Clustering | ColumnKind::Regular, Shown::Row) | (ColumnKind::Static, Shown::Static) => true,
-            _ => false,
-        };
-        if !is_shown {
-            continue;
-        }
-        if text.len() > 1 {
-            text.push_str(", ");
-        }
-        if column.name == column.name.to_lowercase() {
-            text.push_str(&json_string(&column.name));
-        } else {
-            text.push_str(&json_string(&format!("\"{}\"", column.name)));
-        }
-        text.push_str(": ");
-        match cell {
-            None => text.push_str("null"),
-            Some(cell) => text.push_str(&column.ty.to_json(cell)),
-        }
-    }
-    text.push('}');
-    text
+    let is_shown = |column: &ResultColumn| {
+        table
+            .column(&column.name)
+            .is_some_and(|(place, of_table)| match (of_table.kind, shown) {
+                (ColumnKind::PartitionKey, _) => true,
+                (ColumnKind::Clustering, Shown::Key(count)) => place < table.partition_key_count + count,
+                (ColumnKind::Clustering | ColumnKind::Regular, Shown::Row) | (ColumnKind::Static, Shown::Static) => {
+                    true
+                }
+                _ => false,
+            })
+    };
+    json_row(columns.iter().zip(cells).filter(|(column, _)| is_shown(column)))
 }

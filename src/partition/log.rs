@@ -313,7 +313,7 @@ impl Stores {
         self.make_durable(self.main()).await
     }
 
-    /// Begins a log, or begins it anew: every later change is in it, and a reader that wants earlier ones is told so.
+    /// Begins a log, or begins it again. Every later change is in it; a reader that asks for earlier ones is refused.
     ///
     /// # Errors
     /// As [`Store::commit`].

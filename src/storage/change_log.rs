@@ -14,7 +14,7 @@
 //! The row after the change is the merge of the row before and the written part.
 //!
 //! Entries are never replaced. Only changes of clients have them: no copy of a row ([`super::Batch::put`]), no purge, and no
-//! change of nothing, by which rows get their first positions.
+//! empty partial row, by which the build of a feed gives rows their first positions.
 //! For tables without a log a group of commits costs nothing.
 
 use std::collections::HashMap;

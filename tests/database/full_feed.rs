@@ -356,7 +356,7 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     let (records, state) = all(&client, FEED, 50, Some(state)).await;
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].0["metadata"]["operationType"], "create");
-    // A log that was switched off and on has a gap, of which its readers are told.
+    // A log that was switched off and on has a gap; a reader from before it is refused.
     client
         .ok("ALTER TABLE t WITH cosmosdb_full_fidelity_retention_seconds = 0")
         .await;

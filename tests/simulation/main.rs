@@ -10,7 +10,7 @@
 //! A seed is two to five runs of a database on one medium. In each, three to six clients send random requests; which
 //! task, or the medium, proceeds next is random. Requests are dropped anywhere. Commits fail, or take effect and are
 //! answered as failed (visible at once, or with the next one, as on a disk that was full). The medium hangs or dies,
-//! or another server takes it over and the former owner is asked on. Replicas are down, the clock is set back and
+//! or another server takes it over while clients still ask the former owner. Replicas are down, the clock is set back and
 //! forth, and at the end, or in the middle, power is lost. Physical partitions are split, merged, and moved to stores
 //! of their own and back, whose media fail independently, or are spread over stores from the start; the rows of one
 //! batch may lie in several. Deleted and expired data is swept meanwhile, at once or after a grace. Static columns,

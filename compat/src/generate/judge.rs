@@ -386,7 +386,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: Cassandra looks at the types of token's arguments before PER PARTITION LIMIT with an aggregate",
+        reason: "not mended: Cassandra checks the types of token's arguments before it refuses PER PARTITION LIMIT with an aggregate",
         holds: |case| {
             let theirs = message_of(case.theirs);
             theirs.starts_with("Type error: ")
@@ -437,7 +437,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: a role that may not write is told so before a JSON text that is written in the statement is decoded",
+        reason: "not mended: we check MODIFY before we decode the JSON text of a statement, Cassandra after",
         holds: |case| {
             case.question.by.is_some()
                 && code_of(case.theirs) == Some("0x2200")
@@ -456,7 +456,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "which of several views a role may not write is told first: Cassandra looks at views in the order of a hash table",
+        reason: "which view an error names if a role may write none of several: Cassandra checks views in the order of a hash table",
         holds: |case| {
             let start = |answer: &Value| {
                 let start = message_of(answer).split_once(" MODIFY permission on <table ");
@@ -469,7 +469,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: of a call that fits several functions and a restriction of a column that has none, the restriction is told",
+        reason: "not mended: of an ambiguous call and a restriction that its column does not have, we name the restriction",
         holds: |case| {
             case.is_refused_alike()
                 && message_of(case.theirs).starts_with("Ambiguous call to function ")
@@ -477,7 +477,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: of a view's restriction of a collection by a value, that it is of no key column is told first",
+        reason: "not mended: where a view restricts a collection outside of its key, we name the key, Cassandra the collection",
         holds: |case| {
             case.is_refused_alike()
                 && case.question.text.contains(" MATERIALIZED VIEW ")

@@ -8,6 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
+use super::lesser;
 use crate::command::{
     FeedBound, FeedChange, FeedChanged, FeedOperation, FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read,
 };
@@ -215,10 +216,7 @@ impl<'a> LogSweep<'a> {
             let walked = store.walk(self.log, (arc, self.after, self.until), behind, visit).await;
             walked.map_err(|error| storage_read(&error))?;
             self.passed += passed;
-            complete_to = match (complete_to, last) {
-                (Some(complete_to), Some(last)) => Some(complete_to.min(last)),
-                (complete_to, last) => complete_to.or(last),
-            };
+            complete_to = lesser(complete_to, last);
         }
         if let Some(complete_to) = &complete_to {
             entries.retain(|entry: &LogEntry| entry.place <= *complete_to);

@@ -29,3 +29,11 @@ pub(crate) use number::{changed_logs, numbered};
 pub(crate) use read::Sweep;
 pub use retention::LogSizes;
 pub(crate) use retention::Trimmer;
+
+/// Up to where all stores were read: each up to one place, or (`None`) to its end.
+fn lesser<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::lesser;
 use crate::command::{FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read};
 use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
@@ -244,10 +245,7 @@ impl<'a> Sweep<'a> {
             let walked = partitions.located_in(id, &range, view, visit).await;
             walked.map_err(|error| storage_read(&error))?;
             self.passed += passed;
-            complete_to = match (complete_to, last) {
-                (Some(complete_to), Some(last)) => Some(complete_to.min(last)),
-                (complete_to, last) => complete_to.or(last),
-            };
+            complete_to = lesser(complete_to, last);
         }
         if let Some(complete_to) = &complete_to {
             entries.retain(|entry: &Entry| entry.suffix <= *complete_to);

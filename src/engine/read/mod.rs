@@ -11,7 +11,6 @@
 mod aside;
 pub(crate) mod buffer;
 pub(crate) mod evaluate;
-pub(crate) mod json;
 pub(crate) mod layout;
 pub(crate) mod nearest;
 mod order;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Sink;
-use crate::command::Read;
+use crate::command::{Read, json_row};
 use crate::engine::Error;
 use crate::engine::read::aside;
 use crate::engine::read::buffer::RowBuffer;
@@ -100,7 +100,7 @@ impl<R: RowSink> Sink<'_, R> {
     pub(super) fn emit_values(&mut self, values: &[Option<Bytes>], turn: Turn) -> Result<(), Error> {
         self.use_up_limit();
         if let Some(columns) = &self.select.selection.json_columns {
-            let row = super::super::json::row(columns, values);
+            let row = json_row(columns.iter().zip(values));
             self.given.take(std::iter::once(Some(row.as_bytes())), turn);
         } else {
             self.given.take(values.iter().map(Option::as_deref), turn);

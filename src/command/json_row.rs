@@ -1,15 +1,15 @@
-//! SELECT JSON: a row as one text.
+//! A row as one JSON text, as SELECT JSON and records of the change feed have it.
 
 use bytes::Bytes;
 
-use crate::command::ResultColumn;
+use super::ResultColumn;
 use crate::types::json_string;
 
-/// A row as Cassandra prints it: names in order of selection, in double quotes of their own where they are not in lower
-/// case.
-pub(crate) fn row(columns: &[ResultColumn], values: &[Option<Bytes>]) -> String {
+/// A row as Cassandra prints it: names in the order of the cells, in double quotes of their own where they are not in
+/// lower case.
+pub(crate) fn json_row<'a>(cells: impl IntoIterator<Item = (&'a ResultColumn, &'a Option<Bytes>)>) -> String {
     let mut text = String::from("{");
-    for (number, (column, value)) in columns.iter().zip(values).enumerate() {
+    for (number, (column, value)) in cells.into_iter().enumerate() {
         if number > 0 {
             text.push_str(", ");
         }
