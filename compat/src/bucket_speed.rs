@@ -64,20 +64,75 @@ impl Table {
     }
 }
 
-/// Runs all phases; true unless a figure missed its bound and `is_strict`.
+/// A part of the run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Phase {
+    /// Inserts of 256, eight and one client.
+    Writes,
+    /// Logged batches over two stores.
+    Pairs,
+    /// Point reads of rows that were read before.
+    Reads,
+    /// The server idle.
+    Idle,
+    /// Starts after small writes.
+    Starts,
+    /// A scan after a start.
+    Scan,
+    /// A server with eight stores, after `writes`.
+    Spread,
+}
+
+impl Phase {
+    fn is_in(self, only: &[Self]) -> bool {
+        only.is_empty() || only.contains(&self)
+    }
+}
+
+/// Runs these phases, or all if none is named; true unless a figure missed its bound and `is_strict`.
 ///
 /// # Errors
 /// When a server does not start or refuses.
-pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
+pub fn run(length: Duration, is_strict: bool, only: &[Phase]) -> Outcome<bool> {
     let store = Objects::start(Latency::REGION)?;
     let folder = tempfile::tempdir()?;
     let mut table = Table::default();
-    let server = start_one(&store, folder.path())?;
+    let mut server = start_one(&store, folder.path())?;
+    bench::prepare(server.address(), &load(16, 16))?;
+    let mut cpu_of_one = None;
+    if Phase::Writes.is_in(only) {
+        cpu_of_one = Some(writes(&store, &server, length, &mut table)?);
+    }
+    if Phase::Pairs.is_in(only) {
+        pairs::measure(&server, length, &mut table)?;
+    }
+    if Phase::Reads.is_in(only) {
+        warm(&store, &server, folder.path(), length, &mut table)?;
+    }
+    if Phase::Idle.is_in(only) {
+        idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
+    }
+    if Phase::Starts.is_in(only) {
+        server = opened(&store, server, folder.path(), length, &mut table)?;
+    }
+    if Phase::Scan.is_in(only) {
+        server = again_started(&store, server, folder.path())?;
+        scan(&store, &server, "one store", &mut table)?;
+    }
+    end(server)?;
+    if let Some(cpu) = cpu_of_one.filter(|_| Phase::Spread.is_in(only)) {
+        spread::measure(&store, folder.path(), length, cpu, &mut table)?;
+    }
+    println!("{} figures miss their bound", table.missed);
+    Ok(!is_strict || table.missed == 0)
+}
+
+/// Inserts; the processor time of each with 256 clients, in µs.
+fn writes(store: &Objects, server: &Server, length: Duration, table: &mut Table) -> Outcome<f64> {
     let load = load(16, 16);
-    bench::prepare(server.address(), &load)?;
-    let insert = measure(&server, &load, "insert", length)?;
+    let insert = measure(server, &load, "insert", length)?;
     let puts = store.counts();
-    let again = measure(&server, &load, "insert", length)?;
+    let again = measure(server, &load, "insert", length)?;
     println!("inserts: {}; {}", told(&again), store.counts().since(&puts));
     table.row(
         "durable writes, 256 clients: p50",
@@ -85,21 +140,11 @@ pub fn run(length: Duration, is_strict: bool) -> Outcome<bool> {
         30.0,
         "ms",
     );
-    let alone = measure(&server, &self::load(1, 1), "insert", length)?;
+    let alone = measure(server, &self::load(1, 1), "insert", length)?;
     println!("inserts of one client: {}", told(&alone));
-    let few = measure(&server, &self::load(4, 2), "insert", length)?;
+    let few = measure(server, &self::load(4, 2), "insert", length)?;
     println!("inserts of eight clients: {}", told(&few));
-    pairs::measure(&server, length, &mut table)?;
-    warm(&store, &server, folder.path(), length, &mut table)?;
-    idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
-    let server = opened(&store, server, folder.path(), length, &mut table)?;
-    let server = again_started(&store, server, folder.path())?;
-    scan(&store, &server, "one store", &mut table)?;
-    end(server)?;
-    let cpu = insert.cpu_per_operation().min(again.cpu_per_operation());
-    spread::measure(&store, folder.path(), length, cpu, &mut table)?;
-    println!("{} figures miss their bound", table.missed);
-    Ok(!is_strict || table.missed == 0)
+    Ok(insert.cpu_per_operation().min(again.cpu_per_operation()))
 }
 
 fn load(connections: usize, in_flight: usize) -> Load {
@@ -265,9 +310,14 @@ fn scan(store: &Objects, server: &Server, of: &str, table: &mut Table) -> Outcom
     for what in ["cold", "warm"] {
         let mut connection = server.connect()?;
         let before = store.counts();
-        let (rows, pages, took) = read_all(&mut connection)?;
+        let (rows, pages) = read_all(&mut connection)?;
         let asked = store.counts().since(&before);
-        println!("{what} scan: {rows} rows, {pages} pages, {took:.3} s; {asked}");
+        let took: f64 = pages.iter().sum();
+        let each: Vec<_> = pages.iter().map(|seconds| format!("{seconds:.3}")).collect();
+        println!(
+            "{what} scan: {rows} rows, pages in {} s, {took:.3} s in all; {asked}",
+            each.join(", ")
+        );
         if Ok(rows) != usize::try_from(1000 * PARTITIONS) {
             return Err(Error::failed("rows are missing"));
         }
@@ -279,10 +329,10 @@ fn scan(store: &Objects, server: &Server, of: &str, table: &mut Table) -> Outcom
     Ok(())
 }
 
-/// Reads `bench.wide` page after page; rows, pages, and the seconds until the server had answered: what this program does with an answer is
-/// not part of them.
-fn read_all(connection: &mut Connection) -> Outcome<(usize, usize, f64)> {
-    let (mut rows, mut pages, mut seconds) = (0, 0, 0.0);
+/// Reads `bench.wide` page after page; rows, and the seconds until the server had answered with each page: what this program does with an
+/// answer is not part of them.
+fn read_all(connection: &mut Connection) -> Outcome<(usize, Vec<f64>)> {
+    let (mut rows, mut pages) = (0, Vec::new());
     let mut params = Params {
         page_size: Some(PAGE_ROWS),
         ..Params::default()
@@ -291,16 +341,15 @@ fn read_all(connection: &mut Connection) -> Outcome<(usize, usize, f64)> {
         let body = request::query(connection.version(), "SELECT k, c, v FROM bench.wide", &params);
         let asked = clock::now();
         let envelope = connection.ask(opcode::QUERY, &body)?;
-        seconds += asked.elapsed().as_secs_f64();
+        pages.push(asked.elapsed().as_secs_f64());
         let told = answer::plain(&envelope)?;
         let found = told.get("rows").and_then(|rows| rows.as_array());
         rows += found
             .ok_or_else(|| Error::failed(format!("a scan was refused: {told}")))?
             .len();
-        pages += 1;
         match told.get("paging").and_then(|state| state.as_str()).and_then(unhex) {
             Some(state) => params.paging_state = Some(state),
-            None => return Ok((rows, pages, seconds)),
+            None => return Ok((rows, pages)),
         }
     }
 }

@@ -132,6 +132,9 @@ enum Command {
         /// Fail where a figure misses its bound.
         #[arg(long)]
         strict: bool,
+        /// Only these phases.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<bucket_speed::Phase>,
     },
     /// Kills a server under load, again and again, and checks what it promised.
     Crash {
@@ -497,7 +500,9 @@ pub fn run() -> Outcome<bool> {
         }),
         Command::Owners { rounds } => owners::run(rounds),
         Command::BucketFaults { seconds } => bucket_faults::run(Duration::from_secs(seconds)),
-        Command::BucketSpeed { seconds, strict } => bucket_speed::run(Duration::from_secs(seconds), strict),
+        Command::BucketSpeed { seconds, strict, only } => {
+            bucket_speed::run(Duration::from_secs(seconds), strict, &only)
+        }
         Command::Crash {
             cycles,
             seed,

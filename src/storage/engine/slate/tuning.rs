@@ -5,7 +5,7 @@
 //! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
 //! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
-//! | blocks that are cached | those of point reads | those of short scans too |
+//! | blocks that are cached | those of point reads | those of scans too: the next page finds what was read ahead |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
 //! | a scan of several partitions | reads one after the other | reads 512 KiB of each of the next ones ahead |
 
@@ -167,12 +167,13 @@ pub(super) fn ahead_options() -> ScanOptions {
 /// The options for reading a range, after this many entries were read.
 pub(super) fn scan_options(is_remote: bool, passed: usize) -> ScanOptions {
     let mut options = ScanOptions::default();
+    if is_remote {
+        options.cache_blocks = true;
+        options.read_ahead_bytes = 64 * KIB;
+    }
     if is_remote && passed >= LONG_SCAN_ENTRIES {
         options.read_ahead_bytes = 1024 * KIB;
         options.max_fetch_tasks = 4;
-    } else if is_remote {
-        options.read_ahead_bytes = 64 * KIB;
-        options.cache_blocks = true;
     }
     options
 }
