@@ -213,7 +213,7 @@ pub(super) const RULES: &[Rule] = &[
         holds: |case| case.facts.descending && case.their_bug(&["java.lang.ClassCastException"]),
     },
     Rule {
-        reason: "Cassandra takes a descending clustering column for none of its type: casts, collection functions, CONTAINS",
+        reason: "Cassandra takes a descending clustering column for none of its type: casts, functions of collections, CONTAINS",
         holds: |case| {
             let starts = [
                 "Invalid call to function system.cast_as_",
@@ -227,8 +227,9 @@ pub(super) const RULES: &[Rule] = &[
                 "Column ",
             ];
             let message = message_of(case.theirs);
+            let is_of_call = message.starts_with("Type error: ") && message.contains(" cannot be passed as argument ");
             case.facts.descending
-                && starts.iter().any(|start| message.starts_with(start))
+                && (is_of_call || starts.iter().any(|start| message.starts_with(start)))
                 && (!message.starts_with("Column ") || message.ends_with("cannot be used as a map"))
         },
     },
@@ -293,6 +294,18 @@ pub(super) const RULES: &[Rule] = &[
         holds: |case| {
             let starts = |answer: &Value| message_of(answer).starts_with("Error decoding JSON value for ");
             case.is_refused_alike() && starts(case.theirs) && starts(case.ours)
+        },
+    },
+    Rule {
+        reason: "which of several permissions that are lacking is told: Cassandra looks at them in the order of a hash table",
+        holds: |case| {
+            let lacks = |answer| message_of(answer).split_once(" has no ").map(|(_, rest)| rest.split_once(' '));
+            let of = |answer| lacks(answer).flatten().map(|(_, resource)| resource);
+            let text = &case.question.text;
+            case.is_refused_alike()
+                && (text.starts_with("GRANT ") || text.starts_with("REVOKE "))
+                && of(case.theirs).is_some()
+                && of(case.theirs) == of(case.ours)
         },
     },
     Rule {

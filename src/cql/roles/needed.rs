@@ -132,7 +132,7 @@ impl<'a> Permitted<'a> {
             "system_schema" | "system_virtual_schema" | "system_traces" => true,
             _ => false,
         };
-        if is_readable && self.roles.contains(self.role) {
+        if is_readable {
             return Ok(());
         }
         self.on_table(Permission::Select, self.base_of(table))
