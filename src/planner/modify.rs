@@ -191,8 +191,7 @@ impl ModifyPlan {
             return Err(ModifyRefusal::MandatoryInCompact(value.name.clone()).into());
         }
         // As in Cassandra, values that are written nowhere, after an empty IN, are not evaluated.
-        let is_of_nothing =
-            partition_keys.is_empty() || matches!(&target, WriteTarget::Rows(rows) if rows.is_empty());
+        let is_of_nothing = partition_keys.is_empty() || matches!(&target, WriteTarget::Rows(rows) if rows.is_empty());
         let mut operations = Vec::with_capacity(self.operations.len());
         for (column, operation) in self.operations.iter().filter(|_| !is_of_nothing) {
             if let Some(bound) = operation.bind(binding)? {

@@ -177,8 +177,8 @@ impl PartitionPlan {
             }
             return Ok(Partitions::Keys(self.keys(table, binding)?));
         };
-        let (lower, upper) = token_range(token, binding)?;
         if self.components.is_empty() {
+            let (lower, upper) = token_range(token, binding)?;
             return Ok(Partitions::Ring { lower, upper });
         }
         let mut keys = self.keys(table, binding)?;
@@ -213,11 +213,13 @@ impl PartitionPlan {
             keys = longer;
         }
         if keys.len() > 1 {
-            let types: Vec<&CqlType> = table.partition_key().iter().map(|column| &column.ty).collect();
             let compare = |a: &Vec<Bytes>, b: &Vec<Bytes>| {
                 let mut order = Ordering::Equal;
-                for ((a, b), ty) in a.iter().zip(b).zip(&types) {
-                    order = order.then_with(|| ty.compare(a, b));
+                for ((a, b), column) in a.iter().zip(b).zip(table.partition_key()) {
+                    order = order.then_with(|| {
+                        let order = column.ty.compare(a, b);
+                        if column.descending { order.reverse() } else { order }
+                    });
                 }
                 order
             };
@@ -232,18 +234,19 @@ impl PartitionPlan {
 
 /// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.
 fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
-    let read = |term: &TypedTerm| token_value(term, binding);
     if let Some(term) = &token.eq {
         // The end of the ring is its beginning, so a range from −2^63 to itself is the whole ring.
-        return Ok(match read(term)? {
+        return Ok(match token_value(term, binding)? {
             i64::MIN => (i64::MIN, i64::MAX),
             token => (token, token),
         });
     }
     const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
-    let lower = match &token.lower {
+    // Both are read before either is judged: a null in one is refused even if the other allows nothing.
+    let (lower, upper) = (token_bound(&token.lower, binding)?, token_bound(&token.upper, binding)?);
+    let lower = match lower {
         None => i64::MIN,
-        Some((term, inclusive)) => match (read(term)?, inclusive) {
+        Some(bound) => match bound {
             (i64::MIN, _) => i64::MIN,
             (token, true) => token,
             (token, false) => match token.checked_add(1) {
@@ -252,9 +255,9 @@ fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, 
             },
         },
     };
-    let upper = match &token.upper {
+    let upper = match upper {
         None => i64::MAX,
-        Some((term, inclusive)) => match (read(term)?, inclusive) {
+        Some(bound) => match bound {
             (i64::MIN, _) => i64::MAX,
             (token, true) => token,
             (token, false) => token - 1,
@@ -271,18 +274,21 @@ fn token_value(term: &TypedTerm, binding: &Binding<'_>) -> Result<i64, Error> {
     }
 }
 
+fn token_bound(bound: &Option<(TypedTerm, bool)>, binding: &Binding<'_>) -> Result<Option<(i64, bool)>, Error> {
+    let Some((term, inclusive)) = bound else {
+        return Ok(None);
+    };
+    Ok(Some((token_value(term, binding)?, *inclusive)))
+}
+
 /// The tokens that restrictions allow beside named keys. A range that starts after its end wraps around the ring
 /// (`TokenFilter.toRangeSet`).
 fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl Fn(i64) -> bool, Error> {
-    let bound = |bound: &Option<(TypedTerm, bool)>| match bound {
-        None => Ok(None),
-        Some((term, inclusive)) => token_value(term, binding).map(|value| Some((value, *inclusive))),
-    };
     let eq = match &token.eq {
         None => None,
         Some(term) => Some(token_value(term, binding)?),
     };
-    let (lower, upper) = (bound(&token.lower)?, bound(&token.upper)?);
+    let (lower, upper) = (token_bound(&token.lower, binding)?, token_bound(&token.upper, binding)?);
     Ok(move |at: i64| {
         let above = lower.is_none_or(|(value, inclusive)| at > value || (inclusive && at == value));
         let below = upper.is_none_or(|(value, inclusive)| at < value || (inclusive && at == value));

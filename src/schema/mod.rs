@@ -262,7 +262,8 @@ pub struct Column {
     pub kind: ColumnKind,
     /// Position among the columns of its kind for key columns; 0 for others.
     pub position: usize,
-    /// Clustering columns: sorted in descending order.
+    /// Clustering columns: sorted in descending order. Partition key columns of a view: the base table sorts them so, and
+    /// IN lists of them have that order.
     pub descending: bool,
     /// The dynamic data mask: the function's qualified name, and its arguments after the column as CQL literals, each
     /// after its type in parentheses if the function is a user's. `None` means that values are shown.

@@ -524,7 +524,10 @@ async fn a_write_to_a_view_is_refused_for_want_of_a_permission_first() {
     let house = House::new("memory:").await;
     let view =
         "CREATE MATERIALIZED VIEW ks.w AS SELECT * FROM ks.t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)";
-    house.ok("boss", view).await;
+    house.lacks("ann", view, "ALTER permission on <table ks.t>").await;
+    house.ok("boss", "GRANT ALTER ON ks.t TO ann").await;
+    house.ok("ann", view).await;
+    house.ok("boss", "REVOKE ALTER ON ks.t FROM ann").await;
     let permissions = house.ask("boss", "LIST ALL PERMISSIONS ON ks.w NORECURSIVE").await;
     assert!(matches!(permissions.unwrap().kind, helenus::cql::AnswerKind::Void));
     let write = "DELETE FROM ks.w WHERE v = 1 AND k = 1";

@@ -71,7 +71,7 @@ fn refuse_inapplicable(input: Input<'_>, permissions: Option<&[Permission]>, res
             &[Alter, Drop, Select, Modify, Authorize, Unmask, SelectMasked],
         ),
         Resource::AllRoles => ("RoleResource", &[Create, Alter, Drop, Authorize, Describe]),
-        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize]),
+        Resource::Role(_) => ("RoleResource", &[Alter, Drop, Authorize, Describe]),
         Resource::AllFunctions | Resource::AllFunctionsIn(_) => {
             ("FunctionResource", &[Create, Alter, Drop, Authorize, Execute])
         }

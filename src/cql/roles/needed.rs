@@ -186,10 +186,7 @@ impl<'a> Permitted<'a> {
             Statement::CreateTable(create) => self.on_all_tables(Create, &create.table),
             Statement::AlterTable(alter) => self.on_named(Alter, &alter.table),
             Statement::CreateIndex(create) => self.on_named(Alter, &create.table),
-            Statement::CreateView(create) => {
-                self.on_named(Alter, &create.base_table)?;
-                self.on_all_tables(Create, &create.name)
-            }
+            Statement::CreateView(create) => self.on_named(Alter, &create.base_table),
             Statement::AlterView(alter) => self.on_view(&alter.name),
             Statement::CreateType(create) => self.on_all_tables(Create, &create.name),
             Statement::AlterType(alter) => self.on_all_tables(Alter, &alter.name),

@@ -154,7 +154,11 @@ fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Colum
     Column {
         kind,
         position,
-        descending: descending.contains(column.name.as_str()),
+        descending: match kind {
+            // As in Cassandra, whose types of columns have their direction.
+            ColumnKind::PartitionKey => column.descending,
+            _ => descending.contains(column.name.as_str()),
+        },
         ..column.clone()
     }
 }
