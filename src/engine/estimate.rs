@@ -60,7 +60,7 @@ pub(super) struct Estimator<'a> {
 impl Estimator<'_> {
     /// The access path and the price of a read; `limits` are those of its page.
     pub(super) async fn read(self, request: &Request<'_>, read: &Read, limits: &Limits) -> Result<ReadEstimate, Error> {
-        if system::is_local(&read.table.keyspace) {
+        if system::is_computed(&read.table) {
             let mut charges = self.ledger.estimated(request.consistency());
             charges.metadata();
             return Ok(ReadEstimate {
