@@ -17,7 +17,7 @@ use super::part::write::prices;
 use super::read::sink::Limits;
 use super::read::source;
 use super::request::Request;
-use crate::command::{Clustering, Condition, IndexUse, Partitions, Read, Write};
+use crate::command::{Clustering, Condition, FeedStart, IndexUse, Partitions, Read, Write};
 use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 use crate::throughput::{Charges, PartitionRef};
@@ -116,6 +116,10 @@ impl Estimator<'_> {
         for partition in &visited {
             charges.enter(place(table, *partition), None);
             charges.visit();
+        }
+        if read.is_full_fidelity || !matches!(read.feed, None | Some(FeedStart::Beginning)) {
+            // How many changes there are is not known.
+            return Ok((charges, true));
         }
         let count = match (used, &read.partitions) {
             (IndexUse::Used { index, .. }, _) => {

@@ -206,6 +206,9 @@ impl Engine {
         } = {
             // Consumed in place, since it is large and its borrows are needed again.
             let mut sink = Sink::new(read, shape, request, limits, room, rows);
+            if self.rules.profile.is_cosmos() && !paging.wants_feed_positions {
+                sink.show_system_columns();
+            }
             if is_computed {
                 // Boxed, since it is rare and would make every read's future larger.
                 Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
