@@ -9,6 +9,8 @@ mod amounts;
 mod audit;
 mod audit_settings;
 mod bucket_settings;
+mod cidr_groups;
+mod cidr_settings;
 mod nearest;
 mod setting;
 mod settings;
@@ -40,6 +42,7 @@ use crate::partition::store::bucket::Reach;
 use crate::partition::store::{Durability, Error, Url};
 use crate::profile::Profile;
 use crate::profile::{Account, Strict};
+use crate::roles::CidrGroups;
 use crate::server::audit::AuditOptions;
 use crate::server::{ChargePayload, Options};
 use crate::throughput::{Coefficients, RequestUnits};
@@ -146,6 +149,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Rounds of hashing of new passwords of roles, as a power of two.
     pub password_cost: u32,
+    /// Groups of addresses for `ACCESS FROM CIDRS`. `None` means addresses are not checked.
+    pub cidr_groups: Option<CidrGroups>,
     /// The audit log. `None` means there is none.
     pub audit: Option<AuditOptions>,
     /// File descriptor that receives the address.
@@ -192,6 +197,7 @@ impl Config {
             reach: reach(values)?,
             bucket_cache: bucket_cache(values)?,
             bucket_prices: values.parsed("bucket-prices")?,
+            cidr_groups: cidr_groups::cidr_groups(values, &server)?,
             server,
             password_cost: password_cost(values)?,
             audit: audit::audit(values)?,

@@ -64,6 +64,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "user",
             "password-file",
             "password-cost",
+            "cidr-groups",
             "allow-plain-text-login",
             "tls-listen",
             "tls-certificate",

@@ -33,6 +33,8 @@ pub struct Selection {
     /// SELECT JSON: these columns, as they would be without JSON, are combined into one text, which is the only one in
     /// `columns`.
     pub json_columns: Option<Arc<Vec<ResultColumn>>>,
+    /// SELECT JSON * of the change feed: in the profile `cosmos` the text also has the write times and expiries of its row.
+    pub has_system_columns: bool,
 }
 
 impl Selection {
@@ -62,6 +64,7 @@ impl Selection {
             needed,
             needs_metadata: false,
             json_columns: None,
+            has_system_columns: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::audit_settings as audit;
 use super::bucket_settings as bucket;
+use super::cidr_settings as cidr;
 use super::setting::{Setting, setting, switch};
 use super::shape_settings as shape;
 
@@ -93,6 +94,7 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "File whose first line is the user's password; only its owner may be able to read it (chmod 600)",
     ),
+    cidr::GROUPS,
     setting(
         "password-cost",
         "NUMBER",

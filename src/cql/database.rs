@@ -368,13 +368,17 @@ impl Database {
                 Some(_) => Err(RoleRefusal::Anonymous.into()),
             };
         };
-        let roles = service.load();
         check(Some(Permitted {
-            roles: &roles,
+            roles: &service.load(),
             role,
             keyspace: scope.keyspace.as_deref(),
             schema: scope.request.schema(),
             data_center: &self.engine.node().data_center,
+            address: scope
+                .session
+                .client
+                .map(|client| client.ip())
+                .filter(|_| service.checks_addresses()),
             masks_columns: self.engine.guardrails.switches.data_masking,
         }))
     }

@@ -238,7 +238,7 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
     use engine::Error as Is;
     match error {
         Is::Refused(_) | Is::Partitions(_) | Is::TableGone => ErrorCode::Invalid,
-        Is::NotModifiable { .. } | Is::PartitionFull { .. } => ErrorCode::Unauthorized,
+        Is::NotModifiable { .. } | Is::TableNotModifiable { .. } | Is::PartitionFull { .. } => ErrorCode::Unauthorized,
         Is::Unavailable(_) => ErrorCode::Unavailable,
         Is::WriteTimeout { .. } => ErrorCode::WriteTimeout,
         Is::WriteFailure { .. } => ErrorCode::WriteFailure,

@@ -106,7 +106,7 @@ pub(super) async fn explain(
 fn read_stages(read: &Read, estimate: &ReadEstimate) -> Vec<Stage> {
     let mut stages = explain::select(read, &estimate.index);
     stages.extend(charge_stages(&estimate.charges, estimate.at_least));
-    if !system::is_local(&read.table.keyspace) && !estimate.looks_up {
+    if !system::is_computed(&read.table) && !estimate.looks_up && read.feed.is_none() {
         let cheaper = cheaper_reads(read, estimate);
         stages.extend(cheaper.into_iter().map(|text| ("cheaper", text)));
     }

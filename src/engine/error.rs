@@ -30,6 +30,14 @@ pub enum Error {
         /// The keyspace.
         keyspace: String,
     },
+    /// Only the server itself fills this table. Differs: Cassandra lets a superuser write it.
+    #[error("Table {keyspace}.{table} is not user-modifiable.")]
+    TableNotModifiable {
+        /// The keyspace.
+        keyspace: String,
+        /// The table.
+        table: String,
+    },
     /// A logical partition has reached its size limit. The text is Azure Cosmos DB's.
     #[error("Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", in_words(*bytes_max))]
     PartitionFull {

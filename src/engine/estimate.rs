@@ -17,7 +17,7 @@ use super::part::write::prices;
 use super::read::sink::Limits;
 use super::read::source;
 use super::request::Request;
-use crate::command::{Clustering, Condition, IndexUse, Partitions, Read, Write};
+use crate::command::{Clustering, Condition, FeedStart, IndexUse, Partitions, Read, Write};
 use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 use crate::throughput::{Charges, PartitionRef};
@@ -60,7 +60,7 @@ pub(super) struct Estimator<'a> {
 impl Estimator<'_> {
     /// The access path and the price of a read; `limits` are those of its page.
     pub(super) async fn read(self, request: &Request<'_>, read: &Read, limits: &Limits) -> Result<ReadEstimate, Error> {
-        if system::is_local(&read.table.keyspace) {
+        if system::is_computed(&read.table) {
             let mut charges = self.ledger.estimated(request.consistency());
             charges.metadata();
             return Ok(ReadEstimate {
@@ -116,6 +116,10 @@ impl Estimator<'_> {
         for partition in &visited {
             charges.enter(place(table, *partition), None);
             charges.visit();
+        }
+        if read.is_full_fidelity || !matches!(read.feed, None | Some(FeedStart::Beginning)) {
+            // How many changes there are is not known.
+            return Ok((charges, true));
         }
         let count = match (used, &read.partitions) {
             (IndexUse::Used { index, .. }, _) => {

@@ -162,11 +162,17 @@ pub(super) fn write(
 /// Refuses writes to tables that the server itself fills; they have no partitions.
 ///
 /// # Errors
-/// [`Error::NotModifiable`].
+/// [`Error::NotModifiable`], [`Error::TableNotModifiable`].
 pub fn refuse_system(table: &Table) -> Result<(), Error> {
     if system::is_local(&table.keyspace) {
         return Err(Error::NotModifiable {
             keyspace: table.keyspace.clone(),
+        });
+    }
+    if system::is_computed(table) {
+        return Err(Error::TableNotModifiable {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
         });
     }
     Ok(())

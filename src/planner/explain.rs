@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use super::ResultMetadata;
 use crate::command::{
-    Batch, Clustering, ColumnChange, Comparison, Condition, Filter, FilterTarget, IndexUse, Partitions, Predicate,
-    Read, ResultColumn, Spared, Value, Write, WriteTarget, WriteVerb,
+    Batch, Clustering, ColumnChange, Comparison, Condition, FeedStart, Filter, FilterTarget, IndexUse, Partitions,
+    Predicate, Read, ResultColumn, Spared, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
-use crate::types::{CqlType, Native, quoted};
+use crate::types::{CqlType, Native, quoted, timestamp_text};
 
 /// Maximum number of bytes of a value that are shown.
 const VALUE_BYTES_MAX: usize = 200;
@@ -157,6 +157,21 @@ fn spared(reason: Spared) -> String {
     }
 }
 
+/// Where the change feed is read, and from when on.
+fn feed(start: FeedStart, is_full_fidelity: bool) -> String {
+    let what = if is_full_fidelity {
+        "every change"
+    } else {
+        "the latest version of each changed row"
+    };
+    let from = match start {
+        FeedStart::Beginning => "from the first change on".to_owned(),
+        FeedStart::Now => "from now on".to_owned(),
+        FeedStart::At(micros) => format!("from {} on", timestamp_text(micros.div_euclid(1000), ' ')),
+    };
+    format!("the change feed: {what}, {from}")
+}
+
 /// The stages of a SELECT.
 #[must_use]
 pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
@@ -165,6 +180,11 @@ pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
     if table.is_virtual {
         stages.push(("source", "rows made by the server".to_owned()));
     }
+    stages.extend(
+        select
+            .feed
+            .map(|start| ("source", feed(start, select.is_full_fidelity))),
+    );
     stages.push(("partitions", partitions(select)));
     match index {
         IndexUse::None => {}
@@ -193,6 +213,7 @@ pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
     stages.push((
         "rows",
         match (found, &select.rows) {
+            _ if select.feed.is_some() => "those that the feed names, in the order of their last changes".to_owned(),
             (true, Clustering::All) => "those that the index names".to_owned(),
             (true, within) => format!("those that the index names, within {}", rows(within)),
             (false, all) => rows(all),

@@ -19,8 +19,8 @@ use super::restriction::Restrictions;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::value;
 use crate::command::{FeedStart, Partitions, Value};
-use crate::schema::Table;
 use crate::schema::feed_range::FeedRange;
+use crate::schema::{Table, system};
 use crate::types::{CqlType, Native};
 
 /// A read of the change feed with bound values.
@@ -71,8 +71,14 @@ impl FeedPlan {
             }
         }
         if table.feed().is_none() {
+            let can_never = system::is_name(&table.keyspace) || super::is_view(typer.schema, table);
             let (keyspace, table) = (table.keyspace.clone(), table.name.clone());
-            return Err(SelectRefusal::NoFeed { keyspace, table }.into());
+            let refusal = if can_never {
+                SelectRefusal::NeverFeed { keyspace, table }
+            } else {
+                SelectRefusal::NoFeed { keyspace, table }
+            };
+            return Err(refusal.into());
         }
         if plan.start_time.is_some() == plan.from_start.is_some() {
             return Err(SelectRefusal::FeedStart.into());

@@ -306,6 +306,11 @@ pub(crate) fn select(
     check_filters(table, &restrictions)?;
     if let Some(feed) = feed {
         feed.check(table, &restrictions, !selection.template.aggregates.is_empty())?;
+        if select.json && matches!(select.selection, ast::Selection::All) {
+            let template = Arc::make_mut(&mut selection.template);
+            template.has_system_columns = true;
+            template.needs_metadata = true;
+        }
     }
     let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));

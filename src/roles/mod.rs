@@ -10,14 +10,17 @@
 //!
 //! Source of the rules: measured on Apache Cassandra 5.0.9; `compat/run permissions` measures again.
 
+mod cidr;
 pub mod password;
 mod resource;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
+pub use self::cidr::{Cidr, CidrGroups};
 pub use self::resource::{Permission, Permissions, Resource, Signature};
 
 /// A role's name.
@@ -36,6 +39,9 @@ pub struct Role {
     pub member_of: BTreeSet<RoleName>,
     /// The data centers that it may use; `None` means all.
     pub data_centers: Option<BTreeSet<String>>,
+    /// The groups of addresses from which it may be used; empty means all. `None` means that no statement has named them,
+    /// so that all are allowed and no row says so.
+    pub cidr_groups: Option<BTreeSet<String>>,
     /// The permissions that were granted to it directly.
     pub grants: BTreeMap<Resource, Permissions>,
 }
@@ -47,6 +53,8 @@ pub struct Roles {
     pub by_name: OrdMap<RoleName, Arc<Role>>,
     /// The role for each client certificate identity.
     pub identities: OrdMap<String, RoleName>,
+    /// The groups of addresses.
+    pub cidr_groups: Arc<CidrGroups>,
 }
 
 impl Roles {
@@ -121,6 +129,23 @@ impl Roles {
             let mut grants = roles.values().filter_map(|role| role.grants.get(&of));
             grants.any(|granted| granted.contains(permission))
         })
+    }
+
+    /// Whether a role may be used from an address. A superuser may from every address, as in Cassandra by default.
+    #[must_use]
+    pub fn allows_address(&self, name: &str, address: IpAddr) -> bool {
+        let role = self.get(name);
+        let Some(allowed) = role
+            .and_then(|role| role.cidr_groups.as_ref())
+            .filter(|groups| !groups.is_empty())
+        else {
+            return true;
+        };
+        let is_inside = self
+            .cidr_groups
+            .of_address(address)
+            .is_some_and(|groups| !groups.is_disjoint(allowed));
+        is_inside || self.is_superuser(name)
     }
 
     /// A copy with this role added or replaced.

@@ -479,3 +479,87 @@ pub(crate) fn sort_functions(keyspace: &mut Keyspace) {
         .aggregates
         .sort_by_cached_key(|aggregate| Object::Aggregate(&name, aggregate).key());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A schema with the table `k.t`.
+    fn schema(full_fidelity: Option<FullFidelity>) -> Schema {
+        let base = system::base();
+        let of_system = base.table("system_auth", "roles").unwrap();
+        let mut table = Table {
+            keyspace: "k".to_owned(),
+            name: "t".to_owned(),
+            ..Table::clone(of_system)
+        };
+        table.options.full_fidelity = full_fidelity;
+        let mut keyspace = Keyspace::new("k", BTreeMap::new(), true);
+        keyspace.tables.insert(table.name.clone(), Arc::new(table));
+        base.with_keyspace(keyspace)
+    }
+
+    /// The records of a schema: keys, readable, and values.
+    fn records(schema: &Schema) -> BTreeMap<String, Vec<u8>> {
+        let changes = changes(&system::base(), schema).into_iter();
+        changes
+            .filter_map(|change| Some((readable(&change.key), change.value?)))
+            .collect()
+    }
+
+    fn formats(schema: &Schema) -> Vec<(String, u8)> {
+        records(schema)
+            .into_iter()
+            .map(|(key, value)| (key, value[0]))
+            .collect()
+    }
+
+    #[test]
+    fn only_a_table_with_a_change_log_has_a_record_that_older_programs_refuse() {
+        let plain = schema(None);
+        let of_both = |of_table: u8| [("kk.".to_owned(), FORMAT), ("tk.t".to_owned(), of_table)];
+        assert_eq!(formats(&plain), of_both(1));
+        let text = String::from_utf8(records(&plain)["tk.t"].clone()).unwrap();
+        assert!(!text.contains("full_fidelity"), "{text}");
+
+        let logged = FullFidelity {
+            log: 2000,
+            ..FullFidelity::default()
+        };
+        let with_log = schema(Some(logged));
+        assert_eq!(formats(&with_log), of_both(2));
+        let loaded = load(
+            changes(&system::base(), &with_log)
+                .into_iter()
+                .map(|change| (change.key, change.value.unwrap())),
+        );
+        assert_eq!(loaded.unwrap().table("k", "t").unwrap().log(), Some(2000));
+
+        // The change that ends the log writes the record that older programs read.
+        let ended = changes(&with_log, &plain);
+        assert_eq!(ended.len(), 1);
+        assert_eq!(ended[0].value, records(&plain).get("tk.t").cloned());
+    }
+
+    #[test]
+    fn a_record_of_a_later_format_is_refused_by_name() {
+        let of_schema = changes(&system::base(), &schema(None));
+        for place in 0..of_schema.len() {
+            for format in [0, FORMAT_WITH_LOG + 1, u8::MAX] {
+                let mut records: Vec<(Vec<u8>, Vec<u8>)> = of_schema
+                    .iter()
+                    .map(|change| (change.key.clone(), change.value.clone().unwrap()))
+                    .collect();
+                records[place].1[0] = format;
+                let (key, value) = records[place].clone();
+                let expected = format!(
+                    "catalog record '{}' has format {format}, of which this version knows nothing (it knows 2)",
+                    readable(&key)
+                );
+                assert_eq!(load(records).unwrap_err().to_string(), expected);
+                let renamed = rename::renamed(&key, &value, "other", None);
+                assert_eq!(renamed.unwrap_err().to_string(), expected);
+            }
+        }
+    }
+}

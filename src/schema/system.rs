@@ -28,6 +28,12 @@ const DEFINITIONS: &str = include_str!("system/definitions.tsv");
 /// The keyspace of virtual tables that Cassandra does not have.
 pub const COSMOS: &str = "system_cosmos";
 
+/// The keyspace of tables that all nodes share.
+pub const DISTRIBUTED: &str = "system_distributed";
+
+/// The table of [`DISTRIBUTED`] whose rows are computed. The others are stored.
+pub const VIEW_BUILD_STATUS: &str = "view_build_status";
+
 /// The lowest number in the store for a user's table; lower ones belong to system tables.
 pub const USER_STORAGE_ID_MIN: StorageId = 1024;
 
@@ -49,6 +55,13 @@ pub fn is_name(keyspace: &str) -> bool {
 #[must_use]
 pub fn is_local(keyspace: &str) -> bool {
     matches!(keyspace, "system" | "system_schema") || is_virtual(keyspace)
+}
+
+/// Whether the server computes the rows of a table: all tables of the local keyspaces, and the status of views, which follows
+/// from the catalog.
+#[must_use]
+pub fn is_computed(table: &Table) -> bool {
+    is_local(&table.keyspace) || (table.keyspace == DISTRIBUTED && table.name == VIEW_BUILD_STATUS)
 }
 
 /// Whether clients see it as a virtual keyspace: Cassandra's two and ours.

@@ -434,6 +434,7 @@ mod tests {
         let options = RoleOptions {
             superuser,
             hashing: hashing(),
+            cidr_groups: None,
         };
         database.enable_roles(options).await.unwrap();
         let roles = database.roles().cloned();

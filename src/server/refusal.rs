@@ -91,6 +91,7 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
         | Error::Partitions(_)
         | Error::TableGone
         | Error::NotModifiable { .. }
+        | Error::TableNotModifiable { .. }
         | Error::PartitionFull { .. }
         | Error::Throttled { .. }
         | Error::NoRoom { .. }

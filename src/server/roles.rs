@@ -20,6 +20,7 @@ pub(super) async fn enable(
     let options = RoleOptions {
         superuser: (superuser.user, superuser.password),
         hashing: hashing(config.password_cost)?,
+        cidr_groups: config.cidr_groups.clone(),
     };
     let first = database.enable_roles(options).await.map_err(failed(config))?;
     match first {
@@ -37,7 +38,18 @@ pub(super) async fn enable(
         ),
         FirstRole::Right | FirstRole::OtherPassword | FirstRole::Missing => {}
     }
-    Ok(database.roles().cloned())
+    let roles = database.roles().cloned();
+    let restricted = roles
+        .as_ref()
+        .map(|roles| roles.restricted_to_addresses())
+        .unwrap_or_default();
+    if config.cidr_groups.is_none() && !restricted.is_empty() {
+        tracing::warn!(
+            roles = ?restricted,
+            "ACCESS FROM CIDRS of these roles is not checked, because the setting cidr-groups is not set"
+        );
+    }
+    Ok(roles)
 }
 
 /// Gives a role of a store that no server has open this password, the right to log in and all other rights. Returns

@@ -10,22 +10,33 @@ use std::fmt::Write as _;
 pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+    let mut rest = text;
+    // Only single bytes are escaped. What lies between them is copied whole, since a text may be of megabytes.
+    while let Some(at) = rest
+        .bytes()
+        .position(|byte| byte < b' ' || byte == b'"' || byte == b'\\')
+    {
+        let (before, escaped) = rest.split_at(at);
+        out.push_str(before);
+        let (byte, behind) = escaped.split_at(1);
+        rest = behind;
+        match byte {
+            "\"" => out.push_str("\\\""),
+            "\\" => out.push_str("\\\\"),
+            "\u{8}" => out.push_str("\\b"),
+            "\u{c}" => out.push_str("\\f"),
+            "\n" => out.push_str("\\n"),
+            "\r" => out.push_str("\\r"),
+            "\t" => out.push_str("\\t"),
+            control => {
+                for byte in control.bytes() {
+                    // Writing to a String cannot fail.
+                    let _ = write!(out, "\\u{byte:04X}");
+                }
             }
-            c => out.push(c),
         }
     }
+    out.push_str(rest);
     out.push('"');
     out
 }
@@ -122,5 +133,24 @@ fn native_json(native: Native, bytes: &[u8]) -> String {
         }
         _ if row.quoting == Quoting::Bare => text,
         _ => json_string(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_jackson_does() {
+        for (text, expected) in [
+            ("", r#""""#),
+            ("plain, 'é' and 😀\u{7f}", "\"plain, 'é' and 😀\u{7f}\""),
+            ("\"a\\b\"", r#""\"a\\b\"""#),
+            ("é\n\r\t\u{8}\u{c}é", r#""é\n\r\t\b\fé""#),
+            ("\u{0}\u{1f}\u{1b}x", r#""\u0000\u001F\u001Bx""#),
+        ] {
+            assert_eq!(json_string(text), expected);
+            assert_eq!(serde_json::from_str::<String>(expected).unwrap(), text);
+        }
     }
 }

@@ -91,7 +91,7 @@ pub fn show_sizes(table: &Table) -> bool {
 /// The rows of a system table that the server makes; `None` if the table has stored rows.
 #[must_use]
 pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<Vec<Vec<Option<Bytes>>>> {
-    if !definitions::is_local(&table.keyspace) {
+    if !definitions::is_computed(table) {
         return None;
     }
     let text = |bytes: &'_ [u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::cql::{AnswerKind, Database, QueryParams, SessionState};
 use helenus::profile::Profile;
+use serde_json::json;
 
 const TABLE: &str = "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c)) WITH cdc = true";
 const FROM_START: &str = "SELECT k, c, v FROM t WHERE COSMOS_CHANGEFEED_FROM_START() = true";
@@ -164,11 +165,26 @@ async fn what_a_feed_does_not_allow_is_refused_by_name() {
     let client = Client::with_keyspace("memory:").await;
     client.ok(TABLE).await;
     client.ok("CREATE TABLE plain (k int PRIMARY KEY, v int)").await;
+    client
+        .ok("CREATE MATERIALIZED VIEW by_v AS SELECT * FROM plain WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)")
+        .await;
     let start = "COSMOS_CHANGEFEED_FROM_START() = true";
     for (text, part) in [
         (
             format!("SELECT * FROM plain WHERE {start}"),
             "WITH cdc = true begins one",
+        ),
+        (
+            format!("SELECT * FROM by_v WHERE {start}"),
+            "ks.by_v cannot have a change feed: only tables of users have one",
+        ),
+        (
+            format!("SELECT * FROM system.local WHERE {start}"),
+            "system.local cannot have a change feed",
+        ),
+        (
+            format!("SELECT * FROM system_auth.roles WHERE {start}"),
+            "system_auth.roles cannot have a change feed",
         ),
         (
             format!("SELECT * FROM t WHERE {start} AND k = 1 AND c = 1"),
@@ -222,6 +238,56 @@ async fn what_a_feed_does_not_allow_is_refused_by_name() {
     client.ok(TABLE).await;
     let error = client.run(FROM_START, params(&state)).await.unwrap_err();
     assert!(error.to_string().contains("dropped and created again"), "{error}");
+}
+
+#[tokio::test]
+async fn explain_says_that_the_feed_is_read() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok(&format!("{TABLE} AND cosmosdb_full_fidelity_retention_seconds = 60"))
+        .await;
+    for n in 0..20 {
+        insert(&client, n % 2, n, n).await;
+    }
+    for (relations, source, partitions) in [
+        (
+            "COSMOS_CHANGEFEED_FROM_START() = true",
+            "the change feed: the latest version of each changed row, from the first change on",
+            "the whole ring",
+        ),
+        (
+            "COSMOS_CHANGEFEED_FROM_START() = false AND k = 1",
+            "the change feed: the latest version of each changed row, from now on",
+            "1 partition by key",
+        ),
+        (
+            "COSMOS_CHANGEFEED_START_TIME() = '2024-05-01 00:00:00.000Z' AND COSMOS_FULLFIDELITY_CHANGEFEED() = true",
+            "the change feed: every change, from 2024-05-01 00:00:00.000Z on",
+            "the whole ring",
+        ),
+    ] {
+        let rows = client.rows(&format!("EXPLAIN SELECT * FROM t WHERE {relations}")).await;
+        let detail = |stage: &str| -> Vec<&str> {
+            let of_stage = |row: &'_ String| row.contains(&format!(" \"{stage}\" "));
+            let rows = rows.iter().filter(|row| of_stage(row));
+            rows.map(|row| row.splitn(3, ' ').nth(2).unwrap().trim_matches('"'))
+                .collect()
+        };
+        assert_eq!(detail("source"), [source], "{rows:?}");
+        assert_eq!(detail("partitions"), [partitions]);
+        assert_eq!(
+            detail("rows"),
+            ["those that the feed names, in the order of their last changes"]
+        );
+        // Reads of keys would not find the same.
+        assert_eq!(detail("cheaper"), Vec::<&str>::new());
+        let is_known = relations.contains("= true") && !relations.contains("FULL");
+        let charge = detail("charge").into_iter().next_back().unwrap().to_owned();
+        assert!(
+            charge.starts_with(if is_known { "about" } else { "at least" }),
+            "{charge}"
+        );
+    }
 }
 
 async fn a_feed_of_a_table_with_rows_is_built_on(url: &str) {
@@ -433,6 +499,95 @@ async fn tables_of_the_profile_cosmos_have_a_feed_and_readers_outlive_the_server
     reader.read_to_the_tip(&client, 10).await;
     assert_eq!((reader.given, &reader.seen), (50, &stored(&client).await));
     check(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn json_of_the_feed_has_the_system_columns_of_cosmos() {
+    const WRITTEN: i64 = 1_700_000_000_000_000;
+    let from_start = "COSMOS_CHANGEFEED_FROM_START() = true";
+    for profile in [Profile::Cosmos, Profile::Cassandra] {
+        let clock = Clock::manual(WRITTEN);
+        let mut options = Client::options("memory:", clock.clone());
+        options.profile = profile;
+        let client = Client {
+            database: Database::open(options).await.unwrap(),
+            session: SessionState::default(),
+            clock,
+        };
+        let client = client.in_keyspace().await;
+        client
+            .ok(
+                "CREATE TABLE t (k int, c int, s int static, l list<int>, \"V\" int, PRIMARY KEY (k, c)) WITH cdc = true \
+                 AND cosmosdb_cell_level_timestamp = true AND cosmosdb_cell_level_timestamp_tombstones = true \
+                 AND cosmosdb_cell_level_timetolive = true",
+            )
+            .await;
+        for write in [
+            "INSERT INTO t (k, c, l, \"V\") VALUES (1, 1, [7, 8], 3) USING TIMESTAMP 1600000000000001",
+            "INSERT INTO t (k, c, \"V\") VALUES (1, 2, 4) USING TIMESTAMP 1600000000000002 AND TTL 60",
+            "INSERT INTO t (k, s) VALUES (2, 5) USING TIMESTAMP 1600000000000003",
+        ] {
+            client.ok(write).await;
+        }
+        let objects = async |text: &str| {
+            let rows = client.rows(text).await;
+            let object = |row: &String| -> serde_json::Value {
+                let text: String = serde_json::from_str(row).unwrap();
+                serde_json::from_str(&text).unwrap()
+            };
+            let mut objects: Vec<serde_json::Value> = rows.iter().map(object).collect();
+            objects.sort_by_key(|object| (object["k"].as_i64(), object["c"].as_i64()));
+            objects
+        };
+        let plain = [
+            json!({"k": 1, "c": 1, "s": null, "l": [7, 8], "\"V\"": 3}),
+            json!({"k": 1, "c": 2, "s": null, "l": null, "\"V\"": 4}),
+            json!({"k": 2, "c": null, "s": 5, "l": null, "\"V\"": null}),
+        ];
+        assert_eq!(objects("SELECT JSON * FROM t").await, plain);
+        let of_feed = format!("SELECT JSON * FROM t WHERE {from_start}");
+        if !profile.is_cosmos() {
+            assert_eq!(objects(&of_feed).await, plain);
+            continue;
+        }
+        let system = |written: i64, columns: serde_json::Value, ttl: [i64; 2], expiries: serde_json::Value| {
+            json!({
+                "__sys_rw_ts": written, "__sys_clts": columns, "__sys_rw_ttl": ttl, "__sys_clttl": expiries,
+                "__sys_rw_tmbstn": null, "__sys_clts_tmbstn": null,
+            })
+        };
+        let (first, second, third) = (
+            1_600_000_000_000_001_i64,
+            1_600_000_000_000_002_i64,
+            1_600_000_000_000_003_i64,
+        );
+        let systems = [
+            system(first, json!({"l": [first, first], "V": first}), [0, 0], json!([0, 0])),
+            system(
+                second,
+                json!({"V": second}),
+                [60, 0],
+                json!([WRITTEN / 1_000_000 + 60, {"V": [60, 0]}]),
+            ),
+            system(third, json!({"s": third}), [0, 0], json!([0, 0])),
+        ];
+        let together = plain.iter().zip(systems).map(|(plain, system)| {
+            let mut object = plain.as_object().unwrap().clone();
+            object.extend(system.as_object().unwrap().clone());
+            serde_json::Value::Object(object)
+        });
+        assert_eq!(objects(&of_feed).await, together.collect::<Vec<_>>());
+        // No other selection has them, and streams have positions of their own.
+        let some = objects(&format!("SELECT JSON k, c FROM t WHERE {from_start}")).await;
+        assert_eq!(some[0], json!({"k": 1, "c": 1}));
+        let params = QueryParams {
+            wants_feed_positions: true,
+            page_size_rows: Some(10),
+            ..QueryParams::default()
+        };
+        let streamed = client.run(&of_feed, params).await.unwrap();
+        assert!(!format!("{:?}", crate::support::printed(&streamed)).contains("__sys"));
+    }
 }
 
 /// As in Cosmos: a reader polls, and is given an empty page where another read would be refused.

@@ -447,6 +447,52 @@ async fn changes_are_kept_for_a_time_and_up_to_a_size() {
     }
 }
 
+/// A page ends with the change that fills it by rows or by bytes: here each page has room for a megabyte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_long_rows_are_bounded_by_bytes() {
+    const MB: usize = 1 << 20;
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok(&format!(
+            "CREATE TABLE t (k int PRIMARY KEY, v text) WITH {FULL} AND cdc = true"
+        ))
+        .await;
+    let latest = "SELECT JSON * FROM t WHERE COSMOS_CHANGEFEED_FROM_START() = true";
+    // Bytes of a value, rows, and the most changes and rows of a page: a change of a row has it before and after.
+    for (bytes, rows, changes_max, rows_max) in [(200_000, 20, 6, 6), (3 * MB, 3, 1, 1), (10, 150, 100, 100)] {
+        client.ok("TRUNCATE t").await;
+        let (_, start) = all(&client, FEED, 100, None).await;
+        for letter in ["a", "b"] {
+            let value = letter.repeat(bytes);
+            for k in 0..rows {
+                client
+                    .ok(&format!("INSERT INTO t (k, v) VALUES ({k}, '{value}')"))
+                    .await;
+            }
+        }
+        let (mut sizes, mut state, mut is_at_end) = (Vec::new(), Some(start), false);
+        while !is_at_end {
+            let (records, next, end) = page(&client, FEED, 100, state).await.unwrap();
+            let bytes: usize = records.iter().map(|(record, _)| record.to_string().len()).sum();
+            sizes.push((records.len(), bytes));
+            (state, is_at_end) = (Some(next), end);
+        }
+        assert_eq!(sizes.iter().map(|(count, _)| count).sum::<usize>(), 2 * rows);
+        for (count, page_bytes) in &sizes {
+            assert!(*count <= changes_max, "{bytes}: {sizes:?}");
+            assert!(*page_bytes <= MB + 2 * bytes + 100 * 1024, "{bytes}: {sizes:?}");
+        }
+        let (mut sizes, mut state) = (Vec::new(), None);
+        while sizes.last() != Some(&0) {
+            let (page, next) = client.page(latest, 100, state).await;
+            sizes.push(page.len());
+            state = next;
+        }
+        assert_eq!(sizes.iter().sum::<usize>(), rows, "{bytes}: {sizes:?}");
+        assert!(sizes.iter().all(|count| *count <= rows_max), "{bytes}: {sizes:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_no_log_says_so() {
     let client = Client::with_keyspace("memory:").await;

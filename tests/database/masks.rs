@@ -36,6 +36,7 @@ async fn client(data_masking: bool) -> Client {
             salt: || Some([7; 16]),
             key: [1; 16],
         },
+        cidr_groups: None,
     };
     client.database.enable_roles(roles).await.unwrap();
     for statement in [

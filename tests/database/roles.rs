@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use helenus::command::BatchKind;
 use helenus::cql::{FirstRole, Hashing, Member, QueryParams, RoleOptions, SessionState};
 
 use crate::support::Client;
+use helenus::roles::{Cidr, CidrGroups};
 
 /// Roles of a database, and one session for each.
 struct House {
@@ -56,6 +58,7 @@ fn options(user: &str, password: &str) -> RoleOptions {
     RoleOptions {
         superuser: (user.to_owned(), password.to_owned()),
         hashing: hashing(),
+        cidr_groups: None,
     }
 }
 
@@ -248,6 +251,154 @@ async fn roles_are_there_after_a_reopening_and_the_first_one_is_made_once() {
     let first = client.database.enable_roles(options("boss", "new")).await.unwrap();
     assert_eq!(first, FirstRole::Right);
     House { client }.ok("boss", "SELECT * FROM ks.t").await;
+}
+
+/// Asks as a role at an address; gives the error.
+async fn ask_from(client: &Client, role: &str, address: &str, text: &str) -> Option<String> {
+    let session = SessionState {
+        client: Some(SocketAddr::new(address.parse().unwrap(), 1)),
+        ..session(role)
+    };
+    let params = QueryParams::default();
+    let answer = client.database.query(&session, text, &params).await;
+    answer.err().map(|error| error.to_string())
+}
+
+/// Groups of addresses, as the settings give them.
+fn groups(ranges: &[(&str, &str)]) -> CidrGroups {
+    let mut of_name: BTreeMap<String, BTreeSet<Cidr>> = BTreeMap::new();
+    for (name, range) in ranges {
+        let of_name = of_name.entry((*name).to_owned()).or_default();
+        of_name.insert(range.parse().unwrap());
+    }
+    CidrGroups::new(of_name)
+}
+
+#[tokio::test]
+async fn a_role_may_be_used_from_its_groups_of_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("data").display());
+    let client = Client::open(&url).await;
+    let given = [
+        ("office", "10.0.0.0/8"),
+        ("branch", "10.1.0.0/16"),
+        ("six", "2001:db8::/32"),
+    ];
+    let with_groups = RoleOptions {
+        cidr_groups: Some(groups(&given)),
+        ..options("boss", "secret")
+    };
+    client.database.enable_roles(with_groups).await.unwrap();
+    let ask = async |role: &str, address: &str, text: &str| ask_from(&client, role, address, text).await;
+    for statement in [
+        "CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true AND ACCESS FROM CIDRS {'office', 'six'}",
+        "CREATE ROLE bob WITH PASSWORD = 'b' AND LOGIN = true",
+        "CREATE ROLE chief WITH SUPERUSER = true AND LOGIN = true AND ACCESS FROM CIDRS {'six'}",
+        "CREATE ROLE cid WITH PASSWORD = 'c' AND LOGIN = true AND ACCESS FROM CIDRS {'six'}",
+        "GRANT chief TO cid",
+    ] {
+        assert_eq!(ask("boss", "127.0.0.1", statement).await, None, "{statement}");
+    }
+    let read = "SELECT key FROM system.local";
+    // Role, address, and whether it is inside.
+    for (role, address, is_inside) in [
+        ("ann", "10.2.3.4", true),
+        ("ann", "::ffff:10.2.3.4", true),
+        ("ann", "2001:db8::1", true),
+        ("ann", "127.0.0.1", false),
+        ("ann", "2001:db9::1", false),
+        // Its narrowest range is of the branch only.
+        ("ann", "10.1.3.4", false),
+        ("bob", "127.0.0.1", true),
+        ("chief", "127.0.0.1", true),
+        ("cid", "127.0.0.1", true),
+    ] {
+        let refused = ask(role, address, read).await;
+        assert_eq!(refused.is_none(), is_inside, "{role} {address}: {refused:?}");
+    }
+    let from = |address: &str| Some(format!("You do not have access from this IP {address}"));
+    assert_eq!(ask("ann", "127.0.0.1", read).await, from("127.0.0.1"));
+    assert_eq!(ask("ann", "::ffff:127.0.0.1", read).await, from("127.0.0.1"));
+    assert_eq!(ask("ann", "::1", read).await, from("0:0:0:0:0:0:0:1"));
+    for statement in [
+        "LIST ROLES",
+        "USE system",
+        "CREATE ROLE x",
+        "TRUNCATE system_auth.roles",
+    ] {
+        assert_eq!(
+            ask("ann", "127.0.0.1", statement).await,
+            from("127.0.0.1"),
+            "{statement}"
+        );
+    }
+    // As in Cassandra.
+    assert_eq!(ask("ann", "127.0.0.1", "DESCRIBE KEYSPACES").await, None);
+
+    let unknown = "Invalid CIDR group(s): [home, six]. Available CIDR Groups are: [branch, office, six]";
+    for statement in [
+        "ALTER ROLE ann WITH ACCESS FROM CIDRS {'six', 'home'}",
+        "CREATE ROLE dan WITH ACCESS FROM CIDRS {'six', 'home'}",
+    ] {
+        assert_eq!(ask("boss", "127.0.0.1", statement).await.as_deref(), Some(unknown));
+    }
+    let own = "ALTER ROLE ann WITH ACCESS FROM ALL CIDRS";
+    let refused = ask("ann", "10.2.3.4", own).await;
+    assert_eq!(
+        refused.as_deref(),
+        Some("Only superusers are allowed to alter access from CIDR groups.")
+    );
+
+    // A change holds for the next request, and so does a change of the groups' rows.
+    assert_eq!(ask("boss", "127.0.0.1", own).await, None);
+    assert_eq!(ask("ann", "127.0.0.1", read).await, None);
+    let branch = "ALTER ROLE bob WITH ACCESS FROM CIDRS {'branch'}";
+    assert_eq!(ask("boss", "127.0.0.1", branch).await, None);
+    assert_eq!(ask("bob", "127.0.0.1", read).await, from("127.0.0.1"));
+    let widen = "UPDATE system_auth.cidr_groups SET cidrs = {('127.0.0.0', 8)} WHERE cidr_group = 'branch'";
+    assert_eq!(ask("boss", "127.0.0.1", widen).await, None);
+    assert_eq!(ask("bob", "127.0.0.1", read).await, None);
+
+    let mut rows = client
+        .rows("SELECT role, cidr_groups FROM system_auth.cidr_permissions")
+        .await;
+    rows.sort();
+    let expected = [
+        r#""ann" []"#,
+        r#""bob" ["branch"]"#,
+        r#""chief" ["six"]"#,
+        r#""cid" ["six"]"#,
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(ask("boss", "127.0.0.1", "DROP ROLE cid").await, None);
+    let of_cid = "SELECT role FROM system_auth.cidr_permissions WHERE role = 'cid'";
+    assert_eq!(client.rows(of_cid).await, Vec::<String>::new());
+    client.database.close().await.unwrap();
+
+    // The next start has other groups.
+    let client = Client::open(&url).await;
+    let with_groups = RoleOptions {
+        cidr_groups: Some(groups(&[("office", "192.168.0.0/16"), ("office", "127.0.0.0/8")])),
+        ..options("boss", "secret")
+    };
+    client.database.enable_roles(with_groups).await.unwrap();
+    assert_eq!(ask_from(&client, "bob", "10.1.0.1", read).await, from("10.1.0.1"));
+    let office = "ALTER ROLE bob WITH ACCESS FROM CIDRS {'office'}";
+    assert_eq!(ask_from(&client, "boss", "127.0.0.1", office).await, None);
+    assert_eq!(ask_from(&client, "bob", "127.0.0.1", read).await, None);
+    assert_eq!(ask_from(&client, "bob", "10.1.0.1", read).await, from("10.1.0.1"));
+    let rows = client
+        .rows("SELECT cidr_group, cidrs FROM system_auth.cidr_groups")
+        .await;
+    assert_eq!(rows, [r#""office" [["127.0.0.0", 8], ["192.168.0.0", 16]]"#]);
+    client.database.close().await.unwrap();
+
+    // Without the setting they are not checked.
+    let client = Client::open(&url).await;
+    client.database.enable_roles(options("boss", "secret")).await.unwrap();
+    assert_eq!(ask_from(&client, "bob", "10.1.0.1", read).await, None);
+    let restricted = client.database.roles().unwrap().restricted_to_addresses();
+    assert_eq!(restricted, ["bob".into(), "chief".into()]);
 }
 
 #[tokio::test]

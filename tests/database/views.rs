@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,6 +12,7 @@ use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, Error, QueryParams, SessionState};
 use helenus::partition::store;
+use helenus::schema::node::Peer;
 
 const BASE: &str = "CREATE TABLE t (a int, b int, c text, d int, v int, w text, x int, m map<text, int>, \
     PRIMARY KEY ((a, b), c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC) AND gc_grace_seconds = 50";
@@ -431,6 +433,103 @@ async fn a_build_goes_on_after_a_kill() {
     }
     assert!(unfinished > 0);
     assert!(Path::new(directory.path()).exists());
+}
+
+/// The rows of `system_distributed.view_build_status`, in order.
+async fn statuses(client: &Client) -> Vec<String> {
+    let mut rows = client
+        .rows("SELECT keyspace_name, view_name, host_id, status FROM system_distributed.view_build_status")
+        .await;
+    rows.sort();
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_of_a_build_is_shown_for_every_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    let clock = Clock::manual(1_700_000_000_000_000);
+    let faults = Faults(Arc::new(AtomicI64::new(i64::MAX)));
+    let open_of_two = async |faults: Option<&Faults>| {
+        let mut options = Client::options(&url, clock.clone());
+        options.store.faults = faults.map(Faults::call);
+        options.node.virtual_nodes = 2;
+        options.node.peers.push(Peer {
+            address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)),
+            port: 7000,
+            native_address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)),
+            native_port: 9042,
+            host_id: uuid::Uuid::nil(),
+            data_center: "datacenter1".to_owned(),
+            rack: "rack1".to_owned(),
+            tokens: vec![1],
+        });
+        // The life before may not have let go of the directory yet.
+        let database = loop {
+            match Database::open(options.clone()).await {
+                Ok(database) => break database,
+                Err(error) if error.to_string().contains("in use") => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        Client {
+            database,
+            session: SessionState::default(),
+            clock: clock.clone(),
+        }
+    };
+    let client = open_of_two(Some(&faults)).await.in_keyspace().await;
+    client
+        .ok("CREATE TABLE n (p int, k int, v int, PRIMARY KEY (p, k))")
+        .await;
+    for first in (0..2000).step_by(100) {
+        let rows = (first..first + 100).map(|k| format!("INSERT INTO n (p, k, v) VALUES (1, {k}, {k});"));
+        let rows: String = rows.collect();
+        client.ok(&format!("BEGIN UNLOGGED BATCH {rows} APPLY BATCH")).await;
+    }
+    assert_eq!(statuses(&client).await, Vec::<String>::new());
+    let create = "CREATE MATERIALIZED VIEW of_n AS SELECT * FROM n WHERE p IS NOT NULL AND k IS NOT NULL AND v IS NOT NULL \
+        PRIMARY KEY (v, p, k)";
+    client.ok(create).await;
+    // The build has 16 steps before it, and its medium is dead after a few.
+    faults.0.store(4, Ordering::SeqCst);
+    let mut host_ids = client.rows("SELECT host_id FROM system.local").await;
+    host_ids.extend(client.rows("SELECT host_id FROM system.peers").await);
+    host_ids.sort();
+    assert_eq!(host_ids.len(), 2);
+    let of_status = |status: &str| -> Vec<String> {
+        let row = |host_id: &String| format!("\"ks\" \"of_n\" {host_id} \"{status}\"");
+        host_ids.iter().map(row).collect()
+    };
+    assert_eq!(statuses(&client).await, of_status("STARTED"));
+    drop(client);
+
+    let client = open_of_two(None).await.in_keyspace().await;
+    built(&client).await;
+    assert_eq!(statuses(&client).await, of_status("SUCCESS"));
+    let one = "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'ks' AND view_name = ";
+    assert_eq!(client.rows(&format!("{one}'of_n'")).await.len(), 2);
+    assert_eq!(client.rows(&format!("{one}'n'")).await, Vec::<String>::new());
+    client.ok("DROP MATERIALIZED VIEW of_n").await;
+    assert_eq!(statuses(&client).await, Vec::<String>::new());
+
+    // The other tables of the keyspace are stored.
+    let refused = client
+        .refused("DELETE FROM system_distributed.view_build_status WHERE keyspace_name = 'ks' AND view_name = 'of_n'")
+        .await;
+    assert_eq!(
+        refused,
+        "Table system_distributed.view_build_status is not user-modifiable."
+    );
+    let denied =
+        "INSERT INTO system_distributed.partition_denylist (ks_name, table_name, key) VALUES ('ks', 'n', 0x01)";
+    client.ok(denied).await;
+    let rows = client
+        .rows("SELECT ks_name FROM system_distributed.partition_denylist")
+        .await;
+    assert_eq!(rows, ["\"ks\""]);
 }
 
 /// Views come, partitions move, and writers never stop.

@@ -65,6 +65,55 @@ async fn what_was_granted_is_there_after_a_kill() {
 }
 
 #[tokio::test]
+async fn a_client_at_an_address_outside_of_its_roles_groups_is_refused() {
+    let with_groups = |folder: &Path| {
+        let mut arguments = with_login(folder);
+        let groups = [
+            "--cidr-groups",
+            "home=127.0.0.0/8,::1/128",
+            "--cidr-groups",
+            "office=10.0.0.0/8",
+        ];
+        arguments.extend(groups.map(str::to_owned));
+        arguments
+    };
+    let program = Program::start_in(tempfile::tempdir().unwrap(), with_groups);
+    let statements = [
+        "CREATE ROLE near WITH PASSWORD = 'n' AND LOGIN = true AND ACCESS FROM CIDRS {'home'}",
+        "CREATE ROLE far WITH PASSWORD = 'f' AND LOGIN = true AND ACCESS FROM CIDRS {'office'}",
+        "CREATE ROLE chief WITH PASSWORD = 'c' AND LOGIN = true AND SUPERUSER = true AND ACCESS FROM CIDRS {'office'}",
+    ];
+    let address = program.address;
+    assert_eq!(ask(address, "cassandra", "cassandra", &statements).await, None);
+    let read = ["SELECT key FROM system.local"];
+    assert_eq!(ask(address, "near", "n", &read).await, None);
+    assert_eq!(ask(address, "chief", "c", &read).await, None);
+    // As in Cassandra the login is taken and every statement is refused, also on a connection from before.
+    let (mut far, answer) = login(address, "far", "f").await;
+    assert_eq!(answer.opcode, 0x10);
+    let refused = (UNAUTHORIZED, "You do not have access from this IP 127.0.0.1".to_owned());
+    far.query(1, read[0]).await;
+    assert_eq!(far.frame().await.unwrap().error(), refused);
+    let moved = ["ALTER ROLE far WITH ACCESS FROM CIDRS {'home', 'office'}"];
+    assert_eq!(ask(address, "cassandra", "cassandra", &moved).await, None);
+    far.query(1, read[0]).await;
+    assert_eq!(far.frame().await.unwrap().opcode, 8);
+    let away = ["ALTER ROLE far WITH ACCESS FROM CIDRS {'office'}"];
+    assert_eq!(ask(address, "cassandra", "cassandra", &away).await, None);
+    far.query(1, read[0]).await;
+    assert_eq!(far.frame().await.unwrap().error(), refused);
+    // Without the setting nothing is checked, and the log warns.
+    let program = Program::start_in(program.kill(), with_login);
+    assert_eq!(ask(program.address, "far", "f", &read).await, None);
+    let output = program.output();
+    assert!(
+        output.contains("cidr-groups is not set") && output.contains("far"),
+        "{output}"
+    );
+    program.kill();
+}
+
+#[tokio::test]
 async fn passwd_lets_a_role_in_whose_password_is_lost() {
     let program = Program::start_in(tempfile::tempdir().unwrap(), with_login);
     let statements = [

@@ -15,6 +15,7 @@ mod statements;
 mod store;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use grammar::ast::Statement;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub use self::refusal::NoLogin;
 pub(super) use self::refusal::RoleRefusal;
 use self::statements::{Change, Outcome, StatementChecker};
 use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
@@ -31,7 +33,7 @@ use super::database::{Database, Member};
 use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
 use crate::cql::Error;
 use crate::engine;
-use crate::roles::{Permission, Resource, RoleName, Roles, password};
+use crate::roles::{CidrGroups, Permission, Resource, Role, RoleName, Roles, password};
 use crate::schema::Schema;
 
 /// Maximum passwords that are hashed at the same time: each occupies a core for about 50 ms.
@@ -50,6 +52,8 @@ pub struct RoleOptions {
     pub superuser: (String, String),
     /// How passwords are hashed.
     pub hashing: Hashing,
+    /// Groups of addresses, which replace the stored ones. `None` means that addresses are not checked.
+    pub cidr_groups: Option<CidrGroups>,
 }
 
 /// How passwords are hashed.
@@ -88,14 +92,6 @@ pub struct HashPermit {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Why a role with the right password or certificate is refused. Texts are Cassandra's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoLogin {
-    /// It may not log in.
-    #[error("{0} is not permitted to log in")]
-    NotPermitted(String),
-}
-
 /// A correct password: its digest, and the hash that it matched.
 struct KnownPassword {
     salted_hash: String,
@@ -110,6 +106,8 @@ pub struct RoleService {
     known: Mutex<HashMap<RoleName, KnownPassword>>,
     turns: Arc<Semaphore>,
     hashing: Hashing,
+    /// Whether clients' addresses are checked at each request.
+    checks_addresses: bool,
     /// When passwords were last set, by role, within the last [`PASSWORD_CHANGE_INTERVAL`].
     set: Mutex<HashMap<RoleName, Duration>>,
 }
@@ -125,13 +123,14 @@ impl std::fmt::Debug for RoleService {
 }
 
 impl RoleService {
-    fn new(hashing: Hashing) -> Self {
+    fn new(hashing: Hashing, checks_addresses: bool) -> Self {
         Self {
             current: ArcSwap::default(),
             changing: tokio::sync::Mutex::default(),
             known: Mutex::default(),
             turns: Arc::new(Semaphore::new(HASHED_AT_ONCE)),
             hashing,
+            checks_addresses,
             set: Mutex::default(),
         }
     }
@@ -243,6 +242,32 @@ impl RoleService {
         Err(NoLogin::NotPermitted(role.to_owned()))
     }
 
+    /// Whether clients' addresses are checked.
+    #[must_use]
+    pub const fn checks_addresses(&self) -> bool {
+        self.checks_addresses
+    }
+
+    /// Whether a role may be used from an address, if addresses are checked.
+    ///
+    /// # Errors
+    /// The role may not be used from there.
+    pub fn admit_address(&self, role: &str, address: IpAddr) -> Result<(), NoLogin> {
+        if !self.checks_addresses || self.load().allows_address(role, address) {
+            return Ok(());
+        }
+        Err(NoLogin::Address(address))
+    }
+
+    /// The roles that are restricted to groups of addresses.
+    #[must_use]
+    pub fn restricted_to_addresses(&self) -> Vec<RoleName> {
+        let roles = self.load();
+        let is_restricted = |role: &Role| role.cidr_groups.as_ref().is_some_and(|groups| !groups.is_empty());
+        let found = roles.by_name.iter().filter(|(_, role)| is_restricted(role));
+        found.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
     /// Whether a role may read every keyspace, which figures of all keyspaces require.
     #[must_use]
     pub fn may_read_all(&self, role: &str) -> bool {
@@ -286,13 +311,16 @@ impl Database {
     /// Rows of `system_auth` cannot be read or written.
     pub async fn enable_roles(&self, options: RoleOptions) -> Result<FirstRole, Error> {
         let (name, password) = options.superuser;
-        let service = Arc::new(RoleService::new(options.hashing));
+        let service = Arc::new(RoleService::new(options.hashing, options.cidr_groups.is_some()));
         let stored = self.stored_roles().await?;
         let schema = Arc::clone(&self.engine().catalog.load().schema);
         let mut next = stored.without_resources(|resource| is_dropped(&schema, resource));
         let is_first = stored.by_name.is_empty();
         if is_first {
             next = service.with_superuser(&next, &name, password.clone()).await?;
+        }
+        if let Some(groups) = options.cidr_groups {
+            next.cidr_groups = Arc::new(groups);
         }
         self.store_roles(&stored, &next).await?;
         let is_there = next.contains(&name);
@@ -315,7 +343,7 @@ impl Database {
     /// # Errors
     /// Rows of `system_auth` cannot be read or written.
     pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<bool, Error> {
-        let service = RoleService::new(hashing);
+        let service = RoleService::new(hashing, false);
         let stored = self.stored_roles().await?;
         let next = service.with_superuser(&stored, name, password).await?;
         self.store_roles(&stored, &next).await?;
@@ -449,7 +477,7 @@ impl Database {
     /// Boxed with an explicit type, because a query may lead to a statement about roles, and that back here.
     fn stored_roles(&self) -> BoxFuture<'_, Result<Roles, Error>> {
         Box::pin(async {
-            let mut read = [const { Vec::new() }; 4];
+            let mut read = [const { Vec::new() }; 6];
             for (query, cells) in store::QUERIES.into_iter().zip(&mut read) {
                 let (session, params) = (SessionState::default(), QueryParams::default());
                 let answer = self.query(&session, query, &params).await?;

@@ -1,11 +1,12 @@
 //! The permissions that a plan needs. Checked at each execution, so that a REVOKE affects statements prepared before
 //! it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, DropKind, Name, QualifiedName, Statement, Type};
 
-use super::refusal::RoleRefusal;
+use super::refusal::{NoLogin, RoleRefusal};
 use crate::command::SchemaChange;
 use crate::functions::Function;
 use crate::planner::{ModifyPlan, Plan, SelectPlan, ddl};
@@ -26,13 +27,25 @@ pub(in crate::cql) struct Permitted<'a> {
     pub(in crate::cql) schema: &'a Schema,
     /// This server's data center.
     pub(in crate::cql) data_center: &'a str,
+    /// The client's address. `None` means that addresses are not checked.
+    pub(in crate::cql) address: Option<IpAddr>,
     /// Columns with masks are masked.
     pub(in crate::cql) masks_columns: bool,
 }
 
 impl<'a> Permitted<'a> {
-    /// Checks that the role may use this data center.
-    pub(in crate::cql) fn data_center(self) -> Result<(), RoleRefusal> {
+    /// Checks that the role may use this data center from the client's address.
+    pub(in crate::cql) fn access(self) -> Result<(), RoleRefusal> {
+        self.data_center()?;
+        match self.address {
+            Some(address) if !self.roles.allows_address(self.role, address) => {
+                Err(RoleRefusal::NoAccessFrom(NoLogin::Address(address)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn data_center(self) -> Result<(), RoleRefusal> {
         let role = self.roles.get(self.role);
         let Some(names) = role.and_then(|role| role.data_centers.as_ref()) else {
             return Ok(());

@@ -1,10 +1,23 @@
 //! Refusals of statements about roles, and missing permissions. Texts are Cassandra's.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::planner::ddl::{Code, DdlError};
 use crate::roles::{Permission, Resource, password};
+use crate::types::inet_text;
 use crate::wire::response::ErrorCode;
+
+/// Why a role with the right password or certificate is refused. Texts are Cassandra's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLogin {
+    /// It may not log in.
+    #[error("{0} is not permitted to log in")]
+    NotPermitted(String),
+    /// It may not be used from this address.
+    #[error("You do not have access from this IP {}", inet_text(.0.to_canonical()))]
+    Address(IpAddr),
+}
 
 /// Why a statement was refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +53,8 @@ pub enum RoleRefusal {
     AltersOwn(&'static str),
     /// Its own data center is not among those that the role may use.
     NoAccess(String),
+    /// The client's address is in none of the groups of addresses that the role may use.
+    NoAccessFrom(NoLogin),
     /// Roles granted to another role are listed.
     ListsRoles(String),
     /// Permissions of another role are listed. `None` means of all roles.
@@ -76,8 +91,8 @@ pub enum RoleRefusal {
     PasswordTooSoon(String, u128),
     /// Data centers that do not exist.
     DataCenters(Vec<String>),
-    /// Groups of addresses that do not exist: there are none.
-    CidrGroups(Vec<String>),
+    /// Groups of addresses of which one does not exist, and those that exist.
+    CidrGroups(Vec<String>, Vec<String>),
     /// DROP of the session's own role.
     DropsItself,
     /// The first role is, directly or not, a member of the second.
@@ -125,6 +140,7 @@ impl fmt::Display for RoleRefusal {
             Self::AltersDataCenters => out.write_str("Only superusers are allowed to alter access to datacenters."),
             Self::AltersCidrs => out.write_str("Only superusers are allowed to alter access from CIDR groups."),
             Self::AltersOwn(option) => write!(out, "You aren't allowed to alter {option}"),
+            Self::NoAccessFrom(address) => write!(out, "{address}"),
             Self::NoAccess(data_center) => write!(out, "You do not have access to this datacenter ({data_center})"),
             // With a trailing blank, as in Cassandra.
             Self::ListsRoles(role) => write!(out, "You are not authorized to view roles granted to {role} "),
@@ -161,10 +177,11 @@ impl fmt::Display for RoleRefusal {
                 "Invalid value(s) for DATACENTERS '[{}]',All values must be valid datacenters",
                 unknown.join(", ")
             ),
-            Self::CidrGroups(groups) => write!(
+            Self::CidrGroups(groups, available) => write!(
                 out,
-                "Invalid CIDR group(s): [{}]. Available CIDR Groups are: []",
-                groups.join(", ")
+                "Invalid CIDR group(s): [{}]. Available CIDR Groups are: [{}]",
+                groups.join(", "),
+                available.join(", ")
             ),
             Self::DropsItself => out.write_str("Cannot DROP primary role for current login"),
             Self::Member(member, of) => write!(out, "{member} is a member of {of}"),
@@ -200,6 +217,7 @@ impl RoleRefusal {
             | Is::AltersCidrs
             | Is::AltersOwn(_)
             | Is::NoAccess(_)
+            | Is::NoAccessFrom(_)
             | Is::OnSystem
             | Is::ListsRoles(_)
             | Is::ListsPermissions(_) => ErrorCode::Unauthorized,
@@ -221,7 +239,7 @@ impl RoleRefusal {
             | Is::Hash
             | Is::HashCost
             | Is::DataCenters(_)
-            | Is::CidrGroups(_)
+            | Is::CidrGroups(..)
             | Is::DropsItself
             | Is::Member(..)
             | Is::NoMember(..)

@@ -12,7 +12,7 @@ use super::needed;
 use super::refusal::RoleRefusal;
 use crate::functions;
 use crate::planner::ddl;
-use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles, password};
+use crate::roles::{CidrGroups, Permission, Permissions, Resource, Role, RoleName, Roles, password};
 use crate::schema::Schema;
 
 /// The context in which a statement is checked.
@@ -119,7 +119,7 @@ impl<'s> Options<'s> {
         self.has_options.then_some("OPTIONS")
     }
 
-    fn validate(&self, data_centers: &[String]) -> Result<(), RoleRefusal> {
+    fn validate(&self, data_centers: &[String], groups: &CidrGroups) -> Result<(), RoleRefusal> {
         if self.has_options {
             return Err(RoleRefusal::Options);
         }
@@ -137,7 +137,13 @@ impl<'s> Options<'s> {
             }
         }
         match self.cidrs {
-            Some(Some(groups)) => Err(RoleRefusal::CidrGroups(groups.to_vec())),
+            Some(Some(names)) if names.iter().any(|name| !groups.contains(name)) => {
+                let names: BTreeSet<&String> = names.iter().collect();
+                Err(RoleRefusal::CidrGroups(
+                    names.into_iter().cloned().collect(),
+                    groups.ranges().keys().cloned().collect(),
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -151,6 +157,9 @@ impl<'s> Options<'s> {
         }
         if let Some(names) = self.data_centers {
             role.data_centers = names.map(|names| names.iter().cloned().collect::<BTreeSet<String>>());
+        }
+        if let Some(names) = self.cidrs {
+            role.cidr_groups = Some(names.unwrap_or_default().iter().cloned().collect());
         }
     }
 
@@ -231,7 +240,7 @@ impl StatementChecker<'_> {
         if options.superuser == Some(true) && !self.is_superuser() {
             return Err(RoleRefusal::CreatesSuperuser);
         }
-        options.validate(self.data_centers)?;
+        options.validate(self.data_centers, &self.roles.cidr_groups)?;
         if name.is_empty() {
             return Err(RoleRefusal::EmptyName);
         }
@@ -242,6 +251,10 @@ impl StatementChecker<'_> {
             return Err(RoleRefusal::Exists(name.to_owned()));
         }
         let mut change = options.change(self.roles, name);
+        // As in Cassandra, CREATE stores that all addresses are allowed.
+        change.next = change.next.with(name, |role| {
+            role.cidr_groups.get_or_insert_default();
+        });
         let of_role = Resource::Role(name.into());
         change.next = change.next.granted(self.role, &of_role, of_role.applicable());
         Ok(Outcome::Change(change))
@@ -249,7 +262,7 @@ impl StatementChecker<'_> {
 
     fn alter(&self, name: &str, if_exists: bool, options: &Options<'_>) -> Result<Outcome, RoleRefusal> {
         self.authorize_alter(name, options)?;
-        options.validate(self.data_centers)?;
+        options.validate(self.data_centers, &self.roles.cidr_groups)?;
         if options.is_empty() {
             return Err(RoleRefusal::EmptyAlter);
         }

@@ -8,22 +8,27 @@
 //! | `resource_role_permissons_index` | resource, role: the inverse |
 //! | `network_permissions` | role: dcs; no row means all data centers |
 //! | `identity_to_role` | identity: role |
+//! | `cidr_permissions` | role: cidr_groups; an empty set or no row means all addresses |
+//! | `cidr_groups` | cidr_group: cidrs |
 //!
-//! Only the first, third, fifth and sixth are read back.
+//! The second and the fourth are not read back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::roles::{Permission, Permissions, Resource, Role, RoleName, Roles};
+use crate::roles::{Cidr, CidrGroups, Permission, Permissions, Resource, Role, RoleName, Roles};
 
 /// The queries that read roles back, in the order of [`load`]'s arguments.
-pub(super) const QUERIES: [&str; 4] = [
+pub(super) const QUERIES: [&str; 6] = [
     "SELECT role, can_login, is_superuser, member_of, salted_hash FROM system_auth.roles",
     "SELECT role, resource, permissions FROM system_auth.role_permissions",
     "SELECT role, dcs FROM system_auth.network_permissions",
     "SELECT identity, role FROM system_auth.identity_to_role",
+    "SELECT role, cidr_groups FROM system_auth.cidr_permissions",
+    "SELECT cidr_group, cidrs FROM system_auth.cidr_groups",
 ];
 
 /// Rows as in an answer.
@@ -31,7 +36,7 @@ pub(super) type Cells = Vec<Vec<Option<Bytes>>>;
 
 /// The roles in stored rows. Rows with a missing role are skipped. An unknown resource or permission is skipped too: it
 /// allows nothing.
-pub(super) fn load([roles, permissions, networks, identities]: [Cells; 4]) -> Roles {
+pub(super) fn load([roles, permissions, networks, identities, addresses, groups]: [Cells; 6]) -> Roles {
     let mut all = Roles::default();
     for row in &roles {
         let [Some(name), can_login, is_superuser, member_of, hash] = row.as_slice() else {
@@ -71,23 +76,57 @@ pub(super) fn load([roles, permissions, networks, identities]: [Cells; 4]) -> Ro
             all.identities.insert(word(identity), word(role).into());
         }
     }
+    for row in &addresses {
+        if let [Some(role), names] = row.as_slice()
+            && all.contains(&word(role))
+        {
+            let names: BTreeSet<String> = texts(names.as_deref()).collect();
+            all = all.with(&word(role), |role| role.cidr_groups = Some(names));
+        }
+    }
+    let groups = groups.iter().filter_map(|row| match row.as_slice() {
+        [Some(name), cidrs] => Some((word(name), elements(cidrs.as_deref()).filter_map(cidr).collect())),
+        _ => None,
+    });
+    all.cidr_groups = Arc::new(CidrGroups::new(groups.collect()));
     all
+}
+
+/// A range of addresses: the address and its bits, each with its length before. `None` means it is no range.
+fn cidr(cell: &[u8]) -> Option<Cidr> {
+    let (address, rest) = element(cell)?;
+    let (bits, _) = element(rest)?;
+    let address = match address.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(address).ok()?),
+        _ => IpAddr::from(<[u8; 16]>::try_from(address).ok()?),
+    };
+    let bits = i16::from_be_bytes(bits.try_into().ok()?);
+    Cidr::new(address, bits.try_into().ok()?)
 }
 
 fn word(cell: &[u8]) -> String {
     String::from_utf8_lossy(cell).into_owned()
 }
 
-/// The elements of a set of texts: count i32, then each with its length i32 before.
-fn texts(cell: Option<&[u8]>) -> impl Iterator<Item = String> {
+/// A value with its length i32 before, and what is behind it.
+fn element(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, after) = bytes.split_first_chunk::<4>()?;
+    after.split_at_checked(usize::try_from(i32::from_be_bytes(*length)).ok()?)
+}
+
+/// The elements of a set: count i32, then each with its length i32 before.
+fn elements(cell: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
     let mut rest = cell.unwrap_or_default().get(4..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
-        let (element, after) = after.split_at_checked(length)?;
+        let (found, after) = element(rest)?;
         rest = after;
-        Some(word(element))
+        Some(found)
     })
+}
+
+/// The elements of a set of texts.
+fn texts(cell: Option<&[u8]>) -> impl Iterator<Item = String> {
+    elements(cell).map(word)
 }
 
 /// The statements that turn one state into the other, for one batch.
@@ -120,7 +159,34 @@ pub(super) fn statements(before: &Roles, after: &Roles) -> Vec<String> {
             ));
         }
     }
+    change_groups(&mut texts, before.cidr_groups.ranges(), after.cidr_groups.ranges());
     texts
+}
+
+fn change_groups(
+    texts: &mut Vec<String>,
+    before: &BTreeMap<String, BTreeSet<Cidr>>,
+    after: &BTreeMap<String, BTreeSet<Cidr>>,
+) {
+    for (name, ranges) in after {
+        if before.get(name) != Some(ranges) {
+            let ranges: Vec<String> = ranges
+                .iter()
+                .map(|range| format!("('{}', {})", range.start(), range.mask_bits()))
+                .collect();
+            texts.push(format!(
+                "INSERT INTO system_auth.cidr_groups (cidr_group, cidrs) VALUES ({}, {{{}}})",
+                quoted(name),
+                ranges.join(",")
+            ));
+        }
+    }
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        texts.push(format!(
+            "DELETE FROM system_auth.cidr_groups WHERE cidr_group = {}",
+            quoted(name)
+        ));
+    }
 }
 
 fn change(texts: &mut Vec<String>, name: &RoleName, before: Option<&Role>, after: Option<&Role>) {
@@ -185,6 +251,18 @@ fn change(texts: &mut Vec<String>, name: &RoleName, before: Option<&Role>, after
             Some(names) => format!(
                 "INSERT INTO system_auth.network_permissions (role, dcs) VALUES ({key}, {})",
                 set(names.iter().map(String::as_str))
+            ),
+        });
+    }
+    if old.cidr_groups != new.cidr_groups {
+        texts.push(match &new.cidr_groups {
+            None => format!("DELETE FROM system_auth.cidr_permissions WHERE role = {key}"),
+            Some(names) => format!(
+                "INSERT INTO system_auth.cidr_permissions (role, cidr_groups) VALUES ({key}, {})",
+                // A frozen set may be empty.
+                Some(set(names.iter().map(String::as_str)))
+                    .filter(|_| !names.is_empty())
+                    .unwrap_or("{}".to_owned())
             ),
         });
     }

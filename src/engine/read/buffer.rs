@@ -11,7 +11,7 @@
 
 use crate::engine::value;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Damaged, Expiry, Record, RowView};
+use crate::partition::store::{Damaged, Expiry, Marker, Record, RowView};
 use crate::schema::{ColumnKind, Table};
 
 use super::layout::{Layout, Shape, Wanted};
@@ -48,6 +48,8 @@ pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     cells: Vec<CellInfo>,
+    /// The marker that shows the row; only if the layout keeps metadata.
+    marker: Option<Marker>,
     mark: usize,
     cells_mark: usize,
     /// Deleted or expired cells since the count was last taken.
@@ -61,6 +63,7 @@ impl RowBuffer {
             bytes: Vec::with_capacity(256),
             slots: vec![NULL; layout.columns],
             cells: Vec::new(),
+            marker: None,
             mark: 0,
             cells_mark: 0,
             dead_cells: 0,
@@ -86,6 +89,11 @@ impl RowBuffer {
                 self.bytes.get(cell.path.start..cell.path.end).unwrap_or_default(),
             )
         })
+    }
+
+    /// The marker that shows the row; only if the layout keeps metadata. `None` means that its cells show it.
+    pub(crate) const fn marker(&self) -> Option<Marker> {
+        self.marker
     }
 
     fn set(&mut self, place: usize, start: usize) {
@@ -155,6 +163,7 @@ impl RowBuffer {
     pub(crate) fn begin_row(&mut self, table: &Table, layout: &Layout) {
         self.bytes.truncate(self.mark);
         self.cells.truncate(self.cells_mark);
+        self.marker = None;
         let keys = table.partition_key_count;
         if let Some(clustering) = self.slots.get_mut(keys..keys + table.clustering_count) {
             clustering.fill(NULL);
@@ -193,6 +202,9 @@ impl RowBuffer {
             .marker()
             .filter(|marker| shadowed_to.is_none_or(|to| marker.timestamp > to));
         let marked = marker.is_some_and(|marker| marker.is_live(now_seconds));
+        if layout.metadata {
+            self.marker = marker.filter(|_| marked);
+        }
         let passed_over_before = marker.map(|marker| marker.timestamp).filter(|_| layout.passes_over);
         let live = self.take_cells(
             &layout.regulars,

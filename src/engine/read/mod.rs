@@ -18,5 +18,6 @@ pub(crate) mod room;
 pub(crate) mod row_sink;
 pub(crate) mod sink;
 pub(crate) mod source;
+mod system_columns;
 pub(crate) mod tombstones;
 pub(crate) mod virtual_rows;

@@ -91,6 +91,8 @@ pub(crate) struct Sink<'a, R> {
     room: Room<'a>,
     /// Bytes of places that a part has looked up in an index and not visited yet.
     places_bytes: usize,
+    /// Whether each row's JSON has the system columns of the change feed.
+    shows_system_columns: bool,
 }
 
 /// The page that a sink has gathered.
@@ -138,7 +140,13 @@ impl<'a, R: RowSink> Sink<'a, R> {
             warnings: Vec::new(),
             room,
             places_bytes: 0,
+            shows_system_columns: false,
         }
+    }
+
+    /// Adds the system columns of the change feed to rows of JSON, if the selection has them.
+    pub(crate) fn show_system_columns(&mut self) {
+        self.shows_system_columns = self.select.selection.has_system_columns;
     }
 
     /// Whether no row can be wanted at all (earlier pages have used up LIMIT).

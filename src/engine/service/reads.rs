@@ -181,7 +181,7 @@ impl Engine {
         let page_bytes = if is_paged { self.page_bytes_max } else { 0 };
         // Must be before the first await: the connection withdraws a grant that the first poll has not taken.
         let mut room = Room::of(request.terms.share, page_bytes);
-        let is_system = system::is_local(&read.table.keyspace);
+        let is_computed = system::is_computed(&read.table);
         let resume = paging.resume.as_deref();
         let limit = resume.map_or(read.limit_rows, |position| position.limit_rows);
         let page_rows = match read.feed {
@@ -192,7 +192,7 @@ impl Engine {
         let mut feed_end = None;
         let mut notes = Vec::new();
         gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
-        if is_system {
+        if is_computed {
             charges.metadata();
         }
         let mut scratch = Scratch::new(&shape.layout, read.is_grouped(), charges);
@@ -206,7 +206,10 @@ impl Engine {
         } = {
             // Consumed in place, since it is large and its borrows are needed again.
             let mut sink = Sink::new(read, shape, request, limits, room, rows);
-            if is_system {
+            if self.rules.profile.is_cosmos() && !paging.wants_feed_positions {
+                sink.show_system_columns();
+            }
+            if is_computed {
                 // Boxed, since it is rare and would make every read's future larger.
                 Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
             } else if let Some(start) = read.feed {

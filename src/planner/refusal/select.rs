@@ -15,6 +15,14 @@ pub enum SelectRefusal {
         /// Its name.
         table: String,
     },
+    /// A materialized view, or a table of the system.
+    #[error("{keyspace}.{table} cannot have a change feed: only tables of users have one")]
+    NeverFeed {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
     /// A relation of the change feed that is there twice: its function.
     #[error("{0}() is restricted more than once")]
     FeedTwice(&'static str),

@@ -288,6 +288,7 @@ pub(crate) fn plan(
         needed,
         needs_metadata: reading.needs_metadata,
         json_columns,
+        has_system_columns: false,
     };
     Ok(SelectionPlan {
         template: Arc::new(template),

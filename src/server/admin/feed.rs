@@ -25,7 +25,8 @@
 //! to a role with SELECT on the table. Each page checks the permission again.
 //!
 //! **Bounds.** [`STREAMS_MAX`] streams, each with one page of at most [`PAGE_ROWS`] rows and `page-bytes-max`. A page is
-//! read when the client has taken the one before.
+//! read when the client has taken the one before. Rows may be long, and their JSON longer. So a page is read and printed apart from
+//! the threads of requests.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -46,7 +47,7 @@ use super::changes::{has_token, refuse, where_the_token_is};
 use super::slots::Stage;
 use super::{BySocket, Extension, Shape, Shared, logins};
 
-use crate::cql::{AnswerKind, Error, QueryParams, SessionState};
+use crate::cql::{AnswerKind, Error, QueryParams, SessionState, apart};
 use crate::types::{hex, quoted, unhex};
 use crate::wire::response::ErrorCode;
 
@@ -254,7 +255,7 @@ pub(super) async fn stream(
     if let Some(state) = &feed.state {
         feed.position = position(state);
     }
-    match feed.read().await {
+    match apart(feed.read()).await {
         Ok(page) => feed.page = Some(page),
         Err(error) if error.is_of_trimmed_feed() => return refuse(StatusCode::GONE, &error.to_string()),
         Err(error) => return refuse(status(error.code()), &error.to_string()),
@@ -312,7 +313,7 @@ impl Feed {
                 Some(page) => page,
                 // Spares the table's request units. The look that tells the position checks table and permission again.
                 None if self.has_nothing_new() && self.silent_looks < SILENT_LOOKS_MAX => Page::default(),
-                None => match self.read().await {
+                None => match apart(self.read()).await {
                     Ok(page) => page,
                     Err(error) => return Some(self.last("error", &serde_json::json!({"error": error.to_string()}))),
                 },

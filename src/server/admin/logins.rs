@@ -86,6 +86,10 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
         }
         Err(error) => return Err(Box::new(challenge(&error.to_string()))),
     };
+    if let Err(refusal) = gate.roles.admit_address(&role, from) {
+        request.extensions_mut().insert(Role(role));
+        return Err(Box::new(refuse(StatusCode::FORBIDDEN, &refusal.to_string())));
+    }
     if !is_of_rows(request) && !gate.roles.may_read_all(&role) {
         let why = "Reading needs a role with SELECT ON ALL KEYSPACES";
         request.extensions_mut().insert(Role(role));

@@ -1,4 +1,4 @@
-//! `system`. Tables for features that Helenus lacks (hints, paxos, compactions, ranges in transfer …) are empty.
+//! `system`, and the computed table of `system_distributed`. Tables for features that Helenus lacks (hints, paxos, compactions, ranges in transfer …) are empty.
 
 mod built_views;
 mod estimates;
@@ -7,6 +7,7 @@ mod local;
 mod peers;
 mod peers_v2;
 mod tokens;
+mod view_build_status;
 
 use super::view::View;
 
@@ -18,4 +19,5 @@ pub(super) const VIEWS: &[View] = &[
     local::VIEW,
     peers::VIEW,
     peers_v2::VIEW,
+    view_build_status::VIEW,
 ];

@@ -10,6 +10,7 @@ use crate::engine::read::buffer::RowBuffer;
 use crate::engine::read::nearest::NearestRows;
 use crate::engine::read::order::{self, Sortable};
 use crate::engine::read::row_sink::RowSink;
+use crate::engine::read::system_columns::with_system_columns;
 
 /// Memory of a row that is kept, excluding its bytes: its entry, and the headers of its allocations.
 const ASIDE_BYTES: usize = 96;
@@ -93,6 +94,19 @@ impl<R: RowSink> Sink<'_, R> {
             return self.need_room();
         }
         let values = self.scope(row).evaluate_all(&self.select.selection.expressions)?;
+        if let Some(columns) = self
+            .select
+            .selection
+            .json_columns
+            .as_ref()
+            .filter(|_| self.shows_system_columns)
+        {
+            self.use_up_limit();
+            let object = json_row(columns.iter().zip(&values));
+            let object = with_system_columns(object, self.table, row);
+            self.given.take(std::iter::once(Some(object.as_bytes())), turn);
+            return self.need_room();
+        }
         self.emit_values(&values, turn)
     }
 
