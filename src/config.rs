@@ -69,6 +69,8 @@ pub struct Config {
     pub reach: Reach,
     /// Where parts of a bucket's tables are kept on local disk; `None` means nowhere.
     pub bucket_cache: Option<BucketCache>,
+    /// Folder of the socket for operators if the data is in no directory. `None` means that there is no socket then.
+    pub operator_folder: Option<PathBuf>,
     /// What requests to a bucket cost.
     pub bucket_prices: BucketPrices,
     /// Listening, logins, TLS, limits.
@@ -196,6 +198,7 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
             bucket_cache: bucket_cache(values)?,
+            operator_folder: values.text("operator-folder").map(PathBuf::from),
             bucket_prices: values.parsed("bucket-prices")?,
             cidr_groups: cidr_groups::cidr_groups(values, &server)?,
             server,

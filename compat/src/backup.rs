@@ -9,8 +9,9 @@
 use crate::crash::{all_rows, int};
 use crate::launch::{ENGINES, Launch};
 use crate::raw::Connection;
+use crate::server::Server;
 use crate::{Error, Outcome, server};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -36,22 +37,107 @@ const TABLES: [&str; 8] = [
 
 /// Runs; true when every backup shows one moment.
 ///
+/// Under `compat/bucket/with`, and where no engine is named, a server with three stores in the bucket is backed up, by its socket and after its stop,
+/// and each backup is restored into another prefix and into a directory, which must have the same rows.
+///
 /// # Errors
 /// A server does not start, or a command fails.
 pub fn run(backups: u32, engines: &[String]) -> Outcome<bool> {
     let mut wrong = Vec::new();
-    for (place, engine) in ENGINES.iter().enumerate() {
-        if !engines.is_empty() && !engines.iter().any(|named| named == engine) {
-            continue;
-        }
-        let other = ENGINES.get((place + 1) % ENGINES.len()).unwrap_or(engine);
+    if engines.is_empty() && std::env::var_os("HELENUS_COMPAT_BUCKET").is_some() {
         let folder = tempfile::tempdir()?;
-        of_engine(engine, other, folder.path(), backups, &mut wrong)?;
+        of_bucket(folder.path(), backups, &mut wrong)?;
+    } else {
+        for (place, engine) in ENGINES.iter().enumerate() {
+            if !engines.is_empty() && !engines.iter().any(|named| named == engine) {
+                continue;
+            }
+            let other = ENGINES.get((place + 1) % ENGINES.len()).unwrap_or(engine);
+            let folder = tempfile::tempdir()?;
+            let tried = Tried {
+                name: format!("{engine} to {other}"),
+                launch: Launch::new(engine, folder.path()).with(&["--sweep-seconds", "1"]),
+                of_backup: Vec::new(),
+                targets: vec![*other],
+            };
+            let server = tried.under_load(folder.path(), backups, &mut wrong)?;
+            server.kill()?;
+        }
     }
     for line in wrong.iter().take(20) {
         println!("backup: {line}");
     }
     Ok(wrong.is_empty())
+}
+
+/// A server in a bucket, backed up while it runs and after it was stopped.
+fn of_bucket(folder: &Path, backups: u32, wrong: &mut Vec<String>) -> Outcome<()> {
+    let operator = [
+        "--operator-folder".to_owned(),
+        folder.join("operator").display().to_string(),
+    ];
+    let mut launch = Launch::new("file", folder).with(&["--sweep-seconds", "1", "--stores", "3"]);
+    launch.data = crate::launch::data(folder);
+    launch.arguments.extend(operator.clone());
+    let tried = Tried {
+        name: "a bucket to another prefix and file:".to_owned(),
+        launch,
+        of_backup: operator.to_vec(),
+        targets: vec![BUCKET, "file"],
+    };
+    let server = tried.under_load(folder, backups, wrong)?;
+    let there = contents(&mut server.connect()?)?;
+    crate::bucket_speed::end(server)?;
+    let to = folder.join("backup-stopped");
+    tried.back_up(&to)?;
+    let mut compared = 0;
+    for target in &tried.targets {
+        let (copy, place) = tried.restored(target, &to, folder, "stopped")?;
+        if contents(&mut copy.connect()?)? == there {
+            compared += there.len();
+        } else {
+            wrong.push(format!(
+                "the backup of the stopped server, restored into {target}, has other rows"
+            ));
+        }
+        copy.kill()?;
+        std::fs::remove_dir_all(&place)?;
+    }
+    println!(
+        "backup: of the stopped server, restored into another prefix and file:, {compared} rows are those that it had"
+    );
+    if there.is_empty() {
+        wrong.push("the stopped server had no rows: nothing proved".to_owned());
+    }
+    // A prefix with a database is refused, and stays as it is.
+    let used = [
+        "restore",
+        "--data",
+        &tried.launch.data,
+        "--from",
+        &to.display().to_string(),
+    ]
+    .map(str::to_owned);
+    match command(&used) {
+        Err(Error::Failed(told)) if told.contains("restore into a prefix that is new") => Ok(()),
+        told => {
+            wrong.push(format!("a restore into a prefix with a database: {told:?}"));
+            Ok(())
+        }
+    }
+}
+
+/// The target that is another prefix of the bucket.
+const BUCKET: &str = "bucket";
+
+/// A server that is backed up, and what its backups are restored into.
+struct Tried<'t> {
+    name: String,
+    launch: Launch,
+    /// More arguments of `backup`.
+    of_backup: Vec<String>,
+    /// Engines, or [`BUCKET`].
+    targets: Vec<&'t str>,
 }
 
 /// What one writer has done.
@@ -63,64 +149,107 @@ struct Progress {
     done: AtomicI32,
 }
 
-fn of_engine(engine: &str, other: &str, folder: &Path, backups: u32, wrong: &mut Vec<String>) -> Outcome<()> {
-    let launch = Launch::new(engine, folder).with(&["--sweep-seconds", "1"]);
-    let server = launch.start(folder)?;
-    let mut connection = server.connect()?;
-    for text in TABLES {
-        connection.must(text)?;
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    let progress: Arc<Vec<Progress>> = Arc::new((0..WRITERS).map(|_| Progress::default()).collect());
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|w| writer(server.address(), w, &stop, &progress))
-        .collect();
-    let mover = mover(server.address(), &stop);
-    let (mut longest_millis, mut rows) = (0.0_f64, 0);
-    for number in 0..backups {
-        std::thread::sleep(LOAD);
-        let to = folder.join(format!("backup-{number}"));
-        let before: Vec<i32> = progress.iter().map(|of| of.done.load(Ordering::SeqCst)).collect();
-        let told = command(&["backup", "--data", &launch.data, "--to", &to.display().to_string()])?;
-        let after: Vec<i32> = progress.iter().map(|of| of.begun.load(Ordering::SeqCst)).collect();
-        let waited = told
-            .split("waited ")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
-        longest_millis = longest_millis.max(waited.ok_or_else(|| Error::failed(format!("backup said {told}")))?);
-        let place = folder.join(format!("restored-{number}"));
-        std::fs::create_dir(&place)?;
-        let restored = Launch::new(other, &place);
-        command(&["restore", "--data", &restored.data, "--from", &to.display().to_string()])?;
-        let copy = restored.start(&place)?;
-        let mut of_copy = copy.connect()?;
-        for (w, (before, after)) in (0_i32..).zip(before.iter().zip(&after)) {
-            if let Err(why) = moment(&mut of_copy, w, *before, *after, &mut rows)? {
-                wrong.push(format!("{engine}, backup {number}, writer {w}: {why}"));
-            }
+impl Tried<'_> {
+    /// Backs up a server that is written to, restores each backup, and compares; the server, no longer written to.
+    fn under_load(&self, folder: &Path, backups: u32, wrong: &mut Vec<String>) -> Outcome<Server> {
+        let server = self.launch.start(folder)?;
+        let mut connection = server.connect()?;
+        for text in TABLES {
+            connection.must(text)?;
         }
-        copy.kill()?;
-        std::fs::remove_dir_all(&place)?;
-        std::fs::remove_dir_all(&to)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let progress: Arc<Vec<Progress>> = Arc::new((0..WRITERS).map(|_| Progress::default()).collect());
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|w| writer(server.address(), w, &stop, &progress))
+            .collect();
+        let mover = mover(server.address(), &stop);
+        let (mut longest_millis, mut rows) = (0.0_f64, 0);
+        for number in 0..backups {
+            std::thread::sleep(LOAD);
+            let to = folder.join(format!("backup-{number}"));
+            let before: Vec<i32> = progress.iter().map(|of| of.done.load(Ordering::SeqCst)).collect();
+            let told = self.back_up(&to)?;
+            let after: Vec<i32> = progress.iter().map(|of| of.begun.load(Ordering::SeqCst)).collect();
+            let waited = told
+                .split("waited ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+            longest_millis = longest_millis.max(waited.ok_or_else(|| Error::failed(format!("backup said {told}")))?);
+            let mut of_first = None;
+            for target in &self.targets {
+                let (copy, place) = self.restored(target, &to, folder, &number.to_string())?;
+                let mut of_copy = copy.connect()?;
+                for (w, (before, after)) in (0_i32..).zip(before.iter().zip(&after)) {
+                    if let Err(why) = moment(&mut of_copy, w, *before, *after, &mut rows)? {
+                        wrong.push(format!("{}, backup {number} in {target}, writer {w}: {why}", self.name));
+                    }
+                }
+                let found = contents(&mut of_copy)?;
+                if *of_first.get_or_insert_with(|| found.clone()) != found {
+                    wrong.push(format!("{}, backup {number} in {target} has other rows", self.name));
+                }
+                copy.kill()?;
+                std::fs::remove_dir_all(&place)?;
+            }
+            std::fs::remove_dir_all(&to)?;
+        }
+        stop.store(true, Ordering::SeqCst);
+        for writer in writers {
+            writer.join().map_err(|_| Error::failed("a writer panicked"))??;
+        }
+        let moves = mover.join().map_err(|_| Error::failed("the mover panicked"))??;
+        let rounds: i32 = progress.iter().map(|of| of.done.load(Ordering::SeqCst)).sum();
+        println!(
+            "backup: {}, {backups} backups under {rounds} rounds of {WRITERS} writers and {moves} lifts, lowers and splits, \
+             {rows} rows compared; writes waited {longest_millis:.1} ms at most",
+            self.name
+        );
+        if rounds == 0 || moves == 0 {
+            wrong.push(format!("{}: nothing proved", self.name));
+        }
+        Ok(server)
     }
-    stop.store(true, Ordering::SeqCst);
-    for writer in writers {
-        writer.join().map_err(|_| Error::failed("a writer panicked"))??;
+
+    fn back_up(&self, to: &Path) -> Outcome<String> {
+        let mut arguments = ["backup", "--data", &self.launch.data, "--to", &to.display().to_string()]
+            .map(str::to_owned)
+            .to_vec();
+        arguments.extend(self.of_backup.clone());
+        command(&arguments)
     }
-    let moves = mover.join().map_err(|_| Error::failed("the mover panicked"))??;
-    let rounds: i32 = progress.iter().map(|of| of.done.load(Ordering::SeqCst)).sum();
-    println!(
-        "backup: {engine} to {other}, {backups} backups under {rounds} rounds of {WRITERS} writers and {moves} lifts, lowers and splits, \
-         {rows} rows compared; writes waited {longest_millis:.1} ms at most"
-    );
-    if rounds == 0 || moves == 0 {
-        wrong.push(format!("{engine}: nothing proved"));
+
+    /// Restores a backup and starts a server there; with its folder.
+    fn restored(&self, target: &str, from: &Path, folder: &Path, name: &str) -> Outcome<(Server, PathBuf)> {
+        let place = folder.join(format!("restored-{name}"));
+        std::fs::create_dir(&place)?;
+        let mut restored = Launch::new(target, &place);
+        if target == BUCKET {
+            restored.data = crate::launch::data(&place);
+        }
+        let from = from.display().to_string();
+        command(&["restore", "--data", &restored.data, "--from", &from].map(str::to_owned))?;
+        Ok((restored.start(&place)?, place))
     }
-    server.kill()
+}
+
+/// All rows, with the timestamps of what is not a counter.
+fn contents(connection: &mut Connection) -> Outcome<Vec<String>> {
+    let mut rows = Vec::new();
+    for text in [
+        "SELECT k, n, m, writetime(n), writetime(m) FROM moment.a",
+        "SELECT k, n, writetime(n) FROM moment.b",
+        "SELECT w, n FROM moment.log",
+        "SELECT k, n FROM moment.counts",
+    ] {
+        let found = all_rows(connection, text)?;
+        rows.extend(found.iter().map(|row| format!("{text}: {row}")));
+    }
+    rows.sort();
+    Ok(rows)
 }
 
 /// Runs a command of the program; what it printed.
-fn command(arguments: &[&str]) -> Outcome<String> {
+fn command(arguments: &[String]) -> Outcome<String> {
     let output = Command::new(server::program()?).args(arguments).output()?;
     let text = String::from_utf8_lossy(if output.status.success() {
         &output.stdout

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::bucket_speed::{end, start};
 use crate::crash::int;
-use crate::objects::{Fault, Latency, Objects};
+use crate::objects::{Fault, Latency, Objects, Protocol};
 use crate::raw::{Connection, Params};
 use crate::{Error, Outcome, clock};
 
@@ -60,8 +60,8 @@ struct Shared {
 ///
 /// # Errors
 /// When the server does not start or end.
-pub fn run(length: Duration) -> Outcome<bool> {
-    let store = Objects::start(Latency::REGION)?;
+pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
+    let store = Objects::start(protocol, Latency::REGION)?;
     let folder = tempfile::tempdir()?;
     let mut server = start(&store, folder.path())?;
     let mut connection = server.connect()?;

@@ -22,7 +22,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::bench::{self, Figures, Load};
-use crate::objects::{Counts, Kind, Latency, Objects};
+use crate::objects::{Counts, Kind, Latency, Objects, Protocol};
 use crate::raw::request::Params;
 use crate::raw::{Connection, answer, opcode, request, unhex};
 use crate::server::{self, Server};
@@ -94,7 +94,7 @@ impl Phase {
 /// # Errors
 /// When a server does not start or refuses.
 pub fn run(length: Duration, is_strict: bool, only: &[Phase]) -> Outcome<bool> {
-    let store = Objects::start(Latency::REGION)?;
+    let store = Objects::start(Protocol::S3, Latency::REGION)?;
     let folder = tempfile::tempdir()?;
     let mut table = Table::default();
     let mut server = start_one(&store, folder.path())?;
@@ -176,24 +176,20 @@ fn told(figures: &Figures) -> String {
 
 /// Starts a server over the bucket.
 pub(crate) fn start(store: &Objects, folder: &Path) -> Outcome<Server> {
-    start_with(store, folder, &["--data", "s3://helenus/run"])
+    start_with(store, folder, "run", &[])
 }
 
 /// The same with one store.
 fn start_one(store: &Objects, folder: &Path) -> Outcome<Server> {
-    start_with(store, folder, &["--data", "s3://helenus/run", "--stores", "1"])
+    start_with(store, folder, "run", &["--stores", "1"])
 }
 
-/// Starts a server over the bucket, with these settings.
-fn start_with(store: &Objects, folder: &Path, settings: &[&str]) -> Outcome<Server> {
+/// Starts a server below this prefix of the bucket, with these settings.
+fn start_with(store: &Objects, folder: &Path, prefix: &str, settings: &[&str]) -> Outcome<Server> {
+    let (data, environment) = store.reach(prefix);
     let mut command = Command::new(server::program()?);
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args(settings);
-    command.args(["--bucket-endpoint", &store.endpoint()]);
-    command.envs([
-        ("AWS_ACCESS_KEY_ID", "key"),
-        ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("AWS_REGION", "us-east-1"),
-    ]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data", &data]);
+    command.args(settings).envs(environment);
     Server::spawn(command, folder)
 }
 

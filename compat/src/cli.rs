@@ -1,9 +1,10 @@
 //! The command line.
 
+use crate::objects::{Objects, Protocol};
 use crate::{
-    Outcome, backup, bench, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, feed, generate, golden,
-    index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak,
-    startup, tables, throttle,
+    Outcome, backup, bench, bucket_cache, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, feed,
+    generate, golden, index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions, power,
+    proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -118,11 +119,29 @@ enum Command {
         #[arg(long, default_value_t = 30)]
         rounds: i32,
     },
+    /// Damages and removes files of the local cache of a server over a bucket, and compares what it answers (under compat/bucket/with).
+    BucketCache {
+        /// How often.
+        #[arg(long, default_value_t = 24)]
+        rounds: usize,
+        /// Of everything random.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Has the store of objects under a server fail for a while: 503, hung, answers lost, slow.
     BucketFaults {
         /// Seconds of each fault.
         #[arg(long, default_value_t = 30)]
         seconds: u64,
+        /// The store speaks the XML API of Google Cloud Storage, and takes one change of an object a second.
+        #[arg(long)]
+        google: bool,
+    },
+    /// Serves a store of objects in memory that speaks the XML API of Google Cloud Storage, until it is killed.
+    Objects {
+        /// HOST:PORT.
+        #[arg(long)]
+        listen: String,
     },
     /// Measures a server over a store of objects that sleeps 20 ms a put and a list, 10 ms a get.
     BucketSpeed {
@@ -499,7 +518,12 @@ pub fn run() -> Outcome<bool> {
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
         Command::Owners { rounds } => owners::run(rounds),
-        Command::BucketFaults { seconds } => bucket_faults::run(Duration::from_secs(seconds)),
+        Command::BucketCache { rounds, seed } => bucket_cache::run(rounds, seed),
+        Command::BucketFaults { seconds, google } => {
+            let protocol = if google { Protocol::Google } else { Protocol::S3 };
+            bucket_faults::run(Duration::from_secs(seconds), protocol)
+        }
+        Command::Objects { listen } => Objects::serve(Protocol::Google, &listen),
         Command::BucketSpeed { seconds, strict, only } => {
             bucket_speed::run(Duration::from_secs(seconds), strict, &only)
         }

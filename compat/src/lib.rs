@@ -11,6 +11,7 @@
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
 //! - [`cpu`] counts the instructions of two programs under the same load.
 //! - [`bucket_speed`] measures a server over a store of [`objects`] that takes its time; [`bucket_faults`] has the store fail.
+//! - [`bucket_cache`] damages the local cache of a server over a bucket.
 //! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
 //! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
@@ -19,6 +20,7 @@
 
 pub mod backup;
 pub mod bench;
+pub mod bucket_cache;
 pub mod bucket_faults;
 pub mod bucket_speed;
 pub mod cassandra;

@@ -1,5 +1,5 @@
-//! A store of objects in this process that speaks as much of S3 as a server of ours asks for: how long each kind of request takes is given, requests
-//! are counted, and it fails as it is told to.
+//! A store of objects in this process that speaks as much of S3, or of Google's XML API, as a server of ours asks for: how long each kind of request
+//! takes is given, requests are counted, and it fails as it is told to.
 //!
 //! ```text
 //! accept ─► a thread for each connection ─► http.rs: head and body ─► the fault of the moment ─► latency ─► the objects ─► answer
@@ -7,8 +7,11 @@
 //! It knows conditional puts (`If-None-Match: *`, `If-Match`), ranges, lists, uploads in parts and removals. It checks no signature, and keeps all in memory.
 //! A conditional request is judged and done under one lock.
 //!
+//! Google's differs (google.rs): conditions and tags are generations, the removal of what is not there is a 404, and an object is changed once a second.
+//!
 //! Source: Amazon S3 API reference (PutObject, GetObject, ListObjectsV2, DeleteObjects, CreateMultipartUpload).
 
+mod google;
 mod http;
 
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use std::fmt;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::http::{Answer, Request};
 use crate::{Outcome, clock};
@@ -26,6 +29,27 @@ const LEASES: &str = "fleet";
 
 /// The folders of a database, and that of the lease.
 const FOLDERS: [&str; 6] = ["wal", "compacted", "manifest", "compactions", "gc", LEASES];
+
+/// Most objects and folders of a page of a list.
+const LISTED_MAX: usize = 1_000;
+
+/// The same as Google, which gives as many as S3: fewer, so that runs meet several pages.
+const GOOGLE_LISTED_MAX: usize = 100;
+
+/// Comes after every character of a path.
+const LAST: char = char::MAX;
+
+/// The bucket that is not there. All others are.
+const NO_BUCKET: &str = "nosuchbucket";
+
+/// Whose protocol the store speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// S3's.
+    S3,
+    /// The XML API of Google Cloud Storage.
+    Google,
+}
 
 /// How long requests take.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +65,12 @@ impl Latency {
     pub const REGION: Self = Self {
         put: Duration::from_millis(20),
         get: Duration::from_millis(10),
+    };
+
+    /// No time but the machine's.
+    pub const NONE: Self = Self {
+        put: Duration::ZERO,
+        get: Duration::ZERO,
     };
 }
 
@@ -127,9 +157,13 @@ impl fmt::Display for Counts {
 #[derive(Debug, Clone)]
 struct Object {
     body: Arc<[u8]>,
+    /// Higher than those of objects that were put before.
+    generation: u64,
     tag: String,
     /// When it was put, seconds since 1970.
     put_seconds: i64,
+    /// The same, by the clock that never goes back.
+    put_at: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -143,6 +177,7 @@ struct State {
 
 #[derive(Debug)]
 struct Shared {
+    protocol: Protocol,
     latency: Latency,
     state: Mutex<State>,
     fault: Mutex<Fault>,
@@ -162,29 +197,42 @@ impl Objects {
     ///
     /// # Errors
     /// When there is no port.
-    pub fn start(latency: Latency) -> Outcome<Self> {
+    pub fn start(protocol: Protocol, latency: Latency) -> Outcome<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?.to_string();
-        let shared = Arc::new(Shared {
-            latency,
-            state: Mutex::default(),
-            fault: Mutex::new(Fault::None),
-            drawn: AtomicU64::new(1),
-        });
+        let shared = Arc::new(Shared::new(protocol, latency));
         let serving = Arc::clone(&shared);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&serving);
-                // A client that goes away ends its thread.
-                std::thread::spawn(move || shared.serve(&stream).ok());
-            }
-        });
+        std::thread::spawn(move || serving.accept(&listener));
         Ok(Self { shared, address })
     }
 
-    /// For `bucket-endpoint`.
-    pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+    /// Listens on this address until the process is killed.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn serve(protocol: Protocol, address: &str) -> Outcome<bool> {
+        Arc::new(Shared::new(protocol, Latency::NONE)).accept(&TcpListener::bind(address)?);
+        Ok(true)
+    }
+
+    /// The URL of data in a bucket, and what a server needs in its environment to reach it.
+    pub fn reach(&self, prefix: &str) -> (String, Vec<(&'static str, String)>) {
+        let endpoint = format!("http://{}", self.address);
+        match self.shared.protocol {
+            Protocol::S3 => (
+                format!("s3://helenus/{prefix}"),
+                vec![
+                    ("HELENUS_BUCKET_ENDPOINT", endpoint),
+                    ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+                    ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+                    ("AWS_REGION", "us-east-1".to_owned()),
+                ],
+            ),
+            Protocol::Google => (
+                format!("gs://helenus/{prefix}"),
+                vec![("STORAGE_EMULATOR_HOST", endpoint)],
+            ),
+        }
     }
 
     /// What was asked so far.
@@ -199,6 +247,24 @@ impl Objects {
 }
 
 impl Shared {
+    fn new(protocol: Protocol, latency: Latency) -> Self {
+        Self {
+            protocol,
+            latency,
+            state: Mutex::default(),
+            fault: Mutex::new(Fault::None),
+            drawn: AtomicU64::new(1),
+        }
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        for stream in listener.incoming().flatten() {
+            let shared = Arc::clone(self);
+            // A client that goes away ends its thread.
+            std::thread::spawn(move || shared.serve(&stream).ok());
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,6 +338,9 @@ impl Shared {
 
     fn answer(&self, request: &Request) -> Answer {
         let has = |name: &str| request.query.contains_key(name);
+        if request.path.split('/').nth(1) == Some(NO_BUCKET) {
+            return Answer::failed(404, "NoSuchBucket");
+        }
         match request.method.as_str() {
             "GET" if has("lifecycle") => Answer::failed(404, "NoSuchLifecycleConfiguration"),
             "GET" if has("object-lock") => Answer::failed(404, "ObjectLockConfigurationNotFoundError"),
@@ -286,10 +355,7 @@ impl Shared {
                 self.state().uploads.remove(request.of_query("uploadId"));
                 Answer::empty(204)
             }
-            "DELETE" => {
-                self.state().objects.remove(&request.path);
-                Answer::empty(204)
-            }
+            "DELETE" => self.delete(request),
             _ => Answer::failed(400, "InvalidRequest"),
         }
     }
@@ -299,7 +365,7 @@ impl Shared {
             return Answer::failed(404, "NoSuchKey");
         };
         let mut answer = Answer::empty(200);
-        answer.header("ETag", &object.tag);
+        self.name(&mut answer, &object);
         answer.header("Last-Modified", &http::date(object.put_seconds));
         let size = object.body.len();
         let Some((start, end)) = request.header("range").and_then(|range| http::range(range, size)) else {
@@ -319,10 +385,21 @@ impl Shared {
     }
 
     fn object(&self, body: Arc<[u8]>) -> Object {
+        let generation = self.draw();
         Object {
             body,
-            tag: format!("\"{:032x}\"", self.draw()),
+            generation,
+            tag: format!("\"{generation:032x}\""),
             put_seconds: clock::unix_micros() / 1_000_000,
+            put_at: clock::now(),
+        }
+    }
+
+    /// Says which object it is.
+    fn name(&self, answer: &mut Answer, object: &Object) {
+        answer.header("ETag", &object.tag);
+        if self.protocol == Protocol::Google {
+            google::name(answer, object);
         }
     }
 
@@ -330,6 +407,11 @@ impl Shared {
     fn put_if(&self, request: &Request, object: Object) -> Answer {
         let mut state = self.state();
         let there = state.objects.get(&request.path);
+        if self.protocol == Protocol::Google
+            && let Some(refused) = google::refused(request, there)
+        {
+            return refused;
+        }
         match (request.header("if-none-match"), request.header("if-match"), there) {
             (Some("*"), _, Some(_)) => return Answer::failed(412, "PreconditionFailed"),
             (_, Some(tag), Some(there)) if there.tag != tag => return Answer::failed(412, "PreconditionFailed"),
@@ -337,7 +419,7 @@ impl Shared {
             _ => {}
         }
         let mut answer = Answer::empty(200);
-        answer.header("ETag", &object.tag);
+        self.name(&mut answer, &object);
         state.objects.insert(request.path.clone(), object);
         answer
     }
@@ -346,25 +428,56 @@ impl Shared {
         self.put_if(request, self.object(request.body.as_slice().into()))
     }
 
+    fn delete(&self, request: &Request) -> Answer {
+        let mut state = self.state();
+        if self.protocol == Protocol::Google
+            && let Some(refused) = google::not_removed(state.objects.get(&request.path))
+        {
+            return refused;
+        }
+        state.objects.remove(&request.path);
+        Answer::empty(204)
+    }
+
     fn list(&self, request: &Request) -> Answer {
         let bucket = format!("{}/", request.path.trim_end_matches('/'));
         let prefix = format!("{bucket}{}", request.of_query("prefix"));
         let delimiter = request.of_query("delimiter");
-        let after = format!("{bucket}{}", request.of_query("start-after"));
+        // A page goes on behind the last path of the one before.
+        let after = match request.of_query("continuation-token") {
+            "" => format!("{bucket}{}", request.of_query("start-after")),
+            token => token.to_owned(),
+        };
         let (mut contents, mut folders) = (String::new(), std::collections::BTreeSet::new());
+        let listed_max = match self.protocol {
+            Protocol::S3 => LISTED_MAX,
+            Protocol::Google => GOOGLE_LISTED_MAX,
+        };
+        let (mut listed, mut last, mut next) = (0, String::new(), None);
         for (path, object) in &self.state().objects {
             let Some(rest) = path.strip_prefix(&prefix).filter(|_| *path > after) else {
                 continue;
             };
-            let key = path.strip_prefix(&bucket).unwrap_or_default();
+            if *path <= last {
+                // In a folder that is listed.
+                continue;
+            }
+            if listed == listed_max {
+                next = Some(last);
+                break;
+            }
+            listed += 1;
             if !delimiter.is_empty()
                 && let Some((folder, _)) = rest.split_once(delimiter)
             {
+                last = format!("{prefix}{folder}{delimiter}{LAST}");
                 folders.insert(format!("{}{folder}{delimiter}", request.of_query("prefix")));
                 continue;
             }
+            last.clone_from(path);
             contents.push_str(&format!(
-                "<Contents><Key>{key}</Key><LastModified>{}</LastModified><ETag>{}</ETag><Size>{}</Size></Contents>",
+                "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>{}</ETag><Size>{}</Size></Contents>",
+                path.strip_prefix(&bucket).unwrap_or_default(),
                 http::iso_date(object.put_seconds),
                 object.tag.replace('"', "&quot;"),
                 object.body.len()
@@ -374,8 +487,12 @@ impl Shared {
             .iter()
             .map(|folder| format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"))
             .collect();
+        let token = next.as_ref().map_or_else(String::new, |next| {
+            format!("<NextContinuationToken>{next}</NextContinuationToken>")
+        });
         Answer::xml(&format!(
-            "<ListBucketResult><IsTruncated>false</IsTruncated>{contents}{folders}</ListBucketResult>"
+            "<ListBucketResult><IsTruncated>{}</IsTruncated>{token}{contents}{folders}</ListBucketResult>",
+            next.is_some()
         ))
     }
 
@@ -423,12 +540,11 @@ impl Shared {
         let body: Vec<u8> = parts.values().flat_map(|part| part.iter().copied()).collect();
         let object = self.object(body.into());
         let tag = object.tag.replace('"', "&quot;");
-        let put = self.put_if(request, object);
-        if put.status != 200 {
-            return put;
+        let mut put = self.put_if(request, object);
+        if put.status == 200 {
+            let text = format!("<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>");
+            put.body = Answer::xml(&text).body;
         }
-        Answer::xml(&format!(
-            "<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>"
-        ))
+        put
     }
 }

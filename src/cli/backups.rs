@@ -135,7 +135,7 @@ fn table_name(text: &str) -> Result<(String, String), Failure> {
 /// itself.
 fn carry_out(config: &Config, seed: u64, ask: Ask) -> Result<Came, Failure> {
     permissions::keep_new_files_private();
-    let asked = match offline::directory(config)? {
+    let asked = match offline::operator_folder(config)? {
         Some(directory) => operator::client::ask(&directory, &ask)?,
         None => None,
     };

@@ -43,6 +43,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "bucket-ca-file",
             "bucket-cache",
             "bucket-cache-bytes-max",
+            "operator-folder",
         ],
     ),
     (

@@ -112,6 +112,7 @@ const DATA: Uses = Uses::Only(&[
     "bucket-ca-file",
     "bucket-cache",
     "bucket-cache-bytes-max",
+    "operator-folder",
 ]);
 
 /// Settings for reaching a bucket.

@@ -74,6 +74,14 @@ pub(super) const CACHE_BYTES_MAX: Setting = setting(
     "Most bytes in the folder of bucket-cache",
 );
 
+/// Where operators ask the server.
+pub(super) const OPERATOR_FOLDER: Setting = setting(
+    "operator-folder",
+    "DIR",
+    None,
+    "Folder for the socket at which backup, export and import ask a running server whose data is in a bucket, below a folder for each URL [default: none; a server with a data directory has the socket there]",
+);
+
 /// The stores of tables that no move has placed.
 pub(super) const STORES: Setting = setting(
     "stores",

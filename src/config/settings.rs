@@ -27,6 +27,7 @@ pub const SETTINGS: &[Setting] = &[
     bucket::PRICES,
     bucket::CACHE,
     bucket::CACHE_BYTES_MAX,
+    bucket::OPERATOR_FOLDER,
     setting(
         "profile",
         "PROFILE",

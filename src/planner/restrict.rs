@@ -245,23 +245,17 @@ fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, 
     // Both are read before either is judged: a null in one is refused even if the other allows nothing.
     let (lower, upper) = (token_bound(&token.lower, binding)?, token_bound(&token.upper, binding)?);
     let lower = match lower {
-        None => i64::MIN,
-        Some(bound) => match bound {
-            (i64::MIN, _) => i64::MIN,
-            (token, true) => token,
-            (token, false) => match token.checked_add(1) {
-                Some(token) => token,
-                None => return Ok(EMPTY),
-            },
+        None | Some((i64::MIN, _)) => i64::MIN,
+        Some((token, true)) => token,
+        Some((token, false)) => match token.checked_add(1) {
+            Some(token) => token,
+            None => return Ok(EMPTY),
         },
     };
     let upper = match upper {
-        None => i64::MAX,
-        Some(bound) => match bound {
-            (i64::MIN, _) => i64::MAX,
-            (token, true) => token,
-            (token, false) => token - 1,
-        },
+        None | Some((i64::MIN, _)) => i64::MAX,
+        Some((token, true)) => token,
+        Some((token, false)) => token - 1,
     };
     Ok((lower, upper))
 }

@@ -186,8 +186,8 @@ impl Running {
             Admin::serve(admin, admin_socket, source)
         });
         jobs::spawn(config, &database, certificates.as_ref());
-        if let Some(directory) = &directory {
-            operator::serve(directory, &database);
+        if let Some(folder) = operator_folder(config)? {
+            operator::serve(&folder, &database);
         }
         Ok(Self {
             certificates,
@@ -391,6 +391,30 @@ pub(super) async fn open_alone(config: &Config, clock: Clock, seed: u64) -> Resu
 pub(super) fn directory(config: &Config) -> Result<Option<PathBuf>, RunError> {
     let url: store::Url = config.data.parse()?;
     Ok(url.directory().map(Path::to_owned))
+}
+
+/// Whether the data is in a bucket.
+pub(super) fn is_in_bucket(config: &Config) -> Result<bool, RunError> {
+    Ok(matches!(config.data.parse()?, store::Url::Bucket(_)))
+}
+
+/// The folder of the socket for operators. `None` means that there is none.
+pub(super) fn operator_folder(config: &Config) -> Result<Option<PathBuf>, RunError> {
+    // Named after the data, so that an operator never asks the server of other data.
+    let of_bucket = |folder: &PathBuf| folder.join(config.data.replace('/', "%2F"));
+    Ok(match config.data.parse()? {
+        store::Url::Bucket(_) => config.operator_folder.as_ref().map(of_bucket),
+        url => url.directory().map(Path::to_owned),
+    })
+}
+
+/// Whether there is a database in the bucket.
+pub(super) async fn is_used_bucket(config: &Config, seed: u64) -> Result<bool, RunError> {
+    let reach = store::bucket::Reach {
+        draw: seed,
+        ..config.reach.clone()
+    };
+    Ok(store::bucket::is_there(&config.data.parse()?, &reach).await?)
 }
 
 /// Creates a database in a new or empty directory, and marks it as the target of a restore. All writes are durable once

@@ -29,13 +29,16 @@ pub(super) fn path(directory: &Path, name: &str) -> io::Result<(std::fs::File, P
 }
 
 impl OwnSocket {
-    /// Listens on the socket of this name, and removes the remains of a killed server: this server holds the
-    /// directory's lock.
+    /// Listens on the socket of this name, and removes the remains of a killed server.
     ///
     /// # Errors
-    /// The directory cannot hold a socket.
+    /// The directory cannot hold a socket, or another server listens there: this server holds no lock of a directory
+    /// that is not its data's.
     pub(super) fn listen(directory: &Path, name: &str) -> io::Result<Self> {
         let (_handle, path) = path(directory, name)?;
+        if std::os::unix::net::UnixStream::connect(&path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

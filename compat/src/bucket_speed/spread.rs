@@ -27,8 +27,7 @@ pub(super) fn measure(
 ) -> Outcome<()> {
     let place = folder.join("spread");
     std::fs::create_dir_all(&place)?;
-    let settings = ["--data", "s3://helenus/spread", "--stores", STORES];
-    let server = start_with(store, &place, &settings)?;
+    let server = start_with(store, &place, "spread", &["--stores", STORES])?;
     let load = load(16, 16);
     bench::prepare(server.address(), &load)?;
     let text = "SELECT store FROM system_cosmos.partitions WHERE keyspace_name = 'bench' AND table_name = 'wide'";
@@ -71,7 +70,7 @@ pub(super) fn measure(
     measured(&server, &load, "insert", length)?;
     server.kill()?;
     let began = clock::now();
-    let server = start_with(store, &place, &settings)?;
+    let server = start_with(store, &place, "spread", &["--stores", STORES])?;
     let took = began.elapsed().as_secs_f64() - LEASE.as_secs_f64();
     table.row(
         &format!("start with {STORES} stores after writes and kill -9, the lease apart"),
@@ -80,7 +79,7 @@ pub(super) fn measure(
         "s",
     );
     end(server)?;
-    let server = start_with(store, &place, &settings)?;
+    let server = start_with(store, &place, "spread", &["--stores", STORES])?;
     scan(store, &server, &format!("{STORES} stores"), table)?;
     end(server)
 }

@@ -1,7 +1,8 @@
 //! Requests of an operator to a running server on the same machine, over a socket in the data directory.
 //!
 //! ```text
-//! DIR/helenus.operator    a Unix socket, mode 0600, in a directory of mode 0700
+//! DIR/helenus.operator    a Unix socket, mode 0600, in a directory of mode 0700: the data's, or one for the URL of a
+//!                         bucket in `operator-folder`
 //! operator ─► one line of JSON: a request            server ─► one line of JSON: the result
 //! ```
 //! Backups and exports write files to a path that the operator gives, and an import reads one. Only the owner of the
@@ -30,6 +31,7 @@ use super::socket::OwnSocket;
 use crate::backup::{Manifest, Scope};
 use crate::cql::Database;
 use crate::engine::BackedUp;
+use crate::permissions;
 
 /// The socket's name.
 const SOCKET: &str = "helenus.operator";
@@ -127,7 +129,8 @@ impl BackupFigures {
 /// Serves operators until the server stops. If the directory cannot hold a socket, that is logged: backups then need a
 /// stopped server.
 pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
-    match OwnSocket::listen(directory, SOCKET) {
+    let made = permissions::create_directory(directory);
+    match made.and_then(|()| OwnSocket::listen(directory, SOCKET)) {
         Ok(socket) => {
             // Weak, because the database joins this task.
             let of_task = Arc::downgrade(database);
@@ -138,7 +141,7 @@ pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
         Err(error) => {
             tracing::warn!(
                 directory = %directory.display(), %error,
-                "no socket for operators: backups of this directory need a stopped server"
+                "no socket for operators: backups need a stopped server"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Backups and restores on a directory that no server has open.
+//! Backups and restores on data that no server has open. A bucket is opened as a server opens it: under its lease.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,7 @@ use super::{Ask, Came};
 use crate::backup::{self, Reader};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::cql::Database;
 use crate::engine::{self, BackupError, Backups, Restored, Salvaged, What};
 use crate::server::run::{self, RunError};
 
@@ -18,10 +19,22 @@ pub enum OfflineError {
         /// The address.
         url: String,
     },
+    /// The data is in a bucket.
+    #[error("{url} is in a bucket: this works on data in a directory")]
+    Bucket {
+        /// The address.
+        url: String,
+    },
     /// There is no data.
     #[error("there is no data at {url}")]
     Absent {
         /// Its expected location.
+        url: String,
+    },
+    /// A whole backup is restored into a new prefix only.
+    #[error("there is a database at {url}: restore into a prefix that is new, or beside what is there with --add")]
+    Used {
+        /// Its location.
         url: String,
     },
     /// A salvage must not write into the damaged directory.
@@ -52,19 +65,22 @@ fn closing(config: &Config) -> impl FnOnce(engine::Error) -> RunError {
     }
 }
 
-/// The data directory of these settings. `None` means the data is in memory.
+/// The folder where a running server of these settings has its socket. `None` means that it has none.
 ///
 /// # Errors
 /// The location of the data is invalid.
-pub fn directory(config: &Config) -> Result<Option<PathBuf>, OfflineError> {
-    Ok(run::directory(config)?)
+pub fn operator_folder(config: &Config) -> Result<Option<PathBuf>, OfflineError> {
+    Ok(run::operator_folder(config)?)
 }
 
-/// As [`directory`], for data that must be in one.
+/// The directory of the data, which must be in one.
 fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineError> {
-    let directory = directory(config)?.ok_or_else(|| OfflineError::Memory {
-        url: config.data.clone(),
-    })?;
+    let url = config.data.clone();
+    let directory = match run::directory(config)? {
+        Some(directory) => directory,
+        None if run::is_in_bucket(config)? => return Err(OfflineError::Bucket { url }),
+        None => return Err(OfflineError::Memory { url }),
+    };
     if must_exist && !directory.is_dir() {
         return Err(OfflineError::Absent {
             url: config.data.clone(),
@@ -73,13 +89,27 @@ fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineEr
     Ok(directory)
 }
 
+/// Refuses data in memory, and data that is not there.
+async fn there(config: &Config, seed: u64) -> Result<(), OfflineError> {
+    if !run::is_in_bucket(config)? {
+        return the_directory(config, true).map(drop);
+    }
+    match run::is_used_bucket(config, seed).await? {
+        true => Ok(()),
+        false => Err(OfflineError::Absent {
+            url: config.data.clone(),
+        }),
+    }
+}
+
 /// Does the same as a running server, on data that no server has open. Only an import changes the data.
 ///
 /// # Errors
 /// The data cannot be opened or closed.
 pub async fn carry_out(config: &Config, clock: Clock, seed: u64, ask: Ask) -> Result<Came, OfflineError> {
-    the_directory(config, true)?;
+    there(config, seed).await?;
     let (database, look) = match ask {
+        _ if run::is_in_bucket(config)? => (run::open_alone(config, clock, seed).await?, None),
         Ask::Import { .. } => (run::open_alone(config, clock, seed).await?, None),
         Ask::Backup { .. } | Ask::Export { .. } => {
             let (database, look) = run::open_unserved(config, clock, seed).await?;
@@ -110,9 +140,15 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
 /// # Errors
 /// The directory is not empty; the backup is damaged, and nothing was written; the medium fails.
 pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path) -> Result<Restored, OfflineError> {
-    let directory = the_directory(config, false)?;
+    let directory = match run::is_in_bucket(config)? {
+        true => None,
+        false => Some(the_directory(config, false)?),
+    };
     let reader = verified(from).await?;
     Backups::check_profile(&reader, config.profile)?;
+    let Some(directory) = directory else {
+        return restore_into_prefix(config, clock, seed, &reader).await;
+    };
     let (database, restoring) = run::open_to_restore(config, &directory, clock, seed).await?;
     let restored = database.backups().restore_verified(&reader, &What::All).await;
     let closed = database.close().await.map_err(closing(config));
@@ -120,6 +156,36 @@ pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path)
     let restored = restored?;
     closed?;
     restoring.end().map_err(RunError::from)?;
+    Ok(restored)
+}
+
+/// Restores a whole backup into a new prefix of a bucket. The definitions of tables come last, so an interrupted restore
+/// leaves a database without tables, into which it can be restored with `--add`.
+async fn restore_into_prefix(
+    config: &Config,
+    clock: Clock,
+    seed: u64,
+    reader: &Reader,
+) -> Result<Restored, OfflineError> {
+    if run::is_used_bucket(config, seed).await? {
+        return Err(OfflineError::Used {
+            url: config.data.clone(),
+        });
+    }
+    let database = run::open_alone(config, clock, seed).await?;
+    restore_into(config, database, reader, &What::All).await
+}
+
+async fn restore_into(
+    config: &Config,
+    database: Database,
+    reader: &Reader,
+    what: &What,
+) -> Result<Restored, OfflineError> {
+    let restored = database.backups().restore_verified(reader, what).await;
+    let closed = database.close().await.map_err(closing(config));
+    let restored = restored?;
+    closed?;
     Ok(restored)
 }
 
@@ -134,14 +200,10 @@ pub async fn restore_beside(
     from: &Path,
     what: &What,
 ) -> Result<Restored, OfflineError> {
-    the_directory(config, true)?;
+    there(config, seed).await?;
     let reader = verified(from).await?;
     let database = run::open_alone(config, clock, seed).await?;
-    let restored = database.backups().restore_verified(&reader, what).await;
-    let closed = database.close().await.map_err(closing(config));
-    let restored = restored?;
-    closed?;
-    Ok(restored)
+    restore_into(config, database, &reader, what).await
 }
 
 async fn verified(from: &Path) -> Result<Reader, OfflineError> {

@@ -3,6 +3,11 @@
 //!
 //! SlateDB fences writers and orders manifests by conditional puts. A store that accepts two of them at once loses
 //! acknowledged writes silently; so each race is run many times.
+//!
+//! Google Cloud Storage takes one change of an object a second and answers 429 to more of them, without doing them. So
+//! the check waits and repeats what was answered so, and races for one object only once.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, future};
@@ -12,7 +17,7 @@ use slatedb::object_store::{
     UpdateVersion,
 };
 
-use super::found::refusal;
+use super::found::{is_answered, is_throttled, refusal};
 use super::{Checked, Reached, Refusal};
 
 /// Where the objects of checks are.
@@ -23,6 +28,11 @@ const RACERS: usize = 8;
 const RACE_ROUNDS: usize = 50;
 /// Bytes of the object of which a part is read.
 const PART_OF_BYTES: usize = 100_000;
+
+/// Time until a store takes another change of an object. Google's is a second.
+const THROTTLED_WAIT: Duration = Duration::from_millis(1_100);
+/// How often a request that is answered 429 is repeated.
+const THROTTLED_MAX: usize = 5;
 
 /// The failure of a trial. `None` means that it passed.
 type Wrong = StoreResult<Option<String>>;
@@ -44,7 +54,10 @@ pub(super) async fn check(reached: &Reached, draw: u64) -> Result<Checked, Refus
     let tried = check.try_all().await;
     let cleared = check.clear().await;
     let mut checked = tried.map_err(|error| refusal(&error))?;
-    cleared.map_err(|error| refusal(&error))?;
+    // A store that is refused may be unable to list or remove, too.
+    if checked.is_fit() {
+        cleared.map_err(|error| refusal(&error))?;
+    }
     if let Some(rules) = &reached.rules {
         rules.check(&mut checked).await;
     }
@@ -54,13 +67,19 @@ pub(super) async fn check(reached: &Reached, draw: u64) -> Result<Checked, Refus
 impl Check<'_> {
     async fn try_all(&self) -> StoreResult<Checked> {
         let trials = vec![
-            ("an object is created once", self.create_once().await?),
-            ("an object is replaced only by its tag", self.replace_by_tag().await?),
-            ("an object is listed once it is put", self.list_after_put().await?),
-            ("a part of an object is read", self.read_part().await?),
-            ("an object is removed", self.remove().await?),
-            ("one of eight creates it", self.race_to_create().await?),
-            ("one of eight replaces it", self.race_to_replace().await?),
+            ("an object is created once", named(self.create_once().await)?),
+            (
+                "an object is replaced only by its tag",
+                named(self.replace_by_tag().await)?,
+            ),
+            (
+                "an object is listed once it is put",
+                named(self.list_after_put().await)?,
+            ),
+            ("a part of an object is read", named(self.read_part().await)?),
+            ("an object is removed", named(self.remove().await)?),
+            ("one of eight creates it", named(self.race_to_create().await)?),
+            ("one of eight replaces it", named(self.race_to_replace().await)?),
         ];
         Ok(Checked {
             trials,
@@ -72,14 +91,38 @@ impl Check<'_> {
         Path::from(format!("{}/{name}", self.folder))
     }
 
-    async fn create(&self, at: &Path, body: &str) -> StoreResult<PutResult> {
+    async fn put_once(&self, at: &Path, body: &str, mode: PutMode) -> StoreResult<PutResult> {
         let body = PutPayload::from(body.to_owned());
-        self.objects.put_opts(at, body, PutMode::Create.into()).await
+        self.objects.put_opts(at, body, mode.into()).await
+    }
+
+    /// As [`Self::put_once`], repeated while it is throttled.
+    async fn put(&self, at: &Path, body: &str, mode: PutMode) -> StoreResult<PutResult> {
+        for _ in 0..THROTTLED_MAX {
+            match self.put_once(at, body, mode.clone()).await {
+                Err(error) if is_throttled(&error) => tokio::time::sleep(THROTTLED_WAIT).await,
+                answered => return answered,
+            }
+        }
+        self.put_once(at, body, mode).await
+    }
+
+    async fn create(&self, at: &Path, body: &str) -> StoreResult<PutResult> {
+        self.put(at, body, PutMode::Create).await
     }
 
     async fn replace(&self, at: &Path, body: &str, tag: UpdateVersion) -> StoreResult<PutResult> {
-        let body = PutPayload::from(body.to_owned());
-        self.objects.put_opts(at, body, PutMode::Update(tag).into()).await
+        self.put(at, body, PutMode::Update(tag)).await
+    }
+
+    async fn delete(&self, at: &Path) -> StoreResult<()> {
+        for _ in 0..THROTTLED_MAX {
+            match self.objects.delete(at).await {
+                Err(error) if is_throttled(&error) => tokio::time::sleep(THROTTLED_WAIT).await,
+                answered => return answered,
+            }
+        }
+        self.objects.delete(at).await
     }
 
     async fn body(&self, at: &Path) -> StoreResult<Bytes> {
@@ -141,7 +184,7 @@ impl Check<'_> {
     async fn remove(&self) -> Wrong {
         let at = self.at("remove");
         self.create(&at, "x").await?;
-        let removed = self.objects.delete(&at).await;
+        let removed = self.delete(&at).await;
         if let Err(error @ (StoreError::PermissionDenied { .. } | StoreError::Precondition { .. })) = &removed {
             return Ok(Some(format!(
                 "it cannot be removed, by a permission that lacks or a retention: {}",
@@ -159,32 +202,49 @@ impl Check<'_> {
     async fn race_to_create(&self) -> Wrong {
         for round in 0..RACE_ROUNDS {
             let at = self.at(&format!("create/{round}"));
-            let bodies: Vec<String> = (0..RACERS).map(|racer| format!("{round} {racer}")).collect();
-            let raced = future::join_all(bodies.iter().map(|body| self.create(&at, body))).await;
-            if let Some(wrong) = self.check_race(&at, &bodies, raced).await? {
-                return Ok(Some(format!("{wrong} (round {round})")));
+            if let Some(wrong) = self.race(&at, round, PutMode::Create).await? {
+                return Ok(Some(wrong));
             }
         }
         Ok(None)
     }
 
     async fn race_to_replace(&self) -> Wrong {
-        let at = self.at("replace");
-        let mut current = tag(self.create(&at, "start").await?);
+        let at = |round| self.at(&format!("replace/{round}"));
         for round in 0..RACE_ROUNDS {
-            let bodies: Vec<String> = (0..RACERS).map(|racer| format!("{round} {racer}")).collect();
-            let racers = bodies.iter().map(|body| self.replace(&at, body, current.clone()));
-            let raced = future::join_all(racers).await;
-            if let Some(wrong) = self.check_race(&at, &bodies, raced).await? {
-                return Ok(Some(format!("{wrong} (round {round})")));
-            }
+            self.create(&at(round), "start").await?;
+        }
+        for round in 0..RACE_ROUNDS {
+            let at = at(round);
             let meta = self.objects.head(&at).await?;
-            current = UpdateVersion {
+            let current = UpdateVersion {
                 e_tag: meta.e_tag,
                 version: meta.version,
             };
+            if let Some(wrong) = self.race(&at, round, PutMode::Update(current)).await? {
+                return Ok(Some(wrong));
+            }
         }
         Ok(None)
+    }
+
+    /// Puts an object several times at once. A race of which each put was throttled is run again.
+    async fn race(&self, at: &Path, round: usize, mode: PutMode) -> Wrong {
+        let bodies: Vec<String> = (0..RACERS).map(|racer| format!("{round} {racer}")).collect();
+        let mut throttled = 0;
+        let raced = loop {
+            let racers = bodies.iter().map(|body| self.put_once(at, body, mode.clone()));
+            let raced = future::join_all(racers).await;
+            let is_won = raced.iter().any(Result::is_ok);
+            let is_slowed = raced.iter().any(|put| put.as_ref().is_err_and(is_throttled));
+            if is_won || !is_slowed || throttled == THROTTLED_MAX {
+                break raced;
+            }
+            throttled += 1;
+            tokio::time::sleep(THROTTLED_WAIT).await;
+        };
+        let wrong = self.check_race(at, &bodies, raced).await?;
+        Ok(wrong.map(|wrong| format!("{wrong} (round {round})")))
     }
 
     /// Whether exactly one racer won and the object has its body.
@@ -193,7 +253,7 @@ impl Check<'_> {
         for (body, put) in bodies.iter().zip(raced) {
             match put {
                 Ok(_) => winners.push(body),
-                Err(error) if is_lost_race(&error) => {}
+                Err(error) if is_lost_race(&error) || is_throttled(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -208,6 +268,16 @@ impl Check<'_> {
     }
 
     async fn clear(&self) -> StoreResult<()> {
+        for _ in 0..THROTTLED_MAX {
+            match self.clear_once().await {
+                Err(error) if is_throttled(&error) => tokio::time::sleep(THROTTLED_WAIT).await,
+                cleared => return cleared,
+            }
+        }
+        self.clear_once().await
+    }
+
+    async fn clear_once(&self) -> StoreResult<()> {
         let folder = Path::from(self.folder.as_str());
         let listed: Vec<StoreResult<Path>> = self
             .objects
@@ -216,7 +286,24 @@ impl Check<'_> {
             .collect()
             .await;
         let removed = self.objects.delete_stream(futures::stream::iter(listed).boxed());
-        removed.try_collect::<Vec<Path>>().await.map(drop)
+        let removed: Vec<StoreResult<Path>> = removed.collect().await;
+        let failed = removed.into_iter().find_map(|removed| match removed {
+            // The answer to an earlier attempt was lost.
+            Ok(_) | Err(StoreError::NotFound { .. }) => None,
+            Err(error) => Some(error),
+        });
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Makes the store's refusal of a request the failure of the trial. Other errors say nothing about the store.
+fn named(tried: Wrong) -> Wrong {
+    match tried {
+        Err(error) if is_answered(&error) => Ok(Some(match refusal(&error) {
+            Refusal::Unreachable { .. } => "the client cannot read the store's answer".to_owned(),
+            answered => answered.to_string(),
+        })),
+        tried => tried,
     }
 }
 

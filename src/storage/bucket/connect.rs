@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use slatedb::object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use slatedb::object_store::azure::MicrosoftAzureBuilder;
-use slatedb::object_store::gcp::GoogleCloudStorageBuilder;
+use slatedb::object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use slatedb::object_store::path::Path;
 use slatedb::object_store::prefix::PrefixStore;
-use slatedb::object_store::{BackoffConfig, Certificate, ClientOptions, Error as StoreError, ObjectStore, RetryConfig};
+use slatedb::object_store::{
+    BackoffConfig, Certificate, ClientOptions, Error as StoreError, ObjectStore, RetryConfig, StaticCredentialProvider,
+};
 
 use super::address::EMULATOR;
 use super::counted::Counted;
@@ -30,6 +32,11 @@ const REQUEST_MAX: Duration = Duration::from_secs(20);
 const RETRIES_MAX: usize = 1;
 const RETRYING_MAX: Duration = Duration::from_secs(5);
 
+/// Google takes one change of an object a second (Cloud Storage, Quotas & limits); a tenth more, for two clocks.
+const GOOGLE_CHANGE_INTERVAL: Duration = Duration::from_millis(1_100);
+/// Shortest lease in Google: two renewals fit into it.
+const GOOGLE_LEASE_MIN: Duration = Duration::from_millis(2_500);
+
 /// A bucket with its client.
 #[derive(Debug)]
 pub(in crate::storage) struct Reached {
@@ -37,6 +44,8 @@ pub(in crate::storage) struct Reached {
     pub(in crate::storage) objects: Arc<dyn ObjectStore>,
     /// The client for the bucket's rules. `None` means that the protocol does not offer them.
     pub(super) rules: Option<Rules>,
+    /// Least time between two changes of one object. Zero means that the store has no limit.
+    pub(super) change_interval: Duration,
 }
 
 impl Reached {
@@ -58,6 +67,10 @@ impl Reached {
         Ok(Self {
             objects: Arc::new(Counted(Arc::new(PrefixStore::new(objects, prefix)))),
             rules,
+            change_interval: match address.cloud {
+                Cloud::Google => GOOGLE_CHANGE_INTERVAL,
+                Cloud::S3 | Cloud::Azure => Duration::ZERO,
+            },
         })
     }
 }
@@ -66,7 +79,11 @@ impl Reached {
 impl Reached {
     /// A bucket of a test.
     pub(in crate::storage) fn of(objects: Arc<dyn ObjectStore>) -> Self {
-        Self { objects, rules: None }
+        Self {
+            objects,
+            rules: None,
+            change_interval: Duration::ZERO,
+        }
     }
 }
 
@@ -99,6 +116,11 @@ fn check_settings(address: &Address, reach: &Reach) -> Result<(), Refusal> {
         }
         if reach.is_virtual_hosted || reach.region.is_some() {
             return Err(setting("bucket-region and bucket-path-style are S3's"));
+        }
+        if address.cloud == Cloud::Google && reach.lease.is_some_and(|lease| lease < GOOGLE_LEASE_MIN) {
+            return Err(setting(
+                "bucket-lease is at least 2500 in gs:, since Google takes one change of an object a second",
+            ));
         }
     }
     Ok(())
@@ -263,13 +285,28 @@ fn azure(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Cli
 }
 
 fn google(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Client, Refusal> {
-    let mut builder = GoogleCloudStorageBuilder::from_env()
-        .with_retry(retries())
-        .with_bucket_name(&address.bucket)
-        .with_client_options(options);
-    if let Some(endpoint) = &reach.endpoint {
-        builder = builder.with_base_url(endpoint);
+    let emulator = std::env::var("STORAGE_EMULATOR_HOST").ok();
+    let emulator = emulator.filter(|host| !host.is_empty() && reach.endpoint.is_none());
+    let mut builder = GoogleCloudStorageBuilder::from_env();
+    if let Some(host) = emulator {
+        // As in Google's own clients: with or without a scheme, and without credentials.
+        let url = if host.contains("://") {
+            host
+        } else {
+            format!("http://{host}")
+        };
+        let no_credentials = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+        builder = GoogleCloudStorageBuilder::new()
+            .with_base_url(url.trim_end_matches('/'))
+            .with_credentials(Arc::new(no_credentials))
+            .with_client_options(options.with_allow_http(true));
+    } else {
+        builder = builder.with_client_options(options);
+        if let Some(endpoint) = &reach.endpoint {
+            builder = builder.with_base_url(endpoint);
+        }
     }
+    let builder = builder.with_retry(retries()).with_bucket_name(&address.bucket);
     let client = builder.build().map_err(|error| of_builder(&error))?;
     Ok(Arc::new(client))
 }

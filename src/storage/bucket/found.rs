@@ -68,6 +68,28 @@ const METADATA: [&str; 4] = [
 
 /// Classifies an error.
 pub(in crate::storage) fn refusal(error: &StoreError) -> Refusal {
+    let (text, failed) = gathered(error);
+    classify(&text, failed)
+}
+
+/// Whether the store asks for fewer requests, or fewer changes of one object. It has not done what was asked.
+pub(super) fn is_throttled(error: &StoreError) -> bool {
+    status(&gathered(error).0) == Some(429)
+}
+
+/// Whether the error is an answer of the store to this request, or one that the client cannot read. Otherwise it is
+/// about the way to the store, its state, or the credentials.
+pub(super) fn is_answered(error: &StoreError) -> bool {
+    let (text, failed) = gathered(error);
+    match classify(&text, failed) {
+        Refusal::Answered { .. } => true,
+        Refusal::Unreachable { .. } => failed.is_none() && status(&text).is_none(),
+        _ => false,
+    }
+}
+
+/// The text of an error and its causes, and how the request failed. `None` means that it was answered.
+fn gathered(error: &StoreError) -> (String, Option<HttpErrorKind>) {
     let mut text = error.to_string();
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
     let mut failed = None;
@@ -79,7 +101,12 @@ pub(in crate::storage) fn refusal(error: &StoreError) -> Refusal {
         text.push_str(&inner.to_string());
         cause = inner.source();
     }
-    classify(&text, failed)
+    (text, failed)
+}
+
+/// The HTTP status of the store's answer.
+fn status(text: &str) -> Option<u16> {
+    after(text, "status code: ").and_then(|rest| rest.get(..3)?.parse().ok())
 }
 
 fn classify(text: &str, failed: Option<HttpErrorKind>) -> Refusal {
@@ -106,12 +133,11 @@ fn classify(text: &str, failed: Option<HttpErrorKind>) -> Refusal {
     if text.contains("Received redirect without LOCATION") {
         return Refusal::WrongRegion { region: None };
     }
-    let status: Option<u16> = after(text, "status code: ").and_then(|rest| rest.get(..3)?.parse().ok());
-    match (status, failed) {
+    match (status(text), failed) {
         (Some(403), _) => Refusal::NoPermission,
         (Some(401), _) => Refusal::WrongCredentials,
         (Some(301 | 307), _) => Refusal::WrongRegion { region: region(text) },
-        (Some(status @ (408 | 429 | 500..=599)), _) => Refusal::Unreachable {
+        (Some(status @ (408 | 429 | 500 | 502..=599)), _) => Refusal::Unreachable {
             what: format!("it answers {}", answer(status, code)),
         },
         (Some(status), _) => Refusal::Answered {

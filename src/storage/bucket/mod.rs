@@ -158,6 +158,32 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 
+/// Whether there is a database below the prefix.
+///
+/// # Errors
+/// As [`check`].
+#[cfg(feature = "slate")]
+pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
+    let Url::Bucket(address) = url else {
+        return Err(Error::NoBucket { url: url.to_string() });
+    };
+    let refused = |refusal| Error::Bucket {
+        url: url.to_string(),
+        refusal,
+    };
+    let reached = Reached::new(address, reach).map_err(refused)?;
+    Ok(is_reached(&reached).await.map_err(refused)? && is_used(&reached).await.map_err(refused)?)
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
+    check(url, reach).await.map(|_| false)
+}
+
 /// The check in a build without buckets.
 ///
 /// # Errors

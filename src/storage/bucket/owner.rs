@@ -52,6 +52,7 @@ pub(in crate::storage) struct Owner {
 struct State {
     objects: Arc<dyn ObjectStore>,
     clock: Clock,
+    change_interval: Duration,
     /// When the lease ends, in µs of the clock's time through sleep. 0 means that it is no longer held.
     ends_micros: AtomicU64,
 }
@@ -86,6 +87,7 @@ impl Owner {
     ) -> Result<Self, Refusal> {
         let state = Arc::new(State {
             objects: Arc::clone(&reached.objects),
+            change_interval: reached.change_interval,
             ends_micros: AtomicU64::default(),
             clock,
         });
@@ -179,7 +181,9 @@ impl State {
                 }
                 Ok(None) => {}
                 Err(error) if error.may_pass() => {
-                    tracing::debug!(%error, "the lease could not be acquired; trying again")
+                    tracing::debug!(%error, "the lease could not be acquired; trying again");
+                    // Google refuses a change within a second after the last one, such as the release before a restart.
+                    tokio::time::sleep(CHECK_INTERVAL).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -221,11 +225,12 @@ impl State {
 
     /// Renews the lease until it is stopped, then releases it.
     async fn keep(self: Arc<Self>, mut held: Held, mut stopped: oneshot::Receiver<()>, lost: impl Fn()) {
-        let mut wait = renewal_interval(held.lease.length);
+        let interval = renewal_interval(held.lease.length).max(self.change_interval);
+        let mut wait = interval;
         loop {
             match tokio::time::timeout(wait, &mut stopped).await {
                 Ok(_) => break,
-                Err(_) => wait = renewal_interval(held.lease.length),
+                Err(_) => wait = interval,
             }
             match self.renew(&mut held).await {
                 Renewed::Done => {}
@@ -241,9 +246,18 @@ impl State {
         self.ends_micros.store(0, Ordering::Release);
         held.lease.put += 1;
         held.lease.is_live = false;
-        let released = self.put(&held.lease, PutMode::Update(held.tag));
-        if let Err(error) = within(REQUEST_MAX, released).await {
+        if let Err(error) = within(REQUEST_MAX, self.release(&held)).await {
             tracing::warn!(%error, "the bucket was not released; the next start waits until the lease is over");
+        }
+    }
+
+    /// Puts the end of the lease, again while the store does not take it.
+    async fn release(&self, held: &Held) -> Result<Option<UpdateVersion>, Refusal> {
+        loop {
+            match self.put(&held.lease, PutMode::Update(held.tag.clone())).await {
+                Err(error) if error.may_pass() => tokio::time::sleep(RETRY_INTERVAL).await,
+                answered => return answered,
+            }
         }
     }
 

@@ -1,19 +1,24 @@
 //! The check, run against stores that break the rules; and secrets that must never be shown.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
 use slatedb::object_store::memory::InMemory;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+    CopyOptions, Error as StoreError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
 };
+
+use tokio::time::Instant;
 
 use super::claim::{claim, is_reached, is_used, mark_used};
 use super::*;
+use crate::clock::Clock;
 
 /// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +34,10 @@ enum Lie {
     ListsLate,
     /// A retention keeps objects from being removed.
     KeepsForever,
+    /// No lie: one change of an object a second, as Google has it. The rest is answered 429 and not done.
+    TakesOneASecond,
+    /// Answers 400 to conditional puts.
+    KnowsNoConditions,
 }
 
 #[derive(Debug)]
@@ -36,6 +45,29 @@ struct Lying {
     inner: InMemory,
     lie: Lie,
     puts: AtomicUsize,
+    /// When objects were changed last.
+    changed: Mutex<HashMap<Path, Instant>>,
+}
+
+impl Lying {
+    fn change(&self, at: &Path) -> StoreResult<()> {
+        let mut changed = self.changed.lock().unwrap();
+        let is_early = changed
+            .get(at)
+            .is_some_and(|last| last.elapsed() < Duration::from_secs(1));
+        if self.lie == Lie::TakesOneASecond && is_early {
+            return Err(answered("429 Too Many Requests", "SlowDown"));
+        }
+        changed.insert(at.clone(), Instant::now());
+        Ok(())
+    }
+}
+
+fn answered(status: &str, code: &str) -> StoreError {
+    StoreError::Generic {
+        store: "bucket",
+        source: format!("status code: {status}: <Error><Code>{code}</Code></Error>").into(),
+    }
 }
 
 impl fmt::Display for Lying {
@@ -59,8 +91,12 @@ impl ObjectStore for Lying {
                     options.mode = PutMode::Overwrite;
                 }
             }
+            (Lie::KnowsNoConditions, PutMode::Create | PutMode::Update(_)) => {
+                return Err(answered("400 Bad Request", "InvalidArgument"));
+            }
             _ => {}
         }
+        self.change(at)?;
         self.inner.put_opts(at, body, options).await
     }
 
@@ -79,6 +115,14 @@ impl ObjectStore for Lying {
     fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
         match self.lie {
             Lie::KeepsForever => locations,
+            Lie::TakesOneASecond => {
+                let locations: Vec<StoreResult<Path>> = locations.collect().now_or_never().unwrap();
+                let changed = locations
+                    .into_iter()
+                    .map(|at| at.and_then(|at| self.change(&at).map(|()| at)));
+                self.inner
+                    .delete_stream(stream::iter(changed.collect::<Vec<_>>()).boxed())
+            }
             _ => self.inner.delete_stream(locations),
         }
     }
@@ -106,10 +150,11 @@ fn lying(lie: Lie) -> (Arc<Lying>, Reached) {
         inner: InMemory::new(),
         lie,
         puts: AtomicUsize::new(0),
+        changed: Mutex::default(),
     });
     let reached = Reached {
-        objects: Arc::clone(&store) as _,
-        rules: None,
+        change_interval: Duration::from_millis(if lie == Lie::TakesOneASecond { 1_100 } else { 0 }),
+        ..Reached::of(Arc::clone(&store) as _)
     };
     (store, reached)
 }
@@ -128,6 +173,10 @@ async fn each_lie_is_refused_by_name_and_nothing_is_left() {
         (Lie::ChecksThenPuts, "one of eight creates it"),
         (Lie::ListsLate, "an object is listed once it is put"),
         (Lie::KeepsForever, "an object is removed"),
+        (
+            Lie::KnowsNoConditions,
+            "an object is created once: the store answered 400 InvalidArgument",
+        ),
     ] {
         let (store, reached) = lying(lie);
         let refusal = claim(&reached, 7).await.unwrap_err();
@@ -168,6 +217,25 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
     assert!(told.contains("\"helenus fleet 2\""), "{told}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_store_that_takes_one_change_of_an_object_a_second_is_fit_and_keeps_a_lease() {
+    let (store, reached) = lying(Lie::TakesOneASecond);
+    claim(&reached, 7).await.unwrap();
+    assert_eq!(objects(&store).await, ["fleet/id"]);
+    let reach = Reach::default();
+    for _ in 0..3 {
+        let owner = Owner::acquire(&reached, &reach, Clock::system(), || {}).await.unwrap();
+        let before = store.puts.load(Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let renewals = store.puts.load(Ordering::SeqCst) - before;
+        assert!((10..=20).contains(&renewals), "at most one a second: {renewals}");
+        owner.release().await;
+        let lease = store.inner.get(&Path::from("fleet/owner")).await.unwrap();
+        let lease = String::from_utf8(lease.bytes().await.unwrap().to_vec()).unwrap();
+        assert_eq!(lease.lines().nth(3), Some("released"), "{lease}");
+    }
+}
+
 #[test]
 fn settings_that_mean_nothing_are_refused_and_secrets_in_them_not_shown() {
     let refused = |url: &str, reach: Reach| {
@@ -198,6 +266,11 @@ fn settings_that_mean_nothing_are_refused_and_secrets_in_them_not_shown() {
         ..Reach::default()
     };
     assert!(refused("gs://b/p", encrypted).contains("is S3's"));
+    let short = Reach {
+        lease: Some(Duration::from_secs(1)),
+        ..Reach::default()
+    };
+    assert!(refused("gs://b/p", short).contains("bucket-lease is at least 2500"));
     let trusting = Reach {
         ca_file: Some("/nowhere.pem".into()),
         ..Reach::default()
