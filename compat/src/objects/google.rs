@@ -100,7 +100,8 @@ mod tests {
                 let head = format!("GET /b?list-type=2&{query}&continuation-token={token} HTTP/1.1");
                 let body = String::from_utf8(answer(&store, &head).body).unwrap();
                 let of = |name: &str| -> Vec<String> {
-                    let parts = body.split(&format!("<{name}>")).skip(1).map(str::to_owned);
+                    let tag = format!("<{name}>");
+                    let parts = body.split(&tag).skip(1);
                     parts.map(|part| part.split('<').next().unwrap().to_owned()).collect()
                 };
                 found.push(of(part));
