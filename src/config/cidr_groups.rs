@@ -7,7 +7,7 @@ use super::{ConfigError, Values};
 use crate::roles::{Cidr, CidrGroups};
 use crate::server::Options;
 
-/// Most ranges of addresses; each is compared with the others at a start.
+/// Most ranges of addresses; a start stores all of them in one batch of rows.
 const CIDRS_MAX: usize = 10_000;
 
 /// The groups. `None` means addresses are not checked.
