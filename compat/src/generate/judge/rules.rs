@@ -191,14 +191,6 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: an ambiguous call is told after clustering columns that are restricted with static columns alone",
-        holds: |case| {
-            case.is_refused_alike()
-                && message_of(case.theirs).starts_with("Ambiguous call to function ")
-                && message_of(case.ours) == "Cannot restrict clustering columns when selecting only static columns"
-        },
-    },
-    Rule {
         reason: "Differs: of a view whose key has a column that expires, no column expires later",
         holds: |case| {
             let is_ttl = |place: usize| {
@@ -221,14 +213,6 @@ pub(crate) const RULES: &[Rule] = &[
                     .iter()
                     .map(others)
                     .eq(rows_of(case.ours).iter().map(others))
-        },
-    },
-    Rule {
-        reason: "not mended: of overloaded functions Cassandra takes none that returns a collection for a frozen column",
-        holds: |case| {
-            !case.facts.frozen_collections.is_empty()
-                && message_of(case.theirs).starts_with("Invalid call to function f")
-                && message_of(case.theirs).contains(", none of its type signatures match")
         },
     },
     Rule {
@@ -409,7 +393,8 @@ pub(crate) const RULES: &[Rule] = &[
             told.starts_with("Invalid call to function ")
                 && told.matches(" : (").count() > 1
                 && case.question.kind != Kind::Schema
-                && matches!(code_of(case.ours), None | Some("0x2100" | "0x1400"))
+                && (matches!(code_of(case.ours), None | Some("0x2100" | "0x1400"))
+                    || message_of(case.ours).starts_with("Invalid null value in condition for column "))
         },
     },
     Rule {
@@ -426,11 +411,12 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: of an ambiguous call and a restriction that its column does not have, we name the restriction",
+        reason: "not mended: of an ambiguous call and a restriction that is not allowed, we name the restriction",
         holds: |case| {
             case.is_refused_alike()
                 && message_of(case.theirs).starts_with("Ambiguous call to function ")
-                && message_of(case.ours).ends_with("cannot be restricted by any relation")
+                && (message_of(case.ours).ends_with("cannot be restricted by any relation")
+                    || message_of(case.ours) == "Cannot restrict clustering columns when selecting only static columns")
         },
     },
     Rule {
