@@ -27,8 +27,8 @@ use crate::{Outcome, clock};
 /// The folder of the lease.
 const LEASES: &str = "fleet";
 
-/// The folders of a database, and that of the lease.
-const FOLDERS: [&str; 6] = ["wal", "compacted", "manifest", "compactions", "gc", LEASES];
+/// The folders of a database, that of the log which several share, and that of the lease.
+const FOLDERS: [&str; 7] = ["wal", "compacted", "manifest", "compactions", "gc", "log", LEASES];
 
 /// Most objects and folders of a page of a list.
 const LISTED_MAX: usize = 1_000;

@@ -87,8 +87,8 @@ pub(super) const STORES: Setting = setting(
     "stores",
     "NUMBER",
     Some("1"),
-    "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, and caches are divided among \
-     them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows",
+    "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, except in a bucket that \
+     was first used with several, whose stores share one; caches are divided among them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows",
 );
 
 /// The stores of lifted partitions.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
+//!                     "fleet 2": all databases share one log
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //! ```
 
@@ -15,48 +16,66 @@ use super::{Reached, Refusal};
 
 const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
-const FORMAT: &str = "helenus fleet 1, slatedb 0.18";
+/// Where the log of each database is, and the first line of such a claim.
+const FORMATS: [(Logs, &str); 2] = [
+    (Logs::Own, "helenus fleet 1, slatedb 0.18"),
+    (Logs::Shared, "helenus fleet 2, slatedb 0.18"),
+];
 
-/// Whether the prefix is already claimed in this version's format. The request also shows whether the store can be
-/// reached and used.
+/// Where the commits of a bucket's databases are logged. Decided when the prefix is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Logs {
+    /// Each database has a log of its own.
+    Own,
+    /// All share one (`engine/slate/log.rs`).
+    Shared,
+}
+
+impl Logs {
+    fn format(self) -> &'static str {
+        FORMATS
+            .iter()
+            .find(|(logs, _)| *logs == self)
+            .map_or("", |(_, format)| format)
+    }
+}
+
+/// The claim of the prefix; `None` means that there is none. The request also shows whether the store can be reached and
+/// used.
 ///
 /// # Errors
 /// The store cannot be reached, or another version claimed the prefix.
-pub(in crate::storage) async fn is_reached(reached: &Reached) -> Result<bool, Refusal> {
+pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Logs>, Refusal> {
     let failed = |error: StoreError| refusal(&error);
     let got = match reached.objects.get(&Path::from(ID)).await {
         Err(error @ StoreError::NotFound { .. }) => {
             return match refusal(&error) {
                 Refusal::NoBucket => Err(Refusal::NoBucket),
-                _ => Ok(false),
+                _ => Ok(None),
             };
         }
         got => got.map_err(failed)?.bytes().await.map_err(failed)?,
     };
     let text = String::from_utf8_lossy(&got);
-    match text.lines().next() {
-        Some(FORMAT) => Ok(true),
-        found => Err(Refusal::OtherFormat {
+    let found = text.lines().next().unwrap_or_default();
+    let known = FORMATS.iter().find(|(_, format)| *format == found);
+    match known {
+        Some((logs, _)) => Ok(Some(*logs)),
+        None => Err(Refusal::OtherFormat {
             object: ID,
-            found: found
-                .unwrap_or_default()
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(80)
-                .collect(),
-            known: FORMAT,
+            found: found.chars().filter(|c| !c.is_control()).take(80).collect(),
+            known: Logs::Shared.format(),
         }),
     }
 }
 
-/// Claims the prefix, if it is not claimed: checks the bucket and puts the claim. Returns whether it was claimed
-/// before.
+/// Claims the prefix, if it is not claimed: checks the bucket and puts the claim, with `wanted`. Returns what is claimed.
 ///
 /// # Errors
 /// There are other objects below the prefix, the bucket is not fit, or it cannot be reached.
-pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bool, Refusal> {
-    if is_reached(reached).await? {
-        return Ok(true);
+pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs) -> Result<Logs, Refusal> {
+    if let Some(logs) = claimed(reached).await? {
+        return Ok(logs);
     }
     let mut listed = reached.objects.list(None);
     while let Some(meta) = listed.next().await {
@@ -78,7 +97,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
     if !failed.is_empty() {
         return Err(Refusal::Unfit { failed });
     }
-    let body = PutPayload::from(format!("{FORMAT}\n{draw:016x}\n"));
+    let body = PutPayload::from(format!("{}\n{draw:016x}\n", wanted.format()));
     match reached
         .objects
         .put_opts(&Path::from(ID), body, PutMode::Create.into())
@@ -88,7 +107,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bo
         Err(error) => return Err(refusal(&error)),
     }
     // Another process may have put its own claim, of another version.
-    is_reached(reached).await
+    Ok(claimed(reached).await?.unwrap_or(wanted))
 }
 
 /// Whether there ever was a database below the prefix.

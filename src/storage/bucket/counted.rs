@@ -24,6 +24,8 @@ fn about(location: &Path) -> (u32, Cause) {
         Some("engine") => 0,
         Some("stores") => parts.next().and_then(|number| number.parse().ok()).unwrap_or(0),
         Some("fleet") => return (0, Cause::Lease),
+        // Of all databases.
+        Some("log") => return (0, Cause::Log),
         _ => return (0, Cause::Other),
     };
     let cause = match parts.next() {
@@ -136,6 +138,7 @@ mod tests {
         for (name, expected) in [
             ("engine/wal/00000000000000000017.sst", (0, Cause::Log)),
             ("engine/wal", (0, Cause::Log)),
+            ("log/00000000000000000017.log", (0, Cause::Log)),
             (
                 "stores/12/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst",
                 (12, Cause::Tables),

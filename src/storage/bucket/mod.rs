@@ -10,6 +10,7 @@
 //! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
+//! PREFIX/log/…                             the log that they share, if there are several (engine/slate/log.rs)
 //! ```
 //! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there
 //! gives one sentence about bucket, permission, region or credentials ([`Refusal`]). If there is no claim, nothing else
@@ -51,7 +52,7 @@ use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
-pub(super) use self::claim::{claim, is_reached, is_used, mark_used};
+pub(super) use self::claim::{Logs, claim, claimed, is_used, mark_used};
 #[cfg(feature = "slate")]
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]
@@ -154,7 +155,7 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
         refusal,
     };
     let reached = Reached::new(address, reach).map_err(refused)?;
-    is_reached(&reached).await.map_err(refused)?;
+    claimed(&reached).await.map_err(refused)?;
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 
@@ -172,7 +173,7 @@ pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
         refusal,
     };
     let reached = Reached::new(address, reach).map_err(refused)?;
-    Ok(is_reached(&reached).await.map_err(refused)? && is_used(&reached).await.map_err(refused)?)
+    Ok(claimed(&reached).await.map_err(refused)?.is_some() && is_used(&reached).await.map_err(refused)?)
 }
 
 /// As [`check`].

@@ -46,6 +46,7 @@ pub(in crate::storage) struct Owner {
     state: Arc<State>,
     /// The task that renews the lease, and what stops it.
     keeper: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    incarnation: String,
 }
 
 #[derive(Debug)]
@@ -92,12 +93,19 @@ impl Owner {
             clock,
         });
         let held = state.acquire(reach).await?;
+        let incarnation = held.lease.incarnation.clone();
         let (stop, stopped) = oneshot::channel();
         let keeper = tokio::spawn(Arc::clone(&state).keep(held, stopped, lost));
         Ok(Self {
             state,
             keeper: Mutex::new(Some((stop, keeper))),
+            incarnation,
         })
+    }
+
+    /// The name of this process, which no other process has had or will have.
+    pub(in crate::storage) fn incarnation(&self) -> &str {
+        &self.incarnation
     }
 
     /// Whether this process owns the prefix now. If checked after a snapshot was taken, true means that no other server

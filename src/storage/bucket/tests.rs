@@ -16,7 +16,7 @@ use slatedb::object_store::{
 
 use tokio::time::Instant;
 
-use super::claim::{claim, is_reached, is_used, mark_used};
+use super::claim::{Logs, claim, claimed, is_used, mark_used};
 use super::*;
 use crate::clock::Clock;
 
@@ -179,7 +179,7 @@ async fn each_lie_is_refused_by_name_and_nothing_is_left() {
         ),
     ] {
         let (store, reached) = lying(lie);
-        let refusal = claim(&reached, 7).await.unwrap_err();
+        let refusal = claim(&reached, 7, Logs::Own).await.unwrap_err();
         let Refusal::Unfit { failed } = &refusal else {
             panic!("{lie:?}: {refusal}")
         };
@@ -194,12 +194,12 @@ async fn each_lie_is_refused_by_name_and_nothing_is_left() {
 #[tokio::test]
 async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
     let (store, reached) = lying(Lie::None);
-    assert!(!is_reached(&reached).await.unwrap());
-    claim(&reached, 7).await.unwrap();
+    assert_eq!(claimed(&reached).await.unwrap(), None);
+    claim(&reached, 7, Logs::Own).await.unwrap();
     assert_eq!(objects(&store).await, ["fleet/id"]);
     let puts = store.puts.load(Ordering::SeqCst);
     assert!(puts > 800, "8 racers, 50 rounds, twice: {puts}");
-    assert!(claim(&reached, 8).await.unwrap());
+    assert_eq!(claim(&reached, 8, Logs::Shared).await.unwrap(), Logs::Own);
     assert_eq!(store.puts.load(Ordering::SeqCst), puts);
     assert!(!is_used(&reached).await.unwrap());
     mark_used(&reached).await.unwrap();
@@ -207,20 +207,20 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
 
     let (store, reached) = lying(Lie::None);
     store.put(&Path::from("photos/1.jpg"), "x".into()).await.unwrap();
-    assert_eq!(claim(&reached, 7).await.unwrap_err(), Refusal::NotOurs);
+    assert_eq!(claim(&reached, 7, Logs::Own).await.unwrap_err(), Refusal::NotOurs);
     assert_eq!(objects(&store).await, ["photos/1.jpg"]);
     store
-        .put(&Path::from("fleet/id"), "helenus fleet 2\n".into())
+        .put(&Path::from("fleet/id"), "helenus fleet 3\n".into())
         .await
         .unwrap();
-    let told = claim(&reached, 7).await.unwrap_err().to_string();
-    assert!(told.contains("\"helenus fleet 2\""), "{told}");
+    let told = claim(&reached, 7, Logs::Own).await.unwrap_err().to_string();
+    assert!(told.contains("\"helenus fleet 3\""), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_takes_one_change_of_an_object_a_second_is_fit_and_keeps_a_lease() {
     let (store, reached) = lying(Lie::TakesOneASecond);
-    claim(&reached, 7).await.unwrap();
+    claim(&reached, 7, Logs::Own).await.unwrap();
     assert_eq!(objects(&store).await, ["fleet/id"]);
     let reach = Reach::default();
     for _ in 0..3 {

@@ -41,6 +41,7 @@ mod flight;
 mod group;
 mod home;
 mod landing;
+mod log;
 mod medium;
 mod opening;
 mod places;
@@ -182,6 +183,7 @@ impl Store {
                 durable: Arc::default(),
                 bucket: None,
                 blocks: None,
+                log: None,
             },
         };
         Self::open_at(home, options).await
@@ -237,7 +239,7 @@ impl Store {
             medium: Arc::clone(&home.medium),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
         });
-        let flight = Flight::new(home.is_remote());
+        let flight = Flight::new(home.is_remote() && home.log.is_none());
         let mut committer = Committer {
             home,
             options: options.clone(),
@@ -256,6 +258,7 @@ impl Store {
             flight,
             log_objects: 0,
             tables: None,
+            tables_wanted: Arc::default(),
         };
         committer.home.begin();
         if let Err(error) = committer.open().await {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{Db, WriteBatch};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::flight::{Flight, Written};
@@ -86,6 +86,8 @@ pub(super) struct Committer {
     pub(super) log_objects: u32,
     /// The task that writes tables. `None` means that there was none.
     pub(super) tables: Option<JoinHandle<()>>,
+    /// The log that all databases share wants tables to be written.
+    pub(super) tables_wanted: Arc<Notify>,
 }
 
 /// The committer's next task.
@@ -95,6 +97,8 @@ enum Next {
     /// A put of the log has ended.
     PutEnded(Result<()>),
     Command(Command),
+    /// Write tables.
+    Tables,
     /// Every handle of the store has been dropped.
     Over,
 }
@@ -114,12 +118,16 @@ impl Committer {
         ))
         .await?;
         let builder = Db::builder(self.home.database.as_ref(), self.home.objects())
-            .with_settings(settings(&self.options, self.home.is_remote()))
+            .with_settings(settings(&self.options, self.home.is_remote(), self.home.log.is_some()))
             .with_system_clock(self.home.pace())
             .with_merge_operator(Arc::new(Merger));
         let builder = match blocks {
             Some((blocks, number)) => builder.with_db_cache(blocks, number),
             None => builder.with_db_cache_disabled(),
+        };
+        let builder = match &self.home.log {
+            Some(log) => builder.with_wal_writer(Box::new(log.writer_init(&self.home.database, &self.tables_wanted))),
+            None => builder,
         };
         let database = super::opening::guard(&self.home, Box::pin(builder.build())).await?;
         self.not_put = None;
@@ -156,6 +164,7 @@ impl Committer {
                 Next::Put => self.begin_put(),
                 Next::PutEnded(result) => drop(self.settle(result).await),
                 Next::Command(first) => closing = self.take(first).await,
+                Next::Tables => self.begin_tables(),
                 Next::Over => break,
             }
         }
@@ -241,6 +250,7 @@ impl Committer {
             result = self.flight.end_of_put(), if is_put => Next::PutEnded(result),
             command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
+            () = self.tables_wanted.notified() => Next::Tables,
             else => Next::Over,
         }
     }
@@ -525,7 +535,9 @@ impl Committer {
     pub(super) async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let longest = self.home.patience().put_max;
-        self.home.within(longest, put(&self.home, database, flush_type)).await
+        self.home.within(longest, put(&self.home, database, flush_type)).await?;
+        self.home.tables_have(database);
+        Ok(())
     }
 
     /// The current view of the database.

@@ -110,6 +110,14 @@ pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     }
 }
 
+/// Classifies an error of an object store.
+pub(super) fn failure_of_store(location: &str, error: object_store::Error) -> Error {
+    failure(
+        location,
+        &slatedb::Error::unavailable("object store error".to_owned()).with_source(Box::new(error)),
+    )
+}
+
 /// The text of an error with its causes: SlateDB's own text names no object.
 fn with_causes(error: &slatedb::Error) -> String {
     let mut text = error.to_string();

@@ -27,7 +27,7 @@ use crate::storage::cache::RowCache;
 use crate::storage::{Error, Result};
 
 /// Longest wait for more batches before the log of a bucket is put: a quarter of the duration of such a put.
-const GATHERING_MAX: Duration = Duration::from_millis(5);
+pub(super) const GATHERING_MAX: Duration = Duration::from_millis(5);
 
 /// Most groups in flight; more wait in the queue.
 const GROUPS_MAX: usize = 256;
@@ -57,12 +57,14 @@ pub(super) struct Flight {
     groups: VecDeque<Written>,
     put: Option<Put>,
     gathering: Gathering,
-    is_remote: bool,
+    /// Whether a put waits for more batches: not in a directory, and not for a log that all databases share, which waits
+    /// itself.
+    waits: bool,
 }
 
 /// When the next put begins.
 #[derive(Debug, Default)]
-struct Gathering {
+pub(super) struct Gathering {
     /// Batches that no put contains yet.
     batches: usize,
     /// Batches for which the put waits.
@@ -73,13 +75,13 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn add(&mut self, batches: usize, now: Duration) {
+    pub(super) fn add(&mut self, batches: usize, now: Duration) {
         self.batches += batches;
         self.since.get_or_insert(now);
     }
 
     /// How long to wait. `None` means that there is nothing to put.
-    fn wait(&self, longest: Duration, now: Duration) -> Option<Duration> {
+    pub(super) fn wait(&self, longest: Duration, now: Duration) -> Option<Duration> {
         let since = self.since?;
         if self.batches >= self.expected {
             return Some(Duration::ZERO);
@@ -87,15 +89,18 @@ impl Gathering {
         Some(longest.saturating_sub(now.saturating_sub(since)))
     }
 
-    fn begun(&mut self) {
+    /// A put of all of them begins. Returns how many there are.
+    pub(super) fn begun(&mut self) -> usize {
+        let batches = self.batches;
         *self = Self {
             expected: self.expected,
             ..Self::default()
         };
+        batches
     }
 
     /// Records that a put has answered this many batches.
-    fn ended(&mut self, answered: usize, now: Duration) {
+    pub(super) fn ended(&mut self, answered: usize, now: Duration) {
         self.expected = answered.saturating_add(self.batches);
         self.since = self.since.map(|_| now);
     }
@@ -126,9 +131,9 @@ impl Written {
 }
 
 impl Flight {
-    pub(super) fn new(is_remote: bool) -> Self {
+    pub(super) fn new(waits: bool) -> Self {
         Self {
-            is_remote,
+            waits,
             ..Self::default()
         }
     }
@@ -163,7 +168,7 @@ impl Flight {
 
     /// The time until a put has to begin. `None` means that nothing has to be put, or a put is under way.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
-        let longest = if self.is_remote { GATHERING_MAX } else { Duration::ZERO };
+        let longest = if self.waits { GATHERING_MAX } else { Duration::ZERO };
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())
     }
 

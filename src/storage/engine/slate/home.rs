@@ -8,23 +8,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::ErrorKind;
 use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
+use slatedb::{Db, ErrorKind};
 use slatedb_common::clock::SystemClock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::clock::{LastPut, Pace, Ticks};
 use super::disk_cache::DiskCache;
-use super::failures::failure;
+use super::failures::{failure, failure_of_store};
+use super::log::{Log, LogAdmin};
 use super::medium::Medium;
 use super::places::DATABASE;
 use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::clock::Clock;
-use crate::storage::bucket::{Address, Owner, Reached, Refusal, claim, is_reached, is_used, mark_used};
+use crate::storage::bucket::{Address, Logs, Owner, Reached, Refusal, claim, claimed, is_used, mark_used};
 use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
@@ -49,6 +50,8 @@ pub(super) struct Home {
     pub(super) bucket: Option<Arc<Bucket>>,
     /// `None` means no cache.
     pub(super) blocks: Option<Arc<Blocks>>,
+    /// The log that all databases of the bucket share. `None` means that each has its own.
+    pub(super) log: Option<Arc<Log>>,
 }
 
 /// A bucket of a cloud.
@@ -109,6 +112,7 @@ impl Home {
             durable: Arc::default(),
             bucket: None,
             blocks: Blocks::new(options),
+            log: None,
         })
     }
 
@@ -138,7 +142,12 @@ impl Home {
             url: location.to_string(),
             refusal,
         };
-        claim(&reached, options.reach.draw).await.map_err(refused)?;
+        let wanted = if options.data_stores > 0 {
+            Logs::Shared
+        } else {
+            Logs::Own
+        };
+        let logs = claim(&reached, options.reach.draw, wanted).await.map_err(refused)?;
         let objects: Arc<dyn ObjectStore> = match &options.bucket_cache {
             Some(cache) => Arc::new(DiskCache::open(Arc::clone(&reached.objects), cache)?),
             None => Arc::clone(&reached.objects),
@@ -162,12 +171,26 @@ impl Home {
                 return Err(refused(refusal));
             }
         };
+        let ticks = Arc::new(Ticks::new(clock));
+        let log = match logs {
+            Logs::Own => None,
+            Logs::Shared => {
+                let (of, process) = (Arc::clone(&location), owner.incarnation().to_owned());
+                match Log::open(Arc::clone(&medium), of, process, Arc::clone(&ticks), options).await {
+                    Ok(log) => Some(log),
+                    Err(error) => {
+                        owner.release().await;
+                        return Err(failure_of_store(&location, error));
+                    }
+                }
+            }
+        };
         Ok(Self {
             directory: None,
             medium,
             location,
             database: DATABASE.into(),
-            ticks: Arc::new(Ticks::new(clock)),
+            ticks,
             durable: Arc::default(),
             bucket: Some(Arc::new(Bucket {
                 reached,
@@ -176,7 +199,16 @@ impl Home {
                 is_used: AtomicBool::new(is_used),
             })),
             blocks: Blocks::new(options),
+            log,
         })
+    }
+
+    /// Tells the log that all databases share which rows a database's tables have.
+    pub(super) fn tables_have(&self, database: &Db) {
+        if let Some(log) = &self.log {
+            let seq = database.subscribe().borrow().current_manifest.last_l0_seq();
+            log.written(&self.database, seq);
+        }
     }
 
     /// Whether reads return the newest data; in a bucket this holds while this process owns it. Check it after taking a
@@ -197,6 +229,9 @@ impl Home {
         if let Some(bucket) = &self.bucket
             && bucket.databases.fetch_sub(1, Ordering::AcqRel) == 1
         {
+            if let Some(log) = &self.log {
+                log.stop();
+            }
             bucket.owner.release().await;
         }
     }
@@ -265,7 +300,7 @@ impl Home {
             directory.probe(0)?;
         }
         if let Some(bucket) = &self.bucket {
-            let probed = is_reached(&bucket.reached).await;
+            let probed = claimed(&bucket.reached).await;
             probed.map(drop).map_err(|refusal| self.refused(refusal))?;
         }
         Ok(())
@@ -309,6 +344,7 @@ impl Home {
             durable: Arc::default(),
             bucket: self.bucket.clone(),
             blocks: self.blocks.clone(),
+            log: self.log.clone(),
         }
     }
 
@@ -342,9 +378,11 @@ impl Home {
     }
 
     pub(super) fn admin(&self, path: &str) -> Admin {
-        AdminBuilder::new(path, self.objects())
-            .with_system_clock(Arc::clone(&self.ticks) as _)
-            .build()
+        let admin = AdminBuilder::new(path, self.objects()).with_system_clock(Arc::clone(&self.ticks) as _);
+        match &self.log {
+            Some(log) => admin.with_wal_admin(Arc::new(LogAdmin(Arc::clone(log)))).build(),
+            None => admin.build(),
+        }
     }
 
     /// Classifies an error of SlateDB. Once the medium is lost, every error means that. A database that SlateDB closed
@@ -356,6 +394,17 @@ impl Home {
         match (failure(&self.location, error), self.medium.full()) {
             (Error::Engine { .. }, Some(full)) if matches!(error.kind(), ErrorKind::Closed(_)) => Error::clone(&full),
             (failure, _) => failure,
+        }
+    }
+
+    /// Makes the shared log forget a database that is removed or begun.
+    pub(super) async fn forget(&self, path: &str) -> Result<()> {
+        match &self.log {
+            None => Ok(()),
+            Some(log) => log.forget(path).await.map_err(|error| {
+                let error = slatedb::Error::unavailable("the log".to_owned()).with_source(Box::new(error));
+                self.failure(&error)
+            }),
         }
     }
 
@@ -371,11 +420,13 @@ impl Home {
             self.medium.end_put_record(path);
             put_record::remove(directory.path(), path)?;
         }
+        self.forget(path).await?;
         let removed = self.admin(path).delete_db(true).await;
         removed.map(drop).map_err(|error| self.failure(&error))
     }
 
     pub(super) async fn clone_database(&self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
+        self.forget(path).await?;
         let source = CloneSourceSpec::new(self.database.as_ref()).with_projection_range(range);
         let cloned = self.admin(path).create_clone_builder_from_source(source).build().await;
         cloned.map_err(|error| self.failure(&error))

@@ -25,6 +25,9 @@ impl Committer {
         let now = self.home.ticks.monotonic();
         // A group without changes waits for the groups written before it.
         if is_awaited && (has_changes || !self.flight.is_empty()) {
+            if let Some(log) = self.home.log.as_ref().filter(|_| has_changes) {
+                log.gather(written.batches.len());
+            }
             self.flight.add(written, now);
         } else {
             self.keep_unlogged(&written);
@@ -111,20 +114,32 @@ impl Committer {
         }
     }
 
-    /// Starts to write tables when the log of a bucket has become long: an opening reads it object by object. Commits
-    /// continue meanwhile.
+    /// Starts to write tables when the log of a bucket has become long: an opening reads it object by object. A log that
+    /// all databases share asks for it itself.
     fn bound_log(&mut self) {
         self.log_objects += 1;
-        let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());
-        let Some(database) = self.database.clone() else { return };
-        if self.log_objects < LOG_OBJECTS_MAX || is_busy || !self.home.is_remote() {
-            return;
+        if let Some(database) = &self.database {
+            self.home.tables_have(database);
         }
+        if self.log_objects >= LOG_OBJECTS_MAX && self.home.is_remote() && self.home.log.is_none() {
+            self.begin_tables();
+        }
+    }
+
+    /// Starts to write tables, if that is not under way. Commits continue meanwhile.
+    pub(super) fn begin_tables(&mut self) {
+        let is_busy = self.tables.as_ref().is_some_and(|tables| !tables.is_finished());
+        let Some(database) = self.database.clone().filter(|_| !is_busy) else {
+            return;
+        };
         self.log_objects = 0;
         let home = Arc::clone(&self.home);
         self.tables = Some(tokio::spawn(async move {
-            if let Err(error) = put(&home, &database, FlushType::MemTable).await {
-                tracing::debug!(%error, location = %home.location, "tables were not written; a later attempt writes them");
+            match put(&home, &database, FlushType::MemTable).await {
+                Ok(()) => home.tables_have(&database),
+                Err(error) => {
+                    tracing::debug!(%error, location = %home.location, "tables were not written; a later attempt writes them");
+                }
             }
         }));
     }

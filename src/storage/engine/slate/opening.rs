@@ -84,7 +84,10 @@ pub(super) async fn prepare(
     let Some(directory) = &home.directory else {
         match verify(home, &home.database, None, blocks).await? {
             Some(found) => home.ticks.raise_to(found.millis),
-            None => home.may_begin(options)?,
+            None => {
+                home.may_begin(options)?;
+                home.forget(&home.database).await?;
+            }
         }
         return Ok(());
     };

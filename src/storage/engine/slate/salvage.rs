@@ -60,6 +60,7 @@ pub(in crate::storage::engine) async fn files(
         durable: Arc::default(),
         bucket: None,
         blocks: None,
+        log: None,
     };
     let mut reading = Reading {
         home,

@@ -147,6 +147,7 @@ async fn open_with(directory: &FilePath, durability: Durability) -> (Store, Arc<
         durable: Arc::default(),
         bucket: None,
         blocks: Blocks::new(&Options::default()),
+        log: None,
     };
     let options = Options {
         row_cache_bytes_max: 0,

@@ -91,13 +91,19 @@ impl Patience {
 /// meanwhile are read, too.
 pub(super) const LOG_OBJECTS_MAX: u32 = 150;
 
-pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
-    let flush_interval = Some(match options.durability {
+/// How often the log is put when no commit waits for it.
+pub(super) const fn log_interval(options: &Options, is_remote: bool) -> Duration {
+    match options.durability {
         Durability::Periodic(every) => every,
         // The committer puts the log itself.
         Durability::Group if is_remote => LOG_SELDOM,
         Durability::Group | Durability::Os => LOG_INTERVAL,
-    });
+    }
+}
+
+/// SlateDB's settings for a database, whose log may be the one that all share.
+pub(super) fn settings(options: &Options, is_remote: bool, shares_log: bool) -> Settings {
+    let flush_interval = Some(log_interval(options, is_remote));
     if !is_remote {
         return Settings {
             flush_interval,
@@ -117,14 +123,14 @@ pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
             }),
             ..CompactorOptions::default()
         }),
-        garbage_collector_options: Some(clean_up()),
+        garbage_collector_options: Some(clean_up(shares_log)),
         l0_max_ssts: TABLES_WAITING_MAX,
         l0_max_ssts_per_key: TABLES_WAITING_MAX,
         ..Settings::default()
     }
 }
 
-fn clean_up() -> GarbageCollectorOptions {
+fn clean_up(shares_log: bool) -> GarbageCollectorOptions {
     let seldom = |options: Option<GarbageCollectorDirectoryOptions>| {
         options.map(|options| GarbageCollectorDirectoryOptions {
             interval: Some(CLEAN_UP_INTERVAL),
@@ -134,9 +140,10 @@ fn clean_up() -> GarbageCollectorOptions {
     let every = GarbageCollectorOptions::default();
     GarbageCollectorOptions {
         manifest_options: seldom(every.manifest_options),
-        wal_options: seldom(every.wal_options),
+        // The shared log removes its objects itself.
+        wal_options: seldom(every.wal_options).filter(|_| !shares_log),
         // Except fences, which are kept for ever (SlateDB 0.18's default).
-        wal_fence_options: every.wal_fence_options,
+        wal_fence_options: every.wal_fence_options.filter(|_| !shares_log),
         compacted_options: seldom(every.compacted_options),
         compactions_options: seldom(every.compactions_options),
         ..every

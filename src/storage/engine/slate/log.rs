@@ -1,0 +1,683 @@
+//! The log that all databases of a bucket share: one put makes the commits of all of them durable.
+//!
+//! ```text
+//! committers ─ append ─► open rows of each database ─► one object ─► put, one at a time ─► landed ─► flushes end
+//!            ─ flush  ─► an object is wanted               └─ failed: all databases are closed, and opened again (mend)
+//! PREFIX/log/<number, 20 digits>.log        consecutive; format in log/object.rs
+//! ```
+//! SlateDB has its own log for each database. Several databases would put several objects for the same commits, and a put
+//! costs latency, processor time and money. SlateDB takes another log in its place (`slatedb::wal`); log/writer.rs is that
+//! interface.
+//!
+//! **Order.** The rows of a database are in objects of rising numbers, in the order of their sequence numbers. The next
+//! object is put after the one before it has landed, so there is never a gap.
+//!
+//! **When a put begins.** It takes the open rows of all databases, wanted or not. It waits for as many batches as the last
+//! put has answered, as the log of a single database does (flight.rs). So rows that are appended after a flush may be in
+//! the object that the flush names; SlateDB forbids that for the sake of checkpoints of an open database, which are never
+//! made here.
+//!
+//! **One writer.** An object is put only if its number is free. A process that takes the log over puts a fence with the
+//! next number. A process that finds its number taken by another one has lost the bucket. After a put without an answer it
+//! reads the object: it may be its own.
+//!
+//! **A put that fails** closes all databases, and its object is kept. The committers open them again; the first one puts
+//! the object again before any database is read ([`Log::mend`]). So an object is always settled before a later one is
+//! put, and whatever was put is read.
+//!
+//! **How far back it is read.** Each object names the first object that each database needs: rows before it are in
+//! tables. If a database needs more than [`LOG_OBJECTS_MAX`] objects, its committer is asked to write tables. Objects that
+//! none needs are removed.
+//!
+//! Sources: SlateDB 0.18.0 (`wal/mod.rs`, `wal/slatedb/writer.rs`, `fence.rs`).
+
+mod object;
+mod opening;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, stream};
+use slatedb::RowEntry;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{Error as StoreError, ObjectStore, PutMode, PutPayload};
+use slatedb::wal::{WalError, WalEvent, WalStatus, WalStatusListener};
+use slatedb_common::retry::NonRetryable;
+use tokio::sync::{Notify, oneshot};
+
+use self::object::{Object, Part, put_row};
+use self::opening::Tail;
+pub(super) use self::writer::{LogAdmin, LogWriterInit};
+use super::clock::Ticks;
+use super::flight::{GATHERING_MAX, Gathering};
+use super::medium::Medium;
+use super::tuning::LOG_OBJECTS_MAX;
+use crate::storage::Error;
+
+/// The folder of the log's objects.
+pub(super) const FOLDER: &str = "log";
+
+/// Longest time of one put, and of all attempts of it.
+const ATTEMPT_MAX: Duration = Duration::from_secs(10);
+const ATTEMPTS_MAX: Duration = Duration::from_secs(10);
+
+/// Time between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Objects that no database needs, before they are removed.
+const CLEAN_UP_OBJECTS: u64 = 500;
+
+/// The path of an object of the log.
+fn path(number: u64) -> Path {
+    Path::from(format!("{FOLDER}/{number:020}.log"))
+}
+
+/// The log of a bucket.
+pub(super) struct Log {
+    medium: Arc<Medium>,
+    location: Arc<str>,
+    process: String,
+    ticks: Arc<Ticks>,
+    /// How often rows are put for which no commit waits.
+    interval: Duration,
+    state: Mutex<State>,
+    /// Wakes the task that puts.
+    wake: Arc<Notify>,
+    /// An object has landed, or its put has failed.
+    settled: Notify,
+    /// Held while a failed put is repeated.
+    mending: tokio::sync::Mutex<()>,
+    tail: Tail,
+    is_cleaning: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the object that is being put, or of the next one.
+    next: u64,
+    /// The object that is being put. After a failure it is unknown whether it was.
+    putting: Option<Putting>,
+    /// Why nothing is put.
+    broken: Option<WalError>,
+    is_stopped: bool,
+    databases: BTreeMap<Arc<str>, Database>,
+    /// Batches that no object contains yet.
+    gathering: Gathering,
+    /// Whether an object is wanted although no row is open.
+    is_wanted: bool,
+    /// The highest time at which a row was written, ms.
+    millis: i64,
+    /// The least number that an object may have.
+    lowest: u64,
+}
+
+/// An object that is being put.
+struct Putting {
+    parts: Vec<PuttingPart>,
+    bytes: Bytes,
+    /// The least number that a database needs by it.
+    floor: u64,
+    batches: usize,
+}
+
+struct PuttingPart {
+    database: Arc<str>,
+    generation: u64,
+    last_seq: u64,
+    waiting: Vec<Waiting>,
+}
+
+/// Tells whoever waits for an object that it has landed.
+type Waiting = oneshot::Sender<Result<(), WalError>>;
+
+/// What the log knows of a database.
+#[derive(Default)]
+struct Database {
+    /// Raised by each opening. A writer of an earlier one writes nothing more.
+    generation: u64,
+    /// The objects with rows that no table has, and the last sequence number in each. Of a database that was not opened
+    /// yet, only the first is known.
+    unwritten: VecDeque<(u64, u64)>,
+    /// `None` means that it is not open.
+    writer: Option<Writer>,
+}
+
+/// The open writer of a database.
+struct Writer {
+    /// Rows that no object contains.
+    open: BytesMut,
+    open_seq: u64,
+    /// When the first of them was appended.
+    open_since: Duration,
+    /// Those who wait for them.
+    waiting: Vec<Waiting>,
+    /// Bytes of its rows in the object that is being put.
+    putting_bytes: usize,
+    flushed: u64,
+    flushed_seq: Option<u64>,
+    listeners: Vec<WalStatusListener>,
+    closed: Option<WalError>,
+    /// Asks its committer to write tables.
+    tables_wanted: Arc<Notify>,
+    is_asked: bool,
+}
+
+impl Writer {
+    fn status(&self) -> WalStatus {
+        WalStatus {
+            closed_reason: self.closed.clone(),
+            estimated_bytes: self.open.len() + self.putting_bytes,
+            last_flushed_wal_id: self.flushed,
+            last_flushed_seq: self.flushed_seq,
+            buffered_wal_entries_count: 0,
+        }
+    }
+
+    /// Ends it: what is open is never put. Returns whom to tell.
+    fn end(&mut self, reason: &WalError) -> Vec<(WalStatusListener, WalStatus)> {
+        if self.closed.is_some() {
+            return Vec::new();
+        }
+        self.closed = Some(reason.clone());
+        self.open.clear();
+        for waiting in self.waiting.drain(..) {
+            drop(waiting.send(Err(reason.clone())));
+        }
+        let status = self.status();
+        self.listeners
+            .drain(..)
+            .map(|listener| (listener, status.clone()))
+            .collect()
+    }
+}
+
+impl Database {
+    /// Its writer, if it is open and of this opening.
+    fn writer(&mut self, generation: u64) -> Option<&mut Writer> {
+        let is_current = self.generation == generation;
+        self.writer.as_mut().filter(|_| is_current)
+    }
+}
+
+/// The next task of the task that puts.
+enum Next {
+    Put(u64, Bytes),
+    Wait(Duration),
+    Idle,
+    Stop,
+}
+
+/// The outcome of a put.
+enum Put {
+    Landed,
+    /// Another process has put an object of this number.
+    Fenced,
+    Failed(StoreError),
+}
+
+impl State {
+    fn writer(&mut self, database: &str, generation: u64) -> Result<&mut Writer, WalError> {
+        let known = self.databases.get_mut(database);
+        let writer = known
+            .and_then(|known| known.writer(generation))
+            .ok_or(WalError::Closed)?;
+        match &writer.closed {
+            None => Ok(writer),
+            Some(closed) => Err(closed.clone()),
+        }
+    }
+
+    /// Whether the object that is being put, or may have been, has rows of a database.
+    fn is_putting(&self, database: &str) -> bool {
+        let parts = self.putting.iter().flat_map(|putting| &putting.parts);
+        parts.into_iter().any(|part| &*part.database == database)
+    }
+
+    /// Time until an object has to be put. `None` means that none has.
+    fn due(&self, interval: Duration, now: Duration) -> Option<Duration> {
+        if self.putting.is_some() {
+            return None;
+        }
+        let open = || self.databases.values().filter_map(|database| database.writer.as_ref());
+        let open = || open().filter(|writer| !writer.open.is_empty());
+        if self.is_wanted || open().any(|writer| !writer.waiting.is_empty()) {
+            return Some(self.gathering.wait(GATHERING_MAX, now).unwrap_or_default());
+        }
+        open()
+            .map(|writer| interval.saturating_sub(now.saturating_sub(writer.open_since)))
+            .min()
+    }
+
+    /// Begins an object with all open rows.
+    fn begin(&mut self, process: &str) -> Bytes {
+        let number = self.next;
+        let (mut parts, mut told) = (Vec::new(), Vec::new());
+        let mut needs = BTreeMap::new();
+        for (name, database) in &mut self.databases {
+            let mut first = database.unwritten.front().map(|(number, _)| *number);
+            let writer = database.writer.as_mut().filter(|writer| !writer.open.is_empty());
+            if let Some(writer) = writer {
+                first.get_or_insert(number);
+                let rows = writer.open.split().freeze();
+                writer.putting_bytes = rows.len();
+                told.push(PuttingPart {
+                    database: Arc::clone(name),
+                    generation: database.generation,
+                    last_seq: writer.open_seq,
+                    waiting: std::mem::take(&mut writer.waiting),
+                });
+                parts.push(Part {
+                    database: Arc::clone(name),
+                    last_seq: writer.open_seq,
+                    rows,
+                });
+            }
+            needs.extend(first.map(|first| (Arc::clone(name), first)));
+        }
+        let floor = needs.values().min().copied().unwrap_or(number);
+        let object = Object {
+            number,
+            millis: self.millis,
+            process: process.to_owned(),
+            needs,
+            parts,
+        };
+        let bytes = object.encode();
+        self.putting = Some(Putting {
+            parts: told,
+            bytes: bytes.clone(),
+            floor,
+            batches: self.gathering.begun(),
+        });
+        self.is_wanted = false;
+        bytes
+    }
+
+    /// Asks the committers of databases to write tables that need many objects.
+    fn ask_for_tables(&mut self) {
+        for database in self.databases.values_mut() {
+            let Some((first, _)) = database.unwritten.front() else {
+                continue;
+            };
+            if self.next.saturating_sub(*first) < u64::from(LOG_OBJECTS_MAX) {
+                continue;
+            }
+            if let Some(writer) = database.writer.as_mut().filter(|writer| !writer.is_asked) {
+                writer.is_asked = true;
+                writer.tables_wanted.notify_one();
+            }
+        }
+    }
+}
+
+impl Log {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What makes SlateDB use this log for a database. `tables_wanted` asks its committer to write tables.
+    pub(super) fn writer_init(self: &Arc<Self>, database: &str, tables_wanted: &Arc<Notify>) -> LogWriterInit {
+        LogWriterInit::new(Arc::clone(self), database.into(), Arc::clone(tables_wanted))
+    }
+
+    /// Counts batches that were appended, for whose sake a put may wait.
+    pub(super) fn gather(&self, batches: usize) {
+        let now = self.ticks.monotonic();
+        self.state().gathering.add(batches, now);
+    }
+
+    /// Records that tables have all rows of a database up to a sequence number.
+    pub(super) fn written(&self, database: &str, seq: u64) {
+        let mut state = self.state();
+        let Some(known) = state.databases.get_mut(database) else {
+            return;
+        };
+        while known.unwritten.front().is_some_and(|(_, last)| *last <= seq) {
+            known.unwritten.pop_front();
+            if let Some(writer) = &mut known.writer {
+                writer.is_asked = false;
+            }
+        }
+    }
+
+    /// Whether tables have every row of a database that was appended.
+    fn is_written(&self, database: &str) -> bool {
+        let state = self.state();
+        let known = state.databases.get(database);
+        let is_open = |known: &Database| known.writer.as_ref().is_some_and(|writer| !writer.open.is_empty());
+        !state.is_putting(database) && known.is_none_or(|known| known.unwritten.is_empty() && !is_open(known))
+    }
+
+    /// Forgets a database that is removed or begun, durably: nothing that the log has of it is read again, even if
+    /// another database gets its name.
+    pub(super) async fn forget(self: &Arc<Self>, database: &str) -> Result<(), WalError> {
+        self.mend().await?;
+        let number = {
+            let mut state = self.state();
+            let is_putting = state.is_putting(database);
+            if state.databases.remove(database).is_none() && !is_putting {
+                return Ok(());
+            }
+            state.is_wanted = true;
+            state.next + u64::from(state.putting.is_some())
+        };
+        self.wake.notify_one();
+        self.wait_for(|state| state.next > number).await
+    }
+
+    /// Waits until something holds that an object decides which lands.
+    async fn wait_for(&self, holds: impl Fn(&State) -> bool) -> Result<(), WalError> {
+        loop {
+            let settled = self.settled.notified();
+            tokio::pin!(settled);
+            settled.as_mut().enable();
+            {
+                let state = self.state();
+                if let Some(broken) = &state.broken {
+                    return Err(broken.clone());
+                }
+                if holds(&state) {
+                    return Ok(());
+                }
+                if state.is_stopped {
+                    return Err(WalError::Closed);
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Ends a writer: SlateDB closes its database.
+    fn close(&self, database: &str, generation: u64) {
+        let told = match self.state().writer(database, generation) {
+            Ok(writer) => writer.end(&WalError::Closed),
+            Err(_) => return,
+        };
+        tell(told, WalEvent::WalClosed);
+    }
+
+    /// Stops the task that puts. Nothing may be written after it.
+    pub(super) fn stop(&self) {
+        self.state().is_stopped = true;
+        self.settled.notify_waiters();
+        self.wake.notify_one();
+    }
+
+    fn append(&self, database: &str, generation: u64, rows: &[RowEntry]) -> Result<(), WalError> {
+        let now = self.ticks.monotonic();
+        let mut state = self.state();
+        let writer = state.writer(database, generation)?;
+        let is_first = writer.open.is_empty();
+        if is_first {
+            writer.open_since = now;
+        }
+        for row in rows {
+            put_row(&mut writer.open, row);
+            writer.open_seq = row.seq;
+        }
+        let millis = rows.iter().filter_map(|row| row.create_ts).max();
+        state.millis = state.millis.max(millis.unwrap_or(i64::MIN));
+        drop(state);
+        if is_first {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Puts all that was appended. Returns the object that has the last of it, and a receiver of the outcome, or `None`
+    /// if it is durable.
+    fn flush(&self, database: &str, generation: u64) -> Result<(u64, Option<Outcome>), WalError> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let (sender, receiver) = oneshot::channel();
+        let writer = state.writer(database, generation)?;
+        if writer.open.is_empty() {
+            let flushed = writer.flushed;
+            let parts = state.putting.iter_mut().flat_map(|putting| &mut putting.parts);
+            let mut parts = parts.filter(|part| &*part.database == database && part.generation == generation);
+            return match parts.next() {
+                None => Ok((flushed, None)),
+                Some(part) => {
+                    part.waiting.push(sender);
+                    Ok((state.next, Some(receiver)))
+                }
+            };
+        }
+        writer.waiting.push(sender);
+        let number = state.next + u64::from(state.putting.is_some());
+        drop(guard);
+        self.wake.notify_one();
+        Ok((number, Some(receiver)))
+    }
+
+    fn next(&self) -> Next {
+        let now = self.ticks.monotonic();
+        let mut state = self.state();
+        if state.is_stopped {
+            return Next::Stop;
+        }
+        if state.broken.is_some() {
+            return Next::Idle;
+        }
+        match state.due(self.interval, now) {
+            Some(Duration::ZERO) => {
+                let bytes = state.begin(&self.process);
+                Next::Put(state.next, bytes)
+            }
+            Some(wait) => Next::Wait(wait),
+            None => Next::Idle,
+        }
+    }
+
+    /// Puts an object, and tries again while the medium fails, at most [`ATTEMPTS_MAX`].
+    async fn put(&self, number: u64, bytes: &Bytes) -> Put {
+        let began = self.ticks.monotonic();
+        loop {
+            let payload = PutPayload::from(bytes.clone());
+            let location = path(number);
+            let put = self.medium.put_opts(&location, payload, PutMode::Create.into());
+            let failed = match tokio::time::timeout(ATTEMPT_MAX, put).await {
+                Ok(Ok(_)) => return Put::Landed,
+                Ok(Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => {
+                    match self.read(number).await {
+                        Ok(found) if found.process == self.process => return Put::Landed,
+                        Ok(_) => return Put::Fenced,
+                        Err(error) => error,
+                    }
+                }
+                Ok(Err(error)) => error,
+                Err(_) => StoreError::Generic {
+                    store: "bucket",
+                    source: format!("an object of the log was not put in {} s", ATTEMPT_MAX.as_secs()).into(),
+                },
+            };
+            let is_over = self.ticks.monotonic().saturating_sub(began) >= ATTEMPTS_MAX;
+            if is_over || NonRetryable::find(&failed).is_some() {
+                return Put::Failed(failed);
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+    }
+
+    /// Ends the put of the first object in the queue.
+    fn end_put(self: &Arc<Self>, outcome: Put) -> Result<(), WalError> {
+        let result = match outcome {
+            Put::Landed => {
+                self.landed();
+                Ok(())
+            }
+            Put::Fenced => {
+                self.medium.end(Error::TakenOver {
+                    location: self.location.to_string(),
+                });
+                self.broke(&WalError::Fenced);
+                Err(WalError::Fenced)
+            }
+            Put::Failed(error) => {
+                let error = WalError::Unavailable(Arc::new(error));
+                self.broke(&error);
+                Err(error)
+            }
+        };
+        self.settled.notify_waiters();
+        result
+    }
+
+    fn landed(self: &Arc<Self>) {
+        let now = self.ticks.monotonic();
+        let mut guard = self.state();
+        let state = &mut *guard;
+        state.broken = None;
+        let Some(putting) = state.putting.take() else { return };
+        let number = state.next;
+        state.next += 1;
+        state.gathering.ended(putting.batches, now);
+        let (mut told, mut answered) = (Vec::new(), Vec::new());
+        for part in putting.parts {
+            answered.extend(part.waiting);
+            let Some(database) = state.databases.get_mut(&part.database) else {
+                continue;
+            };
+            database.unwritten.push_back((number, part.last_seq));
+            let Some(writer) = database.writer(part.generation) else {
+                continue;
+            };
+            writer.putting_bytes = 0;
+            writer.flushed = number;
+            writer.flushed_seq = Some(part.last_seq);
+            let status = writer.status();
+            told.extend(
+                writer
+                    .listeners
+                    .iter()
+                    .map(|listener| (Arc::clone(listener), status.clone())),
+            );
+        }
+        state.ask_for_tables();
+        let range = (state.lowest, putting.floor.min(number));
+        drop(guard);
+        tell(told, WalEvent::WalFlushed);
+        for waiting in answered {
+            drop(waiting.send(Ok(())));
+        }
+        if range.1.saturating_sub(range.0) >= CLEAN_UP_OBJECTS {
+            self.clean_up(range.0, range.1);
+        }
+    }
+
+    /// Records that nothing can be put, and closes all databases.
+    fn broke(&self, reason: &WalError) {
+        let mut state = self.state();
+        state.broken = Some(reason.clone());
+        state.gathering = Gathering::default();
+        // The object may have been put, so it stays.
+        let parts = state.putting.iter_mut().flat_map(|putting| &mut putting.parts);
+        for waiting in parts.flat_map(|part| part.waiting.drain(..)) {
+            drop(waiting.send(Err(reason.clone())));
+        }
+        let writers = state
+            .databases
+            .values_mut()
+            .filter_map(|database| database.writer.as_mut());
+        let told = writers.flat_map(|writer| writer.end(reason)).collect();
+        drop(state);
+        tell(told, WalEvent::WalClosed);
+    }
+
+    /// After a failure: puts the object again that may have been put, so that it is known what the log has.
+    async fn mend(self: &Arc<Self>) -> Result<(), WalError> {
+        let _one = self.mending.lock().await;
+        let (number, bytes) = {
+            let mut state = self.state();
+            match &state.broken {
+                None => return Ok(()),
+                Some(WalError::Fenced) => return Err(WalError::Fenced),
+                Some(_) => {}
+            }
+            let Some(putting) = &state.putting else {
+                state.broken = None;
+                return Ok(());
+            };
+            (state.next, putting.bytes.clone())
+        };
+        let outcome = self.put(number, &bytes).await;
+        self.end_put(outcome)?;
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Removes objects in the background.
+    fn clean_up(self: &Arc<Self>, from: u64, until: u64) {
+        if self.is_cleaning.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let log = Arc::clone(self);
+        tokio::spawn(async move {
+            let paths = stream::iter((from..until).map(|number| Ok(path(number)))).boxed();
+            let mut removed = log.medium.delete_stream(paths);
+            let mut failed = None;
+            while let Some(one) = removed.next().await {
+                match one {
+                    Ok(_) | Err(StoreError::NotFound { .. }) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match failed {
+                None => {
+                    let mut state = log.state();
+                    state.lowest = state.lowest.max(until);
+                }
+                Some(error) => {
+                    tracing::debug!(%error, location = %log.location, "objects of the log were not removed; a later attempt removes them");
+                }
+            }
+            log.is_cleaning.store(false, Ordering::Release);
+        });
+    }
+}
+
+/// The outcome of a put, for one who waits for it.
+type Outcome = oneshot::Receiver<Result<(), WalError>>;
+
+/// Tells listeners of an event, after the state was released.
+fn tell(told: Vec<(WalStatusListener, WalStatus)>, event: fn(WalStatus) -> WalEvent) {
+    for (listener, status) in told {
+        listener(event(status));
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.wake.notify_one();
+    }
+}
+
+/// Puts objects until the log is stopped or dropped.
+async fn run(log: Weak<Log>, wake: Arc<Notify>) {
+    loop {
+        let wait = {
+            let Some(log) = log.upgrade() else { return };
+            match log.next() {
+                Next::Stop => return,
+                Next::Idle => None,
+                Next::Wait(wait) => Some(wait),
+                Next::Put(number, bytes) => {
+                    let outcome = log.put(number, &bytes).await;
+                    // The databases were told.
+                    drop(log.end_put(outcome));
+                    continue;
+                }
+            }
+        };
+        match wait {
+            None => wake.notified().await,
+            Some(wait) => drop(tokio::time::timeout(wait, wake.notified()).await),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How a process takes the log over, and reads its end.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::TryStreamExt;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, Result as StoreResult};
+use slatedb::wal::WalError;
+use tokio::sync::{Notify, OnceCell};
+
+use super::object::Object;
+use super::{Database, FOLDER, Log, Put, State, path, run};
+use crate::storage::engine::slate::clock::Ticks;
+use crate::storage::engine::slate::failures::carried;
+use crate::storage::engine::slate::medium::Medium;
+use crate::storage::engine::slate::tuning;
+use crate::storage::{Error, Options};
+
+/// Objects that other processes may put while this one takes the log over.
+const FENCES_MAX: u64 = 1000;
+
+/// Objects that were read for the openings under way: databases that open together read each object once.
+#[derive(Default)]
+pub(super) struct Tail {
+    objects: Mutex<HashMap<u64, Arc<OnceCell<Arc<Object>>>>>,
+    openings: AtomicUsize,
+}
+
+/// An opening of a database that reads the log.
+pub(super) struct Reading<'t>(&'t Tail);
+
+impl Tail {
+    pub(super) fn begin(&self) -> Reading<'_> {
+        self.openings.fetch_add(1, Ordering::AcqRel);
+        Reading(self)
+    }
+
+    fn cell(&self, number: u64) -> Arc<OnceCell<Arc<Object>>> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(objects.entry(number).or_default())
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if self.0.openings.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.objects.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+}
+
+/// The number in an object's name. `None` means that it is not one of the log.
+fn number(location: &Path) -> Option<u64> {
+    location.filename()?.strip_suffix(".log")?.parse().ok()
+}
+
+impl Log {
+    /// Takes over the log of a bucket that this process owns, and starts to put.
+    pub(in crate::storage::engine::slate) async fn open(
+        medium: Arc<Medium>,
+        location: Arc<str>,
+        process: String,
+        ticks: Arc<Ticks>,
+        options: &Options,
+    ) -> StoreResult<Arc<Self>> {
+        let wake = Arc::new(Notify::new());
+        let log = Arc::new(Self {
+            medium,
+            location,
+            process,
+            ticks,
+            interval: tuning::log_interval(options, true),
+            state: Mutex::default(),
+            wake: Arc::clone(&wake),
+            settled: Notify::new(),
+            mending: tokio::sync::Mutex::default(),
+            tail: Tail::default(),
+            is_cleaning: AtomicBool::default(),
+        });
+        log.take_over().await?;
+        tokio::spawn(run(Arc::downgrade(&log), wake));
+        Ok(log)
+    }
+
+    /// Puts a fence after the last object.
+    async fn take_over(&self) -> StoreResult<()> {
+        let listed: Vec<_> = self.medium.list(Some(&Path::from(FOLDER))).try_collect().await?;
+        let numbers = listed.iter().filter_map(|meta| number(&meta.location));
+        let mut last = numbers.clone().max().unwrap_or(0);
+        let lowest = numbers.min().unwrap_or(1);
+        for _ in 0..FENCES_MAX {
+            let newest = match last {
+                0 => Object::default(),
+                number => self.read(number).await?,
+            };
+            let fence = Object {
+                number: last + 1,
+                process: self.process.clone(),
+                parts: Vec::new(),
+                ..newest.clone()
+            };
+            match self.put(last + 1, &fence.encode()).await {
+                Put::Landed => {
+                    self.ticks.raise_to(newest.millis);
+                    let of = |(name, first)| {
+                        let database = Database {
+                            unwritten: [(first, u64::MAX)].into(),
+                            ..Database::default()
+                        };
+                        (name, database)
+                    };
+                    *self.state() = State {
+                        next: last + 2,
+                        databases: newest.needs.into_iter().map(of).collect(),
+                        millis: newest.millis,
+                        lowest,
+                        ..State::default()
+                    };
+                    return Ok(());
+                }
+                Put::Fenced => last += 1,
+                Put::Failed(error) => return Err(error),
+            }
+        }
+        let taken = Error::TakenOver {
+            location: self.location.to_string(),
+        };
+        Err(carried(taken, false))
+    }
+
+    /// Reads an object, which must exist.
+    pub(super) async fn read(&self, number: u64) -> StoreResult<Object> {
+        let location = path(number);
+        let damaged = |what: &str| {
+            let damaged = Error::Corrupt {
+                path: self.medium.file(&location),
+                what: what.to_owned(),
+            };
+            carried(damaged, false)
+        };
+        let bytes = match self.medium.get(&location).await {
+            Ok(found) => found.bytes().await?,
+            Err(StoreError::NotFound { .. }) => return Err(damaged("it is gone, and was acknowledged")),
+            Err(error) => return Err(error),
+        };
+        let object = Object::decode(&bytes).ok_or_else(|| damaged("its bytes are not those of its checksum"))?;
+        if object.number == number {
+            Ok(object)
+        } else {
+            Err(damaged(&format!("it is object {}", object.number)))
+        }
+    }
+
+    /// Reads an object for an opening.
+    pub(super) async fn read_once(&self, number: u64) -> Result<Arc<Object>, WalError> {
+        let cell = self.tail.cell(number);
+        let read = cell.get_or_try_init(|| async { self.read(number).await.map(Arc::new) });
+        read.await
+            .cloned()
+            .map_err(|error| WalError::Unavailable(Arc::new(error)))
+    }
+}
