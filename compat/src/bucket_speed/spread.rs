@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{LEASE, Table, end, float, idle, load, measure as measured, scan, start_with, told};
 use crate::bench;
-use crate::objects::{Kind, Latency, Objects};
+use crate::objects::{Kind, Objects};
 use crate::{Error, Outcome, clock, crash, server};
 
 /// As the setting has it.

@@ -91,6 +91,9 @@ use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Estimate;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
+/// Attempts of a start to open a database in a bucket.
+const OPENINGS_MAX: u32 = 3;
+
 /// The SlateDB engine. Clones are the same store; it closes in the background when the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
@@ -261,10 +264,15 @@ impl Store {
             tables_wanted: Arc::default(),
         };
         committer.home.begin();
-        if let Err(error) = committer.open().await {
+        let mut openings = 1;
+        while let Err(error) = committer.open().await {
             committer.close_database().await;
-            committer.home.end().await;
-            return Err(error);
+            if openings == OPENINGS_MAX || !committer.home.may_open(&error) {
+                committer.home.end().await;
+                return Err(error);
+            }
+            openings += 1;
+            tracing::warn!(%error, location = %committer.home.location, "the store did not open; it is tried again");
         }
         tokio::spawn(committer.run());
         Ok(Self(Arc::new(Inner {

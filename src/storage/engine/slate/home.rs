@@ -203,6 +203,28 @@ impl Home {
         })
     }
 
+    /// Whether a failure of a bucket may pass. All of them are classified when the database is opened again.
+    ///
+    /// While this process owns the bucket, a database that seems to be another writer's is not: a put whose answer was late
+    /// was tried again, and met itself.
+    pub(super) fn may_pass(&self, error: &Error) -> bool {
+        self.is_remote()
+            && match error {
+                Error::TakenOver { .. } => self.is_owner() && self.medium.lost().is_none(),
+                Error::Corrupt { .. } => false,
+                _ => true,
+            }
+    }
+
+    /// Whether a database of a bucket that did not open at a start may open when it is tried again.
+    pub(super) fn may_open(&self, error: &Error) -> bool {
+        match error {
+            Error::Bucket { refusal, .. } => refusal.may_pass(),
+            Error::TakenOver { .. } => self.may_pass(error),
+            _ => false,
+        }
+    }
+
     /// Tells the log that all databases share which rows a database's tables have.
     pub(super) fn tables_have(&self, database: &Db) {
         if let Some(log) = &self.log {

@@ -165,7 +165,8 @@ struct Writer {
     closed: Option<WalError>,
     /// Asks its committer to write tables.
     tables_wanted: Arc<Notify>,
-    is_asked: bool,
+    /// The next object when it was asked.
+    asked: u64,
 }
 
 impl Writer {
@@ -299,17 +300,14 @@ impl State {
         bytes
     }
 
-    /// Asks the committers of databases to write tables that need many objects.
+    /// Asks the committers of databases to write tables that need many objects, and again if they did not.
     fn ask_for_tables(&mut self) {
+        let many = u64::from(LOG_OBJECTS_MAX);
         for database in self.databases.values_mut() {
-            let Some((first, _)) = database.unwritten.front() else {
-                continue;
-            };
-            if self.next.saturating_sub(*first) < u64::from(LOG_OBJECTS_MAX) {
-                continue;
-            }
-            if let Some(writer) = database.writer.as_mut().filter(|writer| !writer.is_asked) {
-                writer.is_asked = true;
+            let first = database.unwritten.front().map_or(self.next, |(first, _)| *first);
+            let Some(writer) = &mut database.writer else { continue };
+            if self.next.saturating_sub(first.max(writer.asked)) >= many {
+                writer.asked = self.next;
                 writer.tables_wanted.notify_one();
             }
         }
@@ -340,9 +338,6 @@ impl Log {
         };
         while known.unwritten.front().is_some_and(|(_, last)| *last <= seq) {
             known.unwritten.pop_front();
-            if let Some(writer) = &mut known.writer {
-                writer.is_asked = false;
-            }
         }
     }
 

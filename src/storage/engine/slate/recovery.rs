@@ -56,7 +56,7 @@ impl Committer {
     pub(super) async fn fail(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes");
         self.failed = true;
-        if self.is_passing(error) || self.is_full(error) {
+        if self.home.may_pass(error) || self.is_full(error) {
             return;
         }
         self.report_unlogged();
@@ -75,12 +75,6 @@ impl Committer {
             tracing::error!(%error, location = %self.home.location, "the store cannot be read");
             self.shared.lost.store(Some(Arc::new(error)));
         }
-    }
-
-    /// Whether a failure is that of an unreachable bucket. All other failures of a bucket are classified when it is
-    /// opened again.
-    fn is_passing(&self, error: &Error) -> bool {
-        self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }
 
     /// Whether a failure is a full disk: by its own code, or by a probe.

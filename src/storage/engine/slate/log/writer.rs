@@ -146,7 +146,7 @@ impl Log {
             listeners: Vec::new(),
             closed: None,
             tables_wanted: Arc::clone(tables_wanted),
-            is_asked: false,
+            asked: 0,
         });
         Ok(flushed)
     }
