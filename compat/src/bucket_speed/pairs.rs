@@ -17,8 +17,8 @@ const ROWS: i32 = 200;
 /// Keys of two partitions.
 type Pair = [i64; 2];
 
-/// Measures batches of one client, and of several.
-pub(super) fn measure(server: &Server, length: Duration, table: &mut Table) -> Outcome<()> {
+/// Measures batches of one client, and of several, on a server with these stores.
+pub(super) fn measure(server: &Server, stores: &str, length: Duration, table: &mut Table) -> Outcome<()> {
     let pairs = prepare(&mut server.connect()?)?;
     for clients in [1, CLIENTS] {
         let threads: Vec<_> = pairs
@@ -42,7 +42,7 @@ pub(super) fn measure(server: &Server, length: Duration, table: &mut Table) -> O
             at(50),
             at(99)
         );
-        let what = format!("logged batches over two stores, {clients} clients: p50");
+        let what = format!("logged batches over two stores of {stores}, {clients} clients: p50");
         table.row(&what, at(50), 60.0, "ms");
     }
     // What follows is measured of one store.

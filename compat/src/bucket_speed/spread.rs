@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{LEASE, Table, end, float, idle, load, measure as measured, scan, start_with, told};
+use super::{LEASE, Phase, Table, end, float, idle, load, measure as measured, pairs, scan, start_with, told};
 use crate::bench;
 use crate::objects::{Kind, Objects};
 use crate::{Error, Outcome, clock, crash, server};
@@ -17,11 +17,11 @@ const SETTLE: Duration = Duration::from_secs(180);
 /// A little over the longest time between two polls of an idle store.
 const WATCHED: Duration = Duration::from_secs(660);
 
-/// Compares inserts with those into one store, which took this processor time each, in µs, and watches the server idle.
+/// Compares inserts with those into one store, which took this processor time each, in µs, and runs the phases that are named.
 pub(super) fn measure(
-    store: &Objects,
-    folder: &Path,
+    (store, folder): (&Objects, &Path),
     length: Duration,
+    only: &[Phase],
     cpu_of_one: f64,
     table: &mut Table,
 ) -> Outcome<()> {
@@ -63,8 +63,16 @@ pub(super) fn measure(
         1.3,
         "×",
     );
-    println!("now the server with {STORES} stores is idle:");
-    idle((store, &server), (SETTLE, WATCHED), table)?;
+    if Phase::Pairs.is_in(only) {
+        pairs::measure(&server, STORES, length, table)?;
+    }
+    if Phase::Idle.is_in(only) {
+        println!("now the server with {STORES} stores is idle:");
+        idle((store, &server), (SETTLE, WATCHED), table)?;
+    }
+    if !Phase::Starts.is_in(only) {
+        return end(server);
+    }
     measured(&server, &load, "insert", length)?;
     server.kill()?;
     let began = clock::now();
@@ -77,6 +85,9 @@ pub(super) fn measure(
         "s",
     );
     end(server)?;
+    if !Phase::Scan.is_in(only) {
+        return Ok(());
+    }
     let server = start_with(store, &place, "spread", &["--stores", STORES])?;
     scan(store, &server, &format!("{STORES} stores"), table)?;
     end(server)
