@@ -500,3 +500,19 @@ fn keep(folder: &Path, name: &str, found: &Finding, cassandra: &str) -> Outcome<
     std::fs::write(folder.join(format!("{name}.answers")), lines)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unless_unbuilt;
+    use crate::Error;
+
+    #[test]
+    fn only_a_view_that_cassandra_did_not_build_is_passed_over() {
+        assert_eq!(unless_unbuilt(Ok(1)).ok(), Some(Some(1)));
+        assert_eq!(
+            unless_unbuilt::<u8>(Err(Error::Unbuilt(String::new()))).ok(),
+            Some(None)
+        );
+        assert!(unless_unbuilt::<u8>(Err(Error::failed("127.0.0.1:1: not built"))).is_err());
+    }
+}

@@ -250,3 +250,15 @@ fn index_name(text: &str) -> Option<&str> {
         .or_else(|| text.strip_prefix("CREATE CUSTOM INDEX "))?;
     rest.split_whitespace().next()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unbuilt_by_cassandra;
+    use crate::Error;
+
+    #[test]
+    fn an_index_that_cassandra_did_not_build_is_a_failure() {
+        assert!(matches!(unbuilt_by_cassandra(Some("v"), "SELECT"), Error::Unbuilt(_)));
+        assert!(matches!(unbuilt_by_cassandra(None, "SELECT"), Error::Failed(_)));
+    }
+}
