@@ -21,7 +21,6 @@ use crate::{Error, Outcome, clock};
 use full::Log;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -37,10 +36,6 @@ const DELETES_ONE_OF: i32 = 12;
 const PAGE_ROWS: i32 = 50;
 /// Longest pause of the client that moves partitions, in milliseconds.
 const PAUSE_MILLIS_MAX: u64 = 30;
-/// How long the server runs between two kills, in milliseconds.
-const LIFE_MILLIS: Range<u64> = 150..900;
-/// The same on `slate+file`, where a lift waits for several flushes and takes up to seconds beside writers.
-const LIFE_MILLIS_SLATE: Range<u64> = 600..4_500;
 /// Differences that are printed.
 const PRINTED_MAX: usize = 30;
 
@@ -153,11 +148,6 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
     // Sweeps run beside deletions and after them.
     let launch = Launch::new(engine, folder.path()).with(&["--sweep-seconds", "1"]);
-    let life = if engine == "file" {
-        LIFE_MILLIS
-    } else {
-        LIFE_MILLIS_SLATE
-    };
     let begun = clock::now();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut histories: Vec<History> = (0..WRITERS).map(|_| History::default()).collect();
@@ -215,7 +205,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
             .collect();
         let following = follow(&address, std::mem::take(&mut readers), &stop);
         let mover = start_mover(&address, random.u64(..), &stop);
-        std::thread::sleep(Duration::from_millis(random.u64(life.clone())));
+        std::thread::sleep(Duration::from_millis(random.u64(150..900)));
         server.kill()?;
         stop.store(true, Ordering::Relaxed);
         for writer in writers {
