@@ -3,8 +3,11 @@
 //! sending to answer, and the server's processor time for an operation, which on a shared machine is the figure that
 //! can be compared.
 //!
+//! Or what a change feed costs a write (feeds.rs).
+//!
 //! The servers: Helenus on a fresh `file:` directory, Cassandra if this machine can run it, and [`crate::null`].
 
+mod feeds;
 mod load;
 
 use crate::Outcome;
@@ -28,6 +31,8 @@ pub struct Options {
     pub operations: Option<u64>,
     /// Whether Cassandra takes part when it can be started.
     pub cassandra: bool,
+    /// Compare tables with and without change feeds instead.
+    pub feeds: bool,
     /// Least ratios to Cassandra, operations by server processor second: insert, point read, slice.
     pub ratios: Option<(f64, f64, f64)>,
 }
@@ -105,9 +110,18 @@ impl Kind {
 /// # Errors
 /// When the server refuses.
 pub(crate) fn prepare(address: &str, load: &Load) -> Outcome<()> {
+    prepare_with(address, load, "")
+}
+
+/// The same, with properties of the table that is written to.
+fn prepare_with(address: &str, load: &Load, properties: &str) -> Outcome<()> {
     let mut connection = Connection::open(address, 4)?;
     for statement in load::SCHEMA {
-        connection.must(statement)?;
+        if statement.starts_with("CREATE TABLE bench.narrow ") {
+            connection.must(&format!("{statement}{properties}"))?;
+        } else {
+            connection.must(statement)?;
+        }
     }
     load::fill(address, load)
 }
@@ -153,6 +167,9 @@ impl Figures {
 /// # Errors
 /// When a server does not start or refuses.
 pub fn run(options: &Options) -> Outcome<bool> {
+    if options.feeds {
+        return feeds::run(options);
+    }
     let folder = tempfile::tempdir()?;
     let helenus = {
         let server = Server::start(&format!("file:{}", folder.path().join("data").display()), folder.path())?;

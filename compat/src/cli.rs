@@ -109,6 +109,9 @@ enum Command {
         /// Leave Cassandra out.
         #[arg(long)]
         without_cassandra: bool,
+        /// Only what a change feed costs a write, on each engine: tables without a feed, with the incremental one, with the full fidelity one.
+        #[arg(long)]
+        feeds: bool,
         /// Fail below 3 × (insert), 5 × (point read, slice) Cassandra's operations by processor second.
         #[arg(long)]
         strict: bool,
@@ -508,6 +511,7 @@ pub fn run() -> Outcome<bool> {
             load,
             operations,
             without_cassandra,
+            feeds,
             strict,
         } => bench::run(&bench::Options {
             phase: Duration::from_secs(seconds),
@@ -515,6 +519,7 @@ pub fn run() -> Outcome<bool> {
             load,
             operations,
             cassandra: !without_cassandra,
+            feeds,
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
         Command::Owners { rounds } => owners::run(rounds),

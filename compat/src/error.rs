@@ -37,6 +37,9 @@ pub enum Error {
     /// A check of a run did not hold.
     #[error("{0}")]
     Failed(String),
+    /// Cassandra did not build a view in time; the statement that asks whether it is built.
+    #[error("Cassandra did not build a view in time: {0}")]
+    Unbuilt(String),
     /// This machine lacks what a run needs; says what.
     #[error("skipped, {0}")]
     Skipped(String),

@@ -3,6 +3,8 @@
 
 mod bounds;
 mod filter;
+mod keys;
+mod tokens;
 mod tuple;
 
 use std::cmp::Ordering;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use self::filter::FilterPlan;
+pub(crate) use self::keys::KeysPlan;
+use self::tokens::{token_filter, token_range};
 use self::tuple::{names, tuple_values, whole_tuple};
 use super::ann;
 use super::error::Error;
@@ -95,7 +99,12 @@ fn at(table: &Table, index: usize) -> &Arc<Column> {
 /// A key column's value: neither null nor unset.
 #[inline]
 fn key_value(table: &Table, column: usize, term: &TypedTerm, binding: &Binding<'_>) -> Result<Bytes, Error> {
-    match term.bind(binding)? {
+    whole_value(table, column, term.bind(binding)?)
+}
+
+#[inline]
+fn whole_value(table: &Table, column: usize, value: Value) -> Result<Bytes, Error> {
+    match value {
         Value::Bytes(bytes) => Ok(bytes),
         Value::Null => Err(BoundRefusal::NullInCondition(at(table, column).name.clone()).into()),
         Value::Unset => Err(BoundRefusal::Unset(at(table, column).name.clone()).into()),
@@ -119,10 +128,12 @@ impl KeyValues {
     fn values(&self, table: &Table, column: usize, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
         match self {
             Self::One(term) => Ok(vec![key_value(table, column, term, binding)?]),
-            Self::AnyOf(terms) => terms
-                .iter()
-                .map(|term| key_value(table, column, term, binding))
-                .collect(),
+            Self::AnyOf(terms) => {
+                // As in Cassandra, all are evaluated before one is refused.
+                let values: Vec<Value> = terms.iter().map(|term| term.bind(binding)).collect::<Result<_, _>>()?;
+                let values = values.into_iter();
+                values.map(|value| whole_value(table, column, value)).collect()
+            }
             Self::List(term) => {
                 let name = || at(table, column).name.clone();
                 match term.bind_list(binding)? {
@@ -187,7 +198,7 @@ impl PartitionPlan {
         Ok(Partitions::Keys(keys))
     }
 
-    /// The serialised keys, distinct, in order of their components' values.
+    /// The serialised keys, distinct, in order of their components' values. Values behind an empty IN are not evaluated.
     pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
         if let [KeyValues::One(term)] = self.components.as_slice() {
             let key = key_value(table, 0, term, binding)?;
@@ -195,6 +206,9 @@ impl PartitionPlan {
         }
         let mut keys: Vec<Vec<Bytes>> = vec![Vec::with_capacity(self.components.len())];
         for (column, given) in self.components.iter().enumerate() {
+            if keys.is_empty() {
+                break;
+            }
             let values = given.values(table, column, binding)?;
             if let [value] = values.as_slice() {
                 for key in &mut keys {
@@ -230,68 +244,6 @@ impl PartitionPlan {
         check_keys_bytes(keys.len(), bytes)?;
         keys.iter().map(|components| partition_key(components)).collect()
     }
-}
-
-/// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.
-fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
-    if let Some(term) = &token.eq {
-        // The end of the ring is its beginning, so a range from −2^63 to itself is the whole ring.
-        return Ok(match token_value(term, binding)? {
-            i64::MIN => (i64::MIN, i64::MAX),
-            token => (token, token),
-        });
-    }
-    const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
-    // Both are read before either is judged: a null in one is refused even if the other allows nothing.
-    let (lower, upper) = (token_bound(&token.lower, binding)?, token_bound(&token.upper, binding)?);
-    let lower = match lower {
-        None | Some((i64::MIN, _)) => i64::MIN,
-        Some((token, true)) => token,
-        Some((token, false)) => match token.checked_add(1) {
-            Some(token) => token,
-            None => return Ok(EMPTY),
-        },
-    };
-    let upper = match upper {
-        None | Some((i64::MIN, _)) => i64::MAX,
-        Some((token, true)) => token,
-        Some((token, false)) => token - 1,
-    };
-    Ok((lower, upper))
-}
-
-fn token_value(term: &TypedTerm, binding: &Binding<'_>) -> Result<i64, Error> {
-    match term.bind(binding)? {
-        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::from(BoundRefusal::NullToken)),
-        Value::Null => Err(Error::from(BoundRefusal::NullToken)),
-        Value::Unset => Err(BoundRefusal::UnsetToken.into()),
-    }
-}
-
-fn token_bound(bound: &Option<(TypedTerm, bool)>, binding: &Binding<'_>) -> Result<Option<(i64, bool)>, Error> {
-    let Some((term, inclusive)) = bound else {
-        return Ok(None);
-    };
-    Ok(Some((token_value(term, binding)?, *inclusive)))
-}
-
-/// The tokens that restrictions allow beside named keys. A range that starts after its end wraps around the ring
-/// (`TokenFilter.toRangeSet`).
-fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl Fn(i64) -> bool, Error> {
-    let eq = match &token.eq {
-        None => None,
-        Some(term) => Some(token_value(term, binding)?),
-    };
-    let (lower, upper) = (token_bound(&token.lower, binding)?, token_bound(&token.upper, binding)?);
-    Ok(move |at: i64| {
-        let above = lower.is_none_or(|(value, inclusive)| at > value || (inclusive && at == value));
-        let below = upper.is_none_or(|(value, inclusive)| at < value || (inclusive && at == value));
-        match (eq, lower, upper) {
-            (Some(value), ..) => at == value,
-            (None, Some((start, _)), Some((end, _))) if start > end => above || below,
-            _ => above && below,
-        }
-    })
 }
 
 impl RowsPlan {
@@ -482,7 +434,7 @@ impl RowsPlan {
         Ok(self.prefixes(table, binding)?.0)
     }
 
-    /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice.
+    /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice. Values behind an empty IN are not evaluated.
     #[expect(clippy::type_complexity, reason = "two values that belong to no type of their own")]
     fn prefixes(
         &self,
@@ -494,6 +446,9 @@ impl RowsPlan {
         // Cassandra treats an empty value in one of several tuples as unset, and reports it at the next column.
         let mut is_unset = false;
         for (place, part) in self.parts.iter().enumerate() {
+            if prefixes.is_empty() {
+                break;
+            }
             match part {
                 RowPart::Values {
                     column,
@@ -535,7 +490,7 @@ impl RowsPlan {
                             whole_tuple(table, columns, values, several, may_be_short)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
-                    is_unset |= several && !prefixes.is_empty() && has_empty(&values);
+                    is_unset |= several && has_empty(&values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;
@@ -558,7 +513,7 @@ impl RowsPlan {
                             whole_tuple(table, columns, fields, true, false)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
-                    is_unset |= !prefixes.is_empty() && has_empty(&values);
+                    is_unset |= has_empty(&values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;

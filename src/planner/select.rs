@@ -10,11 +10,11 @@ use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 use super::ann::{self, AnnPlan};
 use super::error::Error;
 use super::feed::FeedPlan;
-use super::index::{ProbePlan, needs_filtering};
+use super::index::{self, ProbePlan, needs_filtering};
 use super::key::check_partition_key;
 use super::rank::Stage;
 use super::refusal::SelectRefusal;
-use super::restrict::{FilterPlan, PartitionPlan, RowsPlan};
+use super::restrict::{FilterPlan, KeysPlan, PartitionPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
@@ -38,8 +38,10 @@ pub struct SelectPlan {
     /// Names of the columns with masks that the WHERE clause restricts, sorted.
     masked_restricted: Vec<String>,
     partitions: PartitionPlan,
-    rows: RowsPlan,
+    rows: KeysPlan,
     filters: Vec<FilterPlan>,
+    /// Clustering restrictions that Cassandra reads an index for. They are bound as filters only for their errors.
+    indexed: Vec<FilterPlan>,
     probes: Vec<ProbePlan>,
     reversed: bool,
     sort: Vec<(usize, bool)>,
@@ -141,6 +143,9 @@ impl SelectPlan {
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = selection.bind(binding)?;
+        for filter in &self.indexed {
+            filter.bind(table, binding)?;
+        }
         // Filters are bound first, as in Cassandra: if several values are wrong, its error wins.
         let mut filters = self
             .filters
@@ -151,7 +156,12 @@ impl SelectPlan {
             return Err(ann::refuse_contains(limit_rows));
         }
         let mut partitions = self.partitions.bind(table, binding)?;
-        let (mut rows, is_none) = self.rows.bind_and_detect_empty(table, binding)?;
+        let (mut rows, is_none) = if matches!(&partitions, Partitions::Keys(keys) if keys.is_empty()) {
+            // As in Cassandra, values of clustering columns are not evaluated.
+            (Clustering::Keys(Vec::new()), false)
+        } else {
+            self.rows.bind(table, binding, &mut filters)?
+        };
         let mut probes = Vec::new();
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);
@@ -159,7 +169,7 @@ impl SelectPlan {
         // If the restrictions name no row, static columns are still read, provided that they are selected or that only
         // the key is.
         // Such a static row counts as a row of a page.
-        let named_to = self.rows.named_to();
+        let named_to = self.rows.rows().named_to();
         let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
         let names_none = |filter: &Predicate| rejects_every_row(filter, table.partition_key_count..named_to);
         let is_none = is_none && table.clustering_count > 0 || filters.iter().any(names_none);
@@ -328,7 +338,7 @@ pub(crate) fn select(
     } else {
         None
     };
-    let (rows, left) = RowsPlan::new(table, &restrictions, false);
+    let (rows, left) = KeysPlan::new(table, &restrictions);
     let mut filters: Vec<FilterPlan> = Vec::new();
     if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
         filters.extend(
@@ -348,6 +358,11 @@ pub(crate) fn select(
             .iter()
             .flat_map(|restriction| FilterPlan::of(table, restriction)),
     );
+    let is_indexed = |restriction: &&Restriction| !partitions.names_keys() && index::is_supported(table, restriction);
+    let indexed = restrictions.clustering.iter().filter(is_indexed);
+    let indexed = indexed
+        .flat_map(|restriction| FilterPlan::of(table, restriction))
+        .collect();
     let looked_up = restrictions
         .partition
         .iter()
@@ -355,7 +370,7 @@ pub(crate) fn select(
         .chain(&restrictions.clustering)
         .chain(&restrictions.others);
     let probes = ProbePlan::all(table, looked_up);
-    selection.need(filters.iter().flat_map(FilterPlan::columns));
+    selection.need(filters.iter().flat_map(FilterPlan::columns).chain(rows.columns()));
     selection.need(sort.iter().map(|(column, _)| *column));
     selection.need(ann.iter().map(|ann| ann.column));
     if let Some(groups) = &group_by {
@@ -370,6 +385,7 @@ pub(crate) fn select(
         partitions,
         rows,
         filters,
+        indexed,
         probes,
         reversed,
         sort,

@@ -350,3 +350,67 @@ pub(super) fn signature(question: &Question, theirs: &Value, ours: &Value) -> St
         shape(ours)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Case, Facts, RULES, Verdict, judge};
+    use crate::generate::question::{Kind, Question};
+    use serde_json::{Value, json};
+
+    /// The reason of the rule that explains two answers, if one does.
+    fn reason(kind: Kind, text: &str, before: &[Question], theirs: &Value, ours: &Value) -> Option<&'static str> {
+        let question = Question::new(kind, text.to_owned());
+        let facts = Facts::of(before.iter(), &question);
+        let case = Case {
+            question: &question,
+            facts: &facts,
+            theirs,
+            ours,
+        };
+        match judge(&case) {
+            Verdict::Known(rule) => RULES.get(rule).map(|rule| rule.reason),
+            Verdict::Same | Verdict::Different => None,
+        }
+    }
+
+    #[test]
+    fn a_failed_replica_may_not_say_why_its_index_refuses_a_vector() {
+        let failed = |why: &str| json!({"code": "0x1500", "message": format!("Operation failed - received 0 responses and 1 failures: {why}")});
+        let unknown = failed("UNKNOWN from /127.0.0.1:22043");
+        let bounds = failed("Out-of-bounds value at vector[2]=1.0E30");
+        let index = "CREATE CUSTOM INDEX i ON t (r) USING 'StorageAttachedIndex'".to_owned();
+        let index = [Question::new(Kind::Schema, index)];
+        let insert = "INSERT INTO t (p, r) VALUES (0, [1e30])";
+        let of = |before: &[Question], theirs, ours| reason(Kind::Write, insert, before, theirs, ours);
+        assert!(of(&index, &unknown, &bounds).is_some_and(|reason| reason.contains("UNKNOWN")));
+        assert_eq!(of(&[], &unknown, &bounds), None);
+        assert_eq!(of(&index, &bounds, &unknown), None);
+        assert_eq!(of(&index, &unknown, &failed("TIMEOUT")), None);
+    }
+
+    #[test]
+    fn a_batch_breaks_where_cassandra_finds_none_of_several_functions() {
+        let broken = |overloads: &str| {
+            json!({"broken": format!("UPDATE t SET r = f(1) WHERE p = 0: 0x2200: Invalid call to function f, none of its type signatures \
+                match (known type signatures: {overloads})")})
+        };
+        let two = broken("ks.f : (int) -> int, ks.f : () -> map<int, int>");
+        let ours = json!({"code": "0x2200", "message": "Key may not be empty"});
+        let of = |theirs| reason(Kind::Write, "BEGIN BATCH", &[], theirs, &ours);
+        assert!(of(&two).is_some_and(|reason| reason.contains("several functions")));
+        assert_eq!(of(&broken("ks.f : (int) -> int")), None);
+    }
+
+    #[test]
+    fn nulls_have_no_rule_any_more() {
+        let rows = json!({"kind": "rows", "rows": []});
+        for message in [
+            "Unsupported null value for column c",
+            "Invalid null value in condition for column c",
+        ] {
+            let ours = json!({"code": "0x2200", "message": message});
+            let text = "SELECT * FROM t WHERE p IN () AND c = f()";
+            assert_eq!(reason(Kind::Read, text, &[], &rows, &ours), None);
+        }
+    }
+}

@@ -60,6 +60,8 @@ const VANISHED_PER_MILLE_MAX: u64 = 1;
 const VANISHED_MAX: u64 = 5;
 /// How often a round is asked again before a difference counts.
 const REPLAYS: usize = 6;
+/// Rounds given up since Cassandra did not build a view, among a hundred, at which a run still passes.
+const UNBUILT_PERCENT_MAX: u64 = 5;
 /// How many differences a run looks for before it ends.
 const DIFFERENCES_MAX: usize = 4000;
 
@@ -110,6 +112,8 @@ struct Tally {
     /// Differences that did not come again, since Cassandra answered otherwise when asked the same again.
     vanished: u64,
     rounds: u64,
+    /// Rounds given up since Cassandra did not build a view in time.
+    unbuilt: u64,
 }
 
 /// What the workers share.
@@ -184,6 +188,12 @@ pub fn run(options: &Options) -> Outcome<bool> {
             }
         }
     }
+    if tally.unbuilt > 0 {
+        println!(
+            "known: {:6} Cassandra did not build a view in time: the round was given up",
+            tally.unbuilt
+        );
+    }
     for (signature, count) in &tally.alike {
         println!("differs: {count:4} {signature}");
     }
@@ -203,7 +213,8 @@ pub fn run(options: &Options) -> Outcome<bool> {
     outcomes?;
     // Chance may bring a short run some of them.
     let vanished_max = (tally.compared.saturating_mul(VANISHED_PER_MILLE_MAX) / 1000).max(VANISHED_MAX);
-    Ok(tally.compared > 0 && tally.different == 0 && tally.vanished <= vanished_max)
+    let unbuilt_max = (tally.rounds.saturating_mul(UNBUILT_PERCENT_MAX) / 100).max(1);
+    Ok(tally.compared > 0 && tally.different == 0 && tally.vanished <= vanished_max && tally.unbuilt <= unbuilt_max)
 }
 
 fn work(shared: &Shared<'_>) -> Outcome<()> {
@@ -217,9 +228,16 @@ fn work(shared: &Shared<'_>) -> Outcome<()> {
         {
             break;
         }
-        if let Err(error) = ask_round(shared, &mut pair, number) {
-            shared.over.store(true, Ordering::Relaxed);
-            return Err(Error::failed(format!("round {number}: {error}")));
+        match ask_round(shared, &mut pair, number) {
+            Ok(()) => {}
+            Err(Error::Unbuilt(built)) => {
+                println!("given up: round {number}: Cassandra did not build a view in time: {built}");
+                shared.tally().unbuilt += 1;
+            }
+            Err(error) => {
+                shared.over.store(true, Ordering::Relaxed);
+                return Err(Error::failed(format!("round {number}: {error}")));
+            }
         }
         pair.leave();
         let mut tally = shared.tally();
@@ -308,7 +326,7 @@ fn ask(
             keyspace: &format!("gen_{}_{number}_w", shared.options.seed),
             before: asked,
         };
-        if let Some(rule) = second::judge(&mut room, &case)? {
+        if let Some(rule) = unless_unbuilt(second::judge(&mut room, &case))?.flatten() {
             verdict = Verdict::Known(judge::RULES.len() + rule);
         }
     }
@@ -381,6 +399,14 @@ fn ask(
     Ok(goes_on.then_some(is_taken))
 }
 
+/// `None` where Cassandra did not build a view. A difference that is asked again must not be lost to that.
+fn unless_unbuilt<T>(outcome: Outcome<T>) -> Outcome<Option<T>> {
+    match outcome {
+        Err(Error::Unbuilt(_)) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
 /// The reason of a rule: [`judge::RULES`] first, then [`second::RULES`].
 fn reason_of(rule: usize) -> &'static str {
     let second = || {
@@ -414,7 +440,10 @@ fn again(shared: &Shared<'_>, asked: &[Question], number: u64, first: (&Value, &
         let quiet = pair.enter_quietly(&other)?;
         let mut last = None;
         for question in asked {
-            last = Some(pair.ask(question)?);
+            last = unless_unbuilt(pair.ask(question))?;
+            if last.is_none() {
+                break;
+            }
         }
         drop(quiet);
         let Some((theirs, ours)) = last else { break };
@@ -470,4 +499,20 @@ fn keep(folder: &Path, name: &str, found: &Finding, cassandra: &str) -> Outcome<
     std::fs::write(folder.join(format!("{name}.cql")), text)?;
     std::fs::write(folder.join(format!("{name}.answers")), lines)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unless_unbuilt;
+    use crate::Error;
+
+    #[test]
+    fn only_a_view_that_cassandra_did_not_build_is_passed_over() {
+        assert_eq!(unless_unbuilt(Ok(1)).ok(), Some(Some(1)));
+        assert_eq!(
+            unless_unbuilt::<u8>(Err(Error::Unbuilt(String::new()))).ok(),
+            Some(None)
+        );
+        assert!(unless_unbuilt::<u8>(Err(Error::failed("127.0.0.1:1: not built"))).is_err());
+    }
 }

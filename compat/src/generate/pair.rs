@@ -104,8 +104,8 @@ impl Side {
         told
     }
 
-    /// Waits until this read has a row: an index or a view is built.
-    fn wait_for(&mut self, keyspace: &str, text: &str) -> Outcome<()> {
+    /// Waits until this read has a row: an index or a view is built. False if it has none in time.
+    fn is_built(&mut self, keyspace: &str, text: &str) -> Outcome<bool> {
         let start = clock::now();
         while start.elapsed() < BUILD_WAIT_MAX {
             let told = self.get(keyspace, None)?.query(text, &Params::default())?;
@@ -114,11 +114,11 @@ impl Side {
                 .and_then(Value::as_array)
                 .is_some_and(|rows| !rows.is_empty())
             {
-                return Ok(());
+                return Ok(true);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(Error::failed(format!("{}: not built: {text}", self.address)))
+        Ok(false)
     }
 }
 
@@ -192,7 +192,8 @@ impl Pair {
     /// Asks both; Cassandra's answer first. An index that both have made is waited for.
     ///
     /// # Errors
-    /// When the statement cannot be written as a script, or an index is never built.
+    /// When the statement cannot be written as a script, or an index or view is never built: [`Error::Unbuilt`] for a view of which
+    /// only Cassandra's is not.
     pub(super) fn ask(&mut self, question: &Question) -> Outcome<(Value, Value)> {
         let step = question.in_keyspace(&self.keyspace).step()?;
         let has_roles = question.text.starts_with("CREATE ROLE ");
@@ -207,21 +208,32 @@ impl Pair {
                 self.keyspace
             )
         });
+        let view = view_name(&question.text);
         let built = built.or_else(|| {
-            let view = view_name(&question.text)?;
             Some(format!(
-                "SELECT view_name FROM system.built_views WHERE keyspace_name = '{}' AND view_name = '{view}'",
-                self.keyspace
+                "SELECT view_name FROM system.built_views WHERE keyspace_name = '{}' AND view_name = '{}'",
+                self.keyspace, view?
             ))
         });
         if let Some(built) = built {
-            for (side, answer) in [(&mut self.theirs, &theirs), (&mut self.ours, &ours)] {
-                if answer.get("kind").and_then(Value::as_str) == Some("schema_change") {
-                    side.wait_for(&self.keyspace, &built)?;
-                }
+            let is_made = |answer: &Value| answer.get("kind").and_then(Value::as_str) == Some("schema_change");
+            // Ours first, so that it is a failure whatever Cassandra does.
+            if is_made(&ours) && !self.ours.is_built(&self.keyspace, &built)? {
+                return Err(Error::failed(format!("{}: not built: {built}", self.ours.address)));
+            }
+            if is_made(&theirs) && !self.theirs.is_built(&self.keyspace, &built)? {
+                return Err(unbuilt_by_cassandra(view, &built));
             }
         }
         Ok((theirs, ours))
+    }
+}
+
+/// What a round fails with if Cassandra alone has not built what a statement makes. It forgets a view now and then, but no index.
+fn unbuilt_by_cassandra(view: Option<&str>, built: &str) -> Error {
+    match view {
+        Some(_) => Error::Unbuilt(built.to_owned()),
+        None => Error::failed(format!("Cassandra: not built: {built}")),
     }
 }
 
@@ -237,4 +249,16 @@ fn index_name(text: &str) -> Option<&str> {
         .strip_prefix("CREATE INDEX ")
         .or_else(|| text.strip_prefix("CREATE CUSTOM INDEX "))?;
     rest.split_whitespace().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unbuilt_by_cassandra;
+    use crate::Error;
+
+    #[test]
+    fn an_index_that_cassandra_did_not_build_is_a_failure() {
+        assert!(matches!(unbuilt_by_cassandra(Some("v"), "SELECT"), Error::Unbuilt(_)));
+        assert!(matches!(unbuilt_by_cassandra(None, "SELECT"), Error::Failed(_)));
+    }
 }

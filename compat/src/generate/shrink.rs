@@ -45,7 +45,10 @@ impl Lab<'_> {
         self.pair.enter(self.keyspace)?;
         let mut last = None;
         for question in &questions {
-            last = Some(self.pair.ask(question)?);
+            last = super::unless_unbuilt(self.pair.ask(question))?;
+            if last.is_none() {
+                return Ok(false);
+            }
         }
         let Some((theirs, ours)) = last else { return Ok(false) };
         let same = theirs != ours && judge::class(&theirs, &ours) == self.class;

@@ -149,6 +149,24 @@ impl FilterPlan {
         }
     }
 
+    /// The filter with bound values, if Cassandra selects clustering keys by its restriction. There, null sorts before every value in
+    /// either direction. `None` means that each row passes.
+    pub(crate) fn bind_of_keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Option<Predicate>, Error> {
+        match self.bind(table, binding) {
+            Err(Error::Bound(error)) if matches!(*error, BoundRefusal::NullFilter { .. }) => {
+                let is_lower = matches!(self.comparison, Comparison::Gt | Comparison::Gte);
+                let passes = is_lower != at(table, self.column).descending;
+                Ok((!passes).then(|| Predicate {
+                    target: FilterTarget::Column(self.column),
+                    comparison: Comparison::In,
+                    operands: Vec::new(),
+                    ty: self.ty.clone(),
+                }))
+            }
+            bound => bound.map(Some),
+        }
+    }
+
     /// The filter with bound values.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
