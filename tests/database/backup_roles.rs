@@ -11,6 +11,8 @@ use helenus::clock::Clock;
 use helenus::cql::{Database, FirstRole, Hashing, QueryParams, RoleOptions, SessionState};
 use helenus::engine::{RestoredRoles, What, salvage};
 use helenus::profile::Profile;
+use helenus::server::operator::copying::import;
+use helenus::server::operator::text::Form;
 
 async fn enable(client: &Client, password: &str) -> FirstRole {
     let options = RoleOptions {
@@ -128,6 +130,23 @@ async fn roles_that_are_there_stay() {
     assert!(roles.is_right("boss", b"own".to_vec(), turn).await);
     let ann = ask(&target.database, "boss", "GRANT ann TO boss").await;
     assert!(ann.unwrap_err().contains("ann doesn't exist"));
+}
+
+#[tokio::test]
+async fn imported_roles_hold_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("roles.csv");
+    let client = filled("memory:").await;
+    std::fs::write(&file, "role,can_login,is_superuser\nimp,true,false\n").unwrap();
+    let table = ("system_auth", "roles");
+    let imported = import(&client.database, table, Form::Csv, &file, 0).await.unwrap();
+    assert_eq!((imported.rows, imported.bad), (1, 0));
+    ask(&client.database, "boss", "GRANT readers TO imp").await.unwrap();
+    ask(&client.database, "imp", "SELECT * FROM ks.t").await.unwrap();
+
+    std::fs::write(&file, "").unwrap();
+    let refused = import(&client.database, table, Form::Csv, &file, 0).await.unwrap_err();
+    assert!(refused.to_string().contains("the file is empty"), "{refused}");
 }
 
 #[tokio::test]
