@@ -394,12 +394,7 @@ pub const SETTINGS: &[Setting] = &[
         Some("16777216"),
         "Most bytes of one request, from 1 KiB to 256 MiB",
     ),
-    setting(
-        "connections-max",
-        "COUNT",
-        Some("8192"),
-        "Most connections at once; 1 or more",
-    ),
+    setting("connections-max", "COUNT", Some("8192"), "Most connections at once"),
     setting(
         "connections-per-address-max",
         "COUNT",

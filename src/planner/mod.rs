@@ -57,6 +57,8 @@ mod tests;
 mod text;
 mod validate;
 mod value;
+#[cfg(test)]
+mod virtual_tests;
 
 pub use batch::BatchPlan;
 pub use error::Error;
