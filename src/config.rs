@@ -210,13 +210,13 @@ impl Config {
             init: values.text("init").map(PathBuf::from),
             tls_reload_interval: values.seconds("tls-reload-seconds")?,
             broadcast_address: values.optional("broadcast-address")?,
-            cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
-            data_center: values.text("data-center").unwrap_or_default().to_owned(),
-            rack: values.text("rack").unwrap_or_default().to_owned(),
+            cluster_name: values.name("cluster-name")?,
+            data_center: values.name("data-center")?,
+            rack: values.name("rack")?,
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
-            stores: values.parsed("stores")?,
+            stores: values.within("stores", 1..=u8::MAX)?,
             stores_max: values.parsed("stores-max")?,
             disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,
             create: values.parsed("create")?,
@@ -236,7 +236,7 @@ impl Config {
             limits: size_limits(values)?,
             call_limits: call_limits(values)?,
             page_bytes_max: page_bytes_max(values)?,
-            request_log_max: values.parsed::<usize>("request-log-max")?.min(REQUEST_LOG_MAX),
+            request_log_max: values.within("request-log-max", 0..=REQUEST_LOG_MAX)?,
             charge_payload: if is_metered {
                 charge_payload(values)?
             } else {
@@ -250,7 +250,7 @@ impl Config {
             partition_check_interval: values.seconds("partition-check-seconds")?,
             heat: LoadLimits {
                 units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
-                hot_percent: values.parsed("partition-hot-percent")?,
+                hot_percent: values.within("partition-hot-percent", 1..=100)?,
                 checks: values.parsed("partition-hot-checks")?,
             },
             heat_check_interval: if is_metered {
@@ -619,6 +619,38 @@ mod tests {
             &[],
         ));
         assert!(!format!("{:?}", config.unwrap().settings).contains("SECRET"));
+    }
+
+    #[test]
+    fn a_number_outside_its_bounds_is_refused() {
+        for (name, value, expected) in [
+            ("connections-max", "0", "expected a number of 1 or more"),
+            ("connections-per-address-max", "0", "expected a number of 1 or more"),
+            ("login-seconds", "0", "expected a number of 1 or more"),
+            ("body-bytes-max", "0", "expected a number from 1024 to 268435456"),
+            (
+                "body-bytes-max",
+                "268435457",
+                "expected a number from 1024 to 268435456",
+            ),
+            ("stores", "0", "expected a number from 1 to 255"),
+            ("partition-hot-percent", "0", "expected a number from 1 to 100"),
+            ("partition-hot-percent", "101", "expected a number from 1 to 100"),
+            ("request-log-max", "50001", "expected a number from 0 to 50000"),
+            ("data-center", "", "expected a name, not an empty text"),
+            ("rack", " ", "expected a name, not an empty text"),
+            ("cluster-name", "", "expected a name, not an empty text"),
+        ] {
+            let text = Config::new(&gather(&[(name, value)], &[])).unwrap_err().to_string();
+            assert_eq!(text, format!("{name} = {value:?} (command line): {expected}"));
+        }
+        for (name, value) in [
+            ("body-bytes-max", "268435456"),
+            ("request-log-max", "0"),
+            ("stores", "255"),
+        ] {
+            Config::new(&gather(&[(name, value)], &[])).unwrap();
+        }
     }
 
     #[test]

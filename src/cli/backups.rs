@@ -12,7 +12,7 @@ use super::terminal::{self, count};
 use crate::backup::Scope;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::What;
+use crate::engine::{RestoredRoles, What};
 use crate::permissions;
 use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};
@@ -257,6 +257,9 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         to.display(),
         figures.held_micros as f64 / 1000.0
     );
+    if figures.has_roles {
+        println!("the backup has the roles and the hashes of their passwords");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -327,6 +330,11 @@ fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode,
         count(restored.rows, "stored row"),
         config.data
     );
+    match restored.roles {
+        RestoredRoles::None => {}
+        RestoredRoles::Restored => println!("the roles, their passwords and permissions are restored"),
+        RestoredRoles::LeftOut => println!("the roles of the backup are left out, because the database has roles"),
+    }
     if restored.lost > 0 {
         println!(
             "the backup is of a salvage: {} things are missing, which its manifest.json names under \"lost\"",

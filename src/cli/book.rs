@@ -31,8 +31,8 @@ fn wrapped(text: &str, indent: &str) -> String {
 
 fn settings() -> String {
     let mut page = "# Settings\n\nA setting is an option `--NAME` of the command line, a variable of the environment and a key of the \
-                    configuration file, in this order of\nprecedence. `helenus settings` prints the values in use and where each comes \
-                    from. The program's table of settings generates this page.\n"
+                    configuration file, in this order of\nprecedence. `helenus settings` prints the values that a start with the same \
+                    settings\nwould use, and where each comes from. A running server shows its own in `system_views.settings`. The program's table of settings generates this page.\n"
         .to_owned();
     let mut headings: Vec<&str> = Vec::new();
     for setting in SETTINGS {

@@ -9,13 +9,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::{Failure, pkcs12, seed, servers};
-use crate::config::Config;
+use crate::config::{Config, Values};
 use crate::permissions::{self, PUBLIC};
 use crate::server::TlsIdentity;
 use crate::server::identity;
 
 /// The error for a running server without a certificate.
-const WITHOUT_TLS: &str = "this server has no TLS, and so no certificate: start it with --tls-listen ADDRESS";
+const WITHOUT_TLS: &str = "this server has no TLS, and so no certificate: start it with --tls-listen ADDRESS:PORT, --tls-certificate FILE \
+                           and --tls-key FILE";
 
 /// The format of trust stores.
 const PKCS12: &str = "pkcs12";
@@ -51,14 +52,15 @@ pub(super) fn arguments(command: Command) -> Command {
 ///
 /// # Errors
 /// There is no certificate, or it cannot be read or written.
-pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let out = given("out");
     let is_store = given("format") == Some(PKCS12);
     if is_store && out.is_none() && std::io::stdout().is_terminal() {
         return Err("out: a trust store is no text: give --out FILE".into());
     }
-    let pem = find(config)?;
+    servers::refuse_homeless(values)?;
+    let pem = find(values, &Config::new(values)?)?;
     let content = match is_store {
         true => trust_store(&pem, given("store-password").unwrap_or_default())?,
         false => pem.into_bytes(),
@@ -80,8 +82,8 @@ fn trust_store(pem: &str, password: &str) -> Result<Vec<u8>, Failure> {
     Ok(pkcs12::trust_store(&certificates, password, &seed()?.to_le_bytes()))
 }
 
-fn find(config: &Config) -> Result<String, Failure> {
-    let running = servers::running(config)?;
+fn find(values: &Values, config: &Config) -> Result<String, Failure> {
+    let running = servers::running_or_dev(values, config)?;
     let is_running = running.is_some();
     if let Some(pem) = running.and_then(|record| record.certificate_pem) {
         return Ok(pem);

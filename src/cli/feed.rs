@@ -92,7 +92,8 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
     match outcome? {
         (200, _) if end.is_some() => Ok(ExitCode::SUCCESS),
         (200, _) => Err("the feed was cut off: continue with --from and the last position".into()),
-        (status, body) => Err(format!("{place} answers {status}: {}", body.trim()).into()),
+        (_, body) if !body.trim().is_empty() => Err(body.trim().into()),
+        (status, _) => Err(format!("{place} answers {status}").into()),
     }
 }
 

@@ -38,6 +38,7 @@ mod verbs;
 mod verify;
 pub mod warnings;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// An error for the user of the command line.
@@ -53,7 +54,7 @@ pub fn run() -> ExitCode {
     if cqlsh::is_called_by(std::env::args_os().next().as_deref()) {
         return cqlsh::run();
     }
-    let matches = match verbs::command().try_get_matches() {
+    let matches = match verbs::command().try_get_matches_from(arguments(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => match switches::separated(std::env::args()) {
             Some(hint) if error.use_stderr() => {
@@ -73,6 +74,18 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The program's arguments. `help` is a verb of clap's own that takes no `-h`, so that is left out there.
+fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = given.collect();
+    if let [_, verb, help] = arguments.as_slice()
+        && verb == "help"
+        && (help == "-h" || help == "--help")
+    {
+        arguments.truncate(2);
+    }
+    arguments
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {

@@ -81,7 +81,8 @@ pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> 
     Ok(record.filter(is_there))
 }
 
-/// The record of the server that has the data open, or else of this user's `helenus dev` if no setting names a server.
+/// The record of the server that has the data open, or else of this user's `helenus dev` if no setting names another
+/// server.
 ///
 /// # Errors
 /// As those of [`running`].
@@ -89,11 +90,25 @@ pub(super) fn running_or_dev(values: &Values, config: &Config) -> Result<Option<
     if let Some(record) = running(config)? {
         return Ok(Some(record));
     }
-    let places = ["data", "listen", "tls-listen", "admin-listen", "ready-json"];
-    if places.into_iter().any(|name| is_given(values, name)) {
+    if is_other_than_dev(values) {
         return Ok(None);
     }
-    Ok(dev::noted().filter(|record| is_alive(record.pid) && answers(record)))
+    let is_meant = |record: &ServerRecord| {
+        is_at(values, "listen", record.cql.as_deref()) && is_at(values, "tls-listen", record.tls.as_deref())
+    };
+    Ok(dev::noted().filter(|record| is_meant(record) && is_alive(record.pid) && answers(record)))
+}
+
+/// Whether a setting names a server in another way than by its address.
+fn is_other_than_dev(values: &Values) -> bool {
+    let mut places = ["data", "admin-listen", "ready-json"].into_iter();
+    places.any(|name| is_given(values, name))
+}
+
+/// Whether a server with this address is at the address of a setting, if that is given.
+fn is_at(values: &Values, name: &'static str, address: Option<&str>) -> bool {
+    let is_same = |given: &SocketAddr| address.is_some_and(|address| address.parse() == Ok(*given));
+    !is_given(values, name) || values.addresses(name).is_ok_and(|given| given.iter().any(is_same))
 }
 
 /// Whether a setting has a value that is no default.
@@ -218,9 +233,9 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
 pub(super) fn refuse_other(values: &Values, config: &Config) -> Result<(), Failure> {
     let is_given = |name| is_given(values, name);
     match data_directory(config) {
-        Some(directory) if is_given("data") && !is_given("listen") && !is_given("tls-listen") => Err(format!(
+        Some(_) if is_given("data") && !is_given("listen") && !is_given("tls-listen") => Err(format!(
             "no server has {} open: start it, or give --listen ADDRESS:PORT of the server that is meant",
-            directory.display()
+            config.data
         )
         .into()),
         _ => Ok(()),
@@ -302,10 +317,19 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
         Some(ServerRecord { admin: None, .. }) => {
             Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
         }
-        None => Err(format!(
-            "no server has {} open, and no helenus dev of this user runs: give --data as to the server, or --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN)",
-            config.data
-        )
-        .into()),
+        None => {
+            let dev = match is_other_than_dev(values) {
+                true => "",
+                false if is_given(values, "listen") || is_given(values, "tls-listen") => {
+                    ", and no helenus dev of this user listens at the given address"
+                }
+                false => ", and no helenus dev of this user runs",
+            };
+            Err(format!(
+                "no server has {} open{dev}: give --data as to the server, or --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN)",
+                config.data
+            )
+            .into())
+        }
     }
 }

@@ -340,7 +340,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Print the certificate that clients of a server should trust, as PEM or as a trust store for Java",
         uses: CLIENT,
         arguments: cert::arguments,
-        run: |call| cert::run(&call.config()?, call.matches),
+        run: |call| cert::run(&call.values()?, call.matches),
     },
     Verb {
         name: "completions",
@@ -403,7 +403,11 @@ fn argument(setting: &Setting) -> Arg {
         help = format!("{help} [default: {default}]");
     }
     let short = COMMON.iter().find(|(name, _)| *name == setting.name);
-    let argument = Arg::new(setting.name).long(setting.name).value_name(setting.value);
+    let argument = Arg::new(setting.name)
+        .long(setting.name)
+        .value_name(setting.value)
+        // A negative number is refused as the value that it is.
+        .allow_negative_numbers(true);
     let argument = match short {
         Some((_, short)) => argument.help(*short).long_help(help),
         None => argument.help(help),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::{ConfigError, SETTINGS, Values, nearest};
 use crate::engine::{self, SizeLimits, ThroughputRules};
@@ -113,6 +114,12 @@ pub(super) fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError
 /// With less, one response could not hold a page of the default size.
 const MEMORY_BYTES_LEAST: usize = 8 << 20;
 
+/// With less, a driver could not log in: its options and credentials take some hundred bytes.
+const BODY_BYTES_LEAST: usize = 1 << 10;
+
+/// No frame has a longer body (native_protocol_v4.spec §2.5).
+const BODY_BYTES_MOST: usize = 256 << 20;
+
 pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
     let memory_bytes_max: usize = values.parsed("connections-memory-bytes-max")?;
     if memory_bytes_max < MEMORY_BYTES_LEAST {
@@ -121,13 +128,13 @@ pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
     }
     Ok(Limits {
         memory_bytes_max,
-        body_bytes_max: values.parsed("body-bytes-max")?,
-        login_deadline: values.seconds("login-seconds")?,
+        body_bytes_max: values.within("body-bytes-max", BODY_BYTES_LEAST..=BODY_BYTES_MOST)?,
+        login_deadline: Duration::from_secs(values.above_zero("login-seconds")?),
         slow_client: values.seconds("slow-client-seconds")?,
         in_flight_max: values.parsed("in-flight-max")?,
         in_flight_bytes_total_max: values.parsed("in-flight-bytes-total-max")?,
-        connections_max: values.parsed("connections-max")?,
-        connections_per_address_max: values.parsed("connections-per-address-max")?,
+        connections_max: values.above_zero("connections-max")?,
+        connections_per_address_max: values.above_zero("connections-per-address-max")?,
         idle: values.seconds("idle-seconds")?,
         drain: values.seconds("drain-seconds")?,
         prepared_max: values.parsed("prepared-max")?,

@@ -8,7 +8,8 @@ const EDITS_MAX: usize = 2;
 pub fn nearest<Name: AsRef<str>>(name: &str, known: impl Iterator<Item = Name>) -> Option<Name> {
     let with_edits = known.map(|known| (distance(known.as_ref(), name), known));
     let (edits, known) = with_edits.min_by_key(|(edits, _)| *edits)?;
-    (edits <= EDITS_MAX).then_some(known)
+    // A short name is near to any other short one.
+    (edits <= EDITS_MAX.min(name.chars().count() / 2)).then_some(known)
 }
 
 /// Edits of one character, or swaps of two neighbours, between two texts (optimal string alignment).
@@ -44,6 +45,8 @@ mod tests {
         assert_eq!(nearest("lisen", known()), Some("listen"));
         assert_eq!(nearest("tsl-listn", known()), Some("tls-listen"));
         assert_eq!(nearest("zzz", known()), None);
+        assert_eq!(nearest("foo", ["log"].into_iter()), None);
+        assert_eq!(nearest("lgo", ["log"].into_iter()), Some("log"));
         assert_eq!(nearest("listen", std::iter::empty::<&str>()), None);
     }
 

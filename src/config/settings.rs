@@ -286,7 +286,7 @@ pub const SETTINGS: &[Setting] = &[
         "partition-hot-percent",
         "PERCENT",
         Some("80"),
-        "Part of partition-units-max above which a physical partition is hot",
+        "Part of partition-units-max above which a physical partition is hot; 1 to 100",
     ),
     setting(
         "partition-hot-checks",
@@ -392,14 +392,14 @@ pub const SETTINGS: &[Setting] = &[
         "body-bytes-max",
         "BYTES",
         Some("16777216"),
-        "Most bytes of one request, up to 256 MiB",
+        "Most bytes of one request, from 1 KiB to 256 MiB",
     ),
     setting("connections-max", "COUNT", Some("8192"), "Most connections at once"),
     setting(
         "connections-per-address-max",
         "COUNT",
         Some("4096"),
-        "Most connections at once from one address",
+        "Most connections at once from one address; 1 or more",
     ),
     setting(
         "in-flight-max",
@@ -426,7 +426,7 @@ pub const SETTINGS: &[Setting] = &[
         "login-seconds",
         "SECONDS",
         Some("10"),
-        "Time from connecting to being logged in",
+        "Time from connecting to being logged in; 1 or more",
     ),
     setting(
         "idle-seconds",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::num::{IntErrorKind, ParseIntError};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, ParseBoolError};
 use std::time::Duration;
@@ -234,6 +235,39 @@ impl Values {
     pub(super) fn parsed<T: FromStr<Err: fmt::Display + 'static>>(&self, name: &'static str) -> Result<T, ConfigError> {
         let text = self.text(name).unwrap_or_default();
         text.parse().map_err(|error| self.wrong(name, text, expected(&error)))
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn within<T>(&self, name: &'static str, bounds: RangeInclusive<T>) -> Result<T, ConfigError>
+    where
+        T: FromStr<Err: fmt::Display + 'static> + PartialOrd + fmt::Display,
+    {
+        let number: T = self.parsed(name)?;
+        if bounds.contains(&number) {
+            return Ok(number);
+        }
+        let expected = format!("expected a number from {} to {}", bounds.start(), bounds.end());
+        Err(self.wrong(name, &number.to_string(), expected))
+    }
+
+    /// A whole number of 1 or more.
+    pub(super) fn above_zero<T>(&self, name: &'static str) -> Result<T, ConfigError>
+    where
+        T: FromStr<Err: fmt::Display + 'static> + PartialEq + Default,
+    {
+        let number: T = self.parsed(name)?;
+        if number == T::default() {
+            return Err(self.wrong(name, "0", "expected a number of 1 or more"));
+        }
+        Ok(number)
+    }
+
+    /// A name, which must not be empty.
+    pub(super) fn name(&self, name: &'static str) -> Result<String, ConfigError> {
+        match self.text(name) {
+            Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
+            text => Err(self.wrong(name, text.unwrap_or_default(), "expected a name, not an empty text")),
+        }
     }
 
     pub(super) fn optional<T: FromStr<Err: fmt::Display + 'static>>(

@@ -10,12 +10,13 @@
 //! **A backup contains** rows as they are stored, with timestamps, times to live, tombstones, counters and static rows;
 //! deletions; definitions with all options; the bounds of physical partitions. **It does not contain** index entries,
 //! which are rebuilt; the store of each physical partition, since a restored table lies in the main store; system
-//! keyspaces, except for an altered replication.
+//! keyspaces, except for an altered replication and, in a whole backup, the roles.
 //!
 //! A restored table is a new one: it never mixes with an existing table.
 
 mod plan;
 mod restore;
+mod roles;
 mod salvage;
 mod service;
 
@@ -26,6 +27,8 @@ use std::time::Duration;
 pub use self::plan::What;
 pub use self::restore::Restored;
 use self::restore::verify;
+pub use self::roles::RestoredRoles;
+pub(crate) use self::roles::{is_in as has_roles, is_of_roles};
 pub use self::salvage::{Salvaged, salvage};
 pub use self::service::Backups;
 use super::catalog::{Catalog, Frozen, Snapshot};
@@ -176,6 +179,7 @@ impl Backup<'_> {
             entries.push(entry);
             writer = back;
         }
+        let writer = Self::roles(&frozen, scope, &batches, &mut entries, writer).await?;
         let manifest = Manifest {
             format: FORMAT,
             helenus: env!("CARGO_PKG_VERSION").to_owned(),
@@ -204,6 +208,10 @@ fn tables(snapshot: &Snapshot, scope: &Scope) -> Result<Vec<Arc<Table>>, BackupE
         place: "database",
     };
     let users = |name: &str| match schema.keyspaces.get(name) {
+        _ if name == system::AUTH => Err(BackupError::NotByItself {
+            name: name.to_owned(),
+            why: "only a backup of the whole database has the roles",
+        }),
         _ if system::is_name(name) => Err(BackupError::NotByItself {
             name: name.to_owned(),
             why: "system keyspaces hold nothing of users",

@@ -53,7 +53,8 @@ pub(crate) mod view;
 pub(crate) mod write;
 mod written;
 
-pub use backup::{BackedUp, BackupError, Backups, Restored, Salvaged, What, salvage};
+pub use backup::{BackedUp, BackupError, Backups, Restored, RestoredRoles, Salvaged, What, salvage};
+pub(crate) use backup::{has_roles, is_of_roles};
 pub use catalog::SchemaListener;
 pub use error::{Error, NotChanged};
 pub use estimate::ReadEstimate;

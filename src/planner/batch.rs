@@ -60,7 +60,7 @@ impl BatchPlan {
 ///
 /// # Errors
 ///
-/// Counters where they are not allowed, conditions on several tables, timestamps given twice.
+/// Counters and virtual tables where they are not allowed, conditions on several tables, timestamps given twice.
 pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) -> Result<(), Error> {
     let conditional = members.iter().any(|member| member.is_conditional());
     let counters = members.iter().filter(|member| member.table.is_counter).count();
@@ -83,6 +83,18 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
     }
     if kind == BatchKind::Logged && counters > 0 {
         return Err(BatchRefusal::CounterInLogged.into());
+    }
+    let virtuals = members.iter().filter(|member| member.table.is_virtual).count();
+    if virtuals > 0 {
+        if kind == BatchKind::Logged {
+            return Err(BatchRefusal::VirtualInLogged.into());
+        }
+        if virtuals < members.len() {
+            return Err(BatchRefusal::VirtualMixed.into());
+        }
+        if conditional {
+            return Err(BatchRefusal::VirtualCondition.into());
+        }
     }
     if conditional && counters > 0 {
         return Err(BatchRefusal::ConditionOnCounter.into());

@@ -57,6 +57,8 @@ mod tests;
 mod text;
 mod validate;
 mod value;
+#[cfg(test)]
+mod virtual_tests;
 
 pub use batch::BatchPlan;
 pub use error::Error;
@@ -195,16 +197,19 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
         Statement::Insert(insert) => {
             let table = table_for_read(schema, session_keyspace, &insert.table)?;
             let plan = modify::insert(&mut typer(schema, &table, &mut markers), &table, insert)?;
+            plan.refuse_virtual()?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Update(update) => {
             let table = table_for_read(schema, session_keyspace, &update.table)?;
             let plan = modify::update(&mut typer(schema, &table, &mut markers), &table, update)?;
+            plan.refuse_virtual()?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Delete(delete) => {
             let table = table_for_read(schema, session_keyspace, &delete.table)?;
             let plan = modify::delete(&mut typer(schema, &table, &mut markers), &table, delete)?;
+            plan.refuse_virtual()?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
         Statement::Batch(batch) => plan_batch(batch, session_keyspace, schema, markers),

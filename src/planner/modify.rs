@@ -119,6 +119,22 @@ impl ModifyPlan {
         Ok(())
     }
 
+    /// Refuses what no virtual table takes, of a statement that is not in a batch. Other writes of virtual tables are
+    /// refused when they are bound, as in Cassandra.
+    ///
+    /// # Errors
+    ///
+    /// USING TIMESTAMP, USING TTL or IF, on a virtual table.
+    pub(crate) fn refuse_virtual(&self) -> Result<(), Error> {
+        let refusal = match self.table.is_virtual {
+            true if self.timestamp.is_some() => ModifyRefusal::VirtualTimestamp,
+            true if self.ttl.is_some() => ModifyRefusal::VirtualTtl,
+            true if self.is_conditional() => ModifyRefusal::VirtualCondition,
+            _ => return Ok(()),
+        };
+        Err(refusal.into())
+    }
+
     /// Binds the partition keys alone. Cassandra reads those of all members of a batch before anything else of a member.
     ///
     /// # Errors
@@ -148,6 +164,13 @@ impl ModifyPlan {
     pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
         self.refuse_view()?;
+        if table.is_virtual {
+            return Err(ModifyRefusal::Virtual {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+            }
+            .into());
+        }
         let mut binding = Binding {
             values,
             json: None,
@@ -574,13 +597,6 @@ fn finish(
     }
     if table.is_counter && ttl.is_some() {
         return Err(ModifyRefusal::CounterTtl.into());
-    }
-    if table.is_virtual {
-        return Err(ModifyRefusal::Virtual {
-            keyspace: table.keyspace.clone(),
-            table: table.name.clone(),
-        }
-        .into());
     }
     let partitions = PartitionPlan::new(table, &parts.restrictions);
     let (rows, _) = RowsPlan::new(table, &parts.restrictions, true);

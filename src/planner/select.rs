@@ -18,7 +18,7 @@ use super::restrict::{FilterPlan, KeysPlan, PartitionPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
-use super::validate::{RestrictionValidator, check_filters};
+use super::validate::{RestrictionValidator, check_filters, filters_implicitly};
 use super::value;
 use crate::command::{
     Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
@@ -307,7 +307,8 @@ pub(crate) fn select(
         Some(_) => (false, Vec::new()),
         None => order_by(table, select, &restrictions, &partitions)?,
     };
-    if !select.allow_filtering && needs_filtering(table, &restrictions, ordering.is_some()) {
+    let is_filtered = select.allow_filtering || filters_implicitly(table);
+    if !is_filtered && needs_filtering(table, &restrictions, ordering.is_some()) {
         return Err(Error::NeedsFiltering);
     }
     if ordering.is_some() {

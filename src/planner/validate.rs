@@ -30,6 +30,12 @@ pub(crate) struct RestrictionValidator<'a, 'b> {
     pub(crate) ann: Option<&'a AnnOrdering>,
 }
 
+/// Whether a table is filtered without ALLOW FILTERING: virtual tables are, except those of many rows
+/// (`VirtualTable.allowFilteringImplicitly`).
+pub(crate) fn filters_implicitly(table: &Table) -> bool {
+    table.is_virtual && !(table.keyspace == "system_views" && table.name == "system_logs")
+}
+
 impl RestrictionValidator<'_, '_> {
     /// Reads and merges all relations, then validates them.
     pub(crate) fn validate(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
@@ -92,7 +98,7 @@ impl RestrictionValidator<'_, '_> {
             }
             if index {
                 found.uses_index = true;
-            } else if !self.allow_filtering {
+            } else if !self.allow_filtering && !filters_implicitly(&self.table) {
                 return Err(Error::NeedsFiltering);
             }
         }
@@ -113,7 +119,7 @@ impl RestrictionValidator<'_, '_> {
             let plain = |restriction: &Restriction| !restriction.is_slice() && !restriction.is_contains();
             let filters = !found.partition.is_empty() && (missing || !found.partition.iter().all(plain));
             if filters {
-                if !self.allow_filtering && !index {
+                if !self.allow_filtering && !index && !filters_implicitly(&self.table) {
                     return Err(Error::NeedsFiltering);
                 }
                 found.is_key_range = true;

@@ -28,6 +28,9 @@ const DEFINITIONS: &str = include_str!("system/definitions.tsv");
 /// The keyspace of virtual tables that Cassandra does not have.
 pub const COSMOS: &str = "system_cosmos";
 
+/// The keyspace of roles.
+pub const AUTH: &str = "system_auth";
+
 /// The keyspace of tables that all nodes share.
 pub const DISTRIBUTED: &str = "system_distributed";
 

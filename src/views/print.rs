@@ -15,6 +15,9 @@ const ROWS_MAX: usize = 50;
 /// Keys printed of each kind.
 const KEYS_MAX: usize = 10;
 
+/// Replaces a partition key that the admin port does not show.
+pub(crate) const HIDDEN_KEY: &str = "(hidden: start with --admin-show-keys)";
+
 /// All tables as text, in lines of some 110 characters at most. `everything`: the routes' responses by the last part of
 /// their paths.
 #[must_use]
@@ -41,13 +44,24 @@ pub fn text(everything: &Value) -> String {
         partitions::PRINTED,
         rows("partitions.partitions").iter().filter(is_users),
     );
-    table(&mut out, hot_keys::PRINTED, rows("keys.hot").iter().take(KEYS_MAX));
-    table(
+    keys(&mut out, "hot keys", hot_keys::PRINTED, rows("keys.hot"));
+    keys(
         &mut out,
+        "keys of the largest partitions",
         largest_partitions::PRINTED,
-        rows("keys.largest").iter().take(KEYS_MAX),
+        rows("keys.largest"),
     );
     out
+}
+
+/// A table of partition keys. Keys that the server hides are only counted.
+fn keys(out: &mut String, what: &str, columns: &[Printed], rows: &[Value]) {
+    let is_hidden = |row: &&Value| Row(row).text("partition_key") == HIDDEN_KEY;
+    table(out, columns, rows.iter().filter(|row| !is_hidden(row)).take(KEYS_MAX));
+    let hidden = rows.iter().filter(is_hidden).count();
+    if hidden > 0 {
+        let _ = writeln!(out, "\n{hidden} {what} are hidden: start with --admin-show-keys");
+    }
 }
 
 /// A table with its headings. Empty if there are no rows.
@@ -88,6 +102,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn hidden_keys_are_counted() {
+        let hidden = vec![json!({"partition_key": HIDDEN_KEY, "keyspace": "ks", "table": "t"}); 12];
+        let text = text(&json!({"status": {}, "keys": {"hot": hidden, "largest": []}}));
+        assert!(
+            text.ends_with("\n12 hot keys are hidden: start with --admin-show-keys\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("hidden").count(), 1, "{text}");
+    }
 
     #[test]
     fn columns_stand_below_each_other() {

@@ -1,6 +1,7 @@
 //! The database in one process, without a socket: what statements do, on each engine, and what is left after a crash.
 
 mod backup;
+mod backup_roles;
 mod charges;
 mod clock;
 mod compact;

@@ -375,10 +375,23 @@ fn dev_is_found_without_arguments_by_its_user() {
     let (success, text) = told(&["status"]);
     assert!(success && text.contains(&address), "{text}");
     assert!(told(&["health"]).0);
+    // By its address, too; no other has it.
+    assert!(told(&["status", "--listen", &address]).0);
+    let (success, text) = told(&["status", "--listen", "127.0.0.1:1"]);
+    assert!(
+        !success && text.contains("no helenus dev of this user listens at the given address"),
+        "{text}"
+    );
+    let (success, text) = told(&["cert"]);
+    let needed = "start it with --tls-listen ADDRESS:PORT, --tls-certificate FILE and --tls-key FILE";
+    assert!(!success && text.contains(needed), "{text}");
     // Where a setting names a server, that one is meant.
     let elsewhere = format!("file:{}", home.join("data").display());
     let (success, text) = told(&["status", "--data", &elsewhere]);
-    assert!(!success && text.contains("no server has "), "{text}");
+    assert!(
+        !success && text.contains("no server has ") && !text.contains("helenus dev"),
+        "{text}"
+    );
     end(&mut second);
     assert!(!record.exists());
     assert!(!told(&["status"]).0);
@@ -524,4 +537,17 @@ fn lint_needs_a_schema_and_import_a_file() {
     let import = ["import", "--data", "memory:", "--table", "a.b", "--from", "/dev/stdin"];
     let (success, _, error) = output(&import);
     assert!(!success && error.contains("/dev/stdin is no regular file"), "{error}");
+}
+
+#[test]
+fn help_of_help_is_the_help() {
+    for arguments in [&["help"][..], &["help", "-h"], &["help", "--help"]] {
+        let (success, text, error) = output(arguments);
+        assert!(success && text.contains("Usage: helenus"), "{arguments:?}: {error}");
+    }
+    let (success, _, error) = output(&["--threads", "-1"]);
+    assert!(
+        !success && error.contains("expected a whole number, 0 or more"),
+        "{error}"
+    );
 }

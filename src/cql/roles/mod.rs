@@ -431,8 +431,8 @@ impl Database {
         self.publish_roles(service, &mut doubt, &roles, next).await
     }
 
-    /// Reads the roles again, because a client wrote rows of `system_auth`.
-    pub(super) async fn reload_roles(&self) -> Result<(), Error> {
+    /// Reads the roles again, because a client or an import wrote rows of `system_auth`.
+    pub(crate) async fn reload_roles(&self) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
             return Ok(());
         };

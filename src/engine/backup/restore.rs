@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::plan::{Plan, What};
+use super::roles::RestoredRoles;
 use super::{BackupError, blocking};
 use crate::backup::{self, Manifest, Reader, TableEntry};
 use crate::engine::catalog::Catalog;
@@ -32,6 +33,8 @@ pub struct Restored {
     pub moment_micros: i64,
     /// Parts that a salvage could not read, which are missing.
     pub lost: usize,
+    /// The roles of the backup.
+    pub roles: RestoredRoles,
 }
 
 /// Opens a backup and compares all lengths and checksums.
@@ -80,7 +83,7 @@ impl Restorer<'_> {
         // From now on timestamps of writes must be above those of the backup's server.
         self.clock.found_ballot(manifest.timestamp_max_micros);
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
-        let outcome = self.restore_as(reader, &plan, &numbers).await;
+        let outcome = self.restore_as(reader, what, &plan, &numbers).await;
         if outcome.is_err() && !self.catalog.is_in_doubt() {
             self.catalog.discard_numbers(numbers);
         }
@@ -90,6 +93,7 @@ impl Restorer<'_> {
     async fn restore_as(
         self,
         reader: &Reader,
+        what: &What,
         plan: &Plan,
         numbers: &Range<StorageId>,
     ) -> Result<Restored, BackupError> {
@@ -106,6 +110,9 @@ impl Restorer<'_> {
                 restored.rows += table.rows;
             }
         }
+        if *what == What::All {
+            restored.roles = self.restore_roles(reader).await?;
+        }
         let (splits, plan, of) = (plan.splits(manifest, numbers.start), plan.clone(), numbers.clone());
         let adopted = self.catalog.adopt(splits, move |before, new_id| {
             plan.next(before, &of, new_id).map_err(|error| match error {
@@ -118,7 +125,7 @@ impl Restorer<'_> {
     }
 
     /// Writes a table's contents from a backup into the main store under a number.
-    async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
+    pub(super) async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
         let store = self.catalog.main();
         let failed = |error| storage_write(&error);
         let (mut blocks, mut commits) = (reader.blocks(table), FuturesUnordered::new());

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{BackupError, blocking, splits, write_block};
+use super::{BackupError, blocking, roles, splits, write_block};
 use crate::backup::{Block, FORMAT, Kind, Loss, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use crate::clock::Clock;
 use crate::engine::catalog::PARTITIONS;
@@ -68,6 +68,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         places.push((table, map));
     }
     work.open_side(&places).await;
+    work.leave_out_empty_roles(&mut places).await;
     let mut entries = Vec::new();
     for (table, map) in &places {
         let (entry, back) = work.write(table, map, writer).await?;
@@ -124,7 +125,7 @@ impl Found {
         found
     }
 
-    /// The tables and views of users. Definitions that cannot be used are left out and reported.
+    /// The tables and views of users, and those of roles. Definitions that cannot be used are left out and reported.
     fn load(&mut self, lost: &mut Vec<Loss>) -> Vec<Arc<Table>> {
         for (file, why) in &self.gaps {
             lost.push(Loss {
@@ -148,6 +149,7 @@ impl Found {
         let mut tables: Vec<_> = users.flat_map(|keyspace| keyspace.all_tables()).cloned().collect();
         tables.retain(|table| !table.is_virtual);
         tables.sort_by(|one, other| (&one.keyspace, &one.name).cmp(&(&other.keyspace, &other.name)));
+        tables.extend(roles::tables(&schema));
         tables
     }
 
@@ -240,6 +242,15 @@ impl Work {
                 });
             }
         }
+    }
+
+    /// Leaves out the tables of roles that have no rows: most databases have no roles.
+    async fn leave_out_empty_roles(&self, places: &mut Vec<Placed>) {
+        let mut used = BTreeSet::new();
+        for id in self.stores.ids() {
+            used.extend(self.stores.tables(id).await);
+        }
+        places.retain(|(table, _)| table.keyspace != system::AUTH || used.contains(&table.storage_id));
     }
 
     async fn write(

@@ -255,6 +255,10 @@ fn replicas(ddl: &Ddl<'_>, replication: &BTreeMap<String, String>) -> usize {
 
 fn too_many_replicas(ddl: &Ddl<'_>, keyspace: &str, replication: &BTreeMap<String, String>) -> Vec<String> {
     let mut warnings = Vec::new();
+    // As in Cassandra (`AbstractReplicationStrategy.maybeWarnOnOptions`).
+    if system::is_name(keyspace) {
+        return warnings;
+    }
     let nodes: usize = ddl.context.data_centers.iter().map(|(_, nodes)| nodes).sum();
     let factor = |name: &str| replication.get(name).and_then(|factor| factor.parse::<usize>().ok());
     if let Some(factor) = factor(FACTOR).filter(|factor| *factor > nodes) {

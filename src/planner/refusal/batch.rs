@@ -23,6 +23,15 @@ pub enum BatchRefusal {
     /// A counter in a logged batch.
     #[error("Cannot include a counter statement in a logged batch")]
     CounterInLogged,
+    /// A virtual table in a logged batch.
+    #[error("Cannot include a virtual table statement in a logged batch")]
+    VirtualInLogged,
+    /// A virtual table beside others.
+    #[error("Mutations for virtual and regular tables cannot exist in the same batch")]
+    VirtualMixed,
+    /// A condition and a virtual table.
+    #[error("Conditional BATCH statements cannot include mutations for virtual tables")]
+    VirtualCondition,
     /// A condition beside counters.
     #[error("Conditional updates are not supported on counter tables")]
     ConditionOnCounter,

@@ -75,6 +75,15 @@ pub enum ModifyRefusal {
         /// The table.
         table: String,
     },
+    /// USING TIMESTAMP of a virtual table.
+    #[error("Custom timestamp is not supported by virtual tables")]
+    VirtualTimestamp,
+    /// USING TTL of a virtual table.
+    #[error("Expiring columns are not supported by virtual tables")]
+    VirtualTtl,
+    /// IF of a virtual table.
+    #[error("Conditional updates are not supported by virtual tables")]
+    VirtualCondition,
     /// IF beside IN on the partition key.
     #[error("IN on the partition key is not supported with conditional {}", plural(*.0))]
     ConditionalPartitionIn(WriteVerb),

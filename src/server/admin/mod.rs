@@ -79,6 +79,7 @@ use crate::cql::Database;
 use crate::engine::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
+use crate::views::print::HIDDEN_KEY;
 use crate::views::{api, prometheus};
 
 /// Connections at once: a scraper, a probe, a few people. Beyond it a new connection takes the slot of a silent one, or
@@ -404,9 +405,6 @@ async fn unknown(request: Request) -> Response {
 /// No partition key, as a blob.
 const NO_KEY: &str = "0x";
 
-/// Replaces a partition key that is not shown.
-const HIDDEN: &str = "(hidden: start with --admin-show-keys)";
-
 /// The fields that hold partition keys: hot ones and the largest, and the bounds of a physical partition within a
 /// token.
 const KEYS: [&str; 3] = ["partition_key", "lower_key", "upper_key"];
@@ -418,7 +416,7 @@ fn hide_keys(value: &mut serde_json::Value) {
             for (name, value) in fields {
                 match value {
                     serde_json::Value::String(text) if KEYS.contains(&name.as_str()) && text != NO_KEY => {
-                        HIDDEN.clone_into(text)
+                        HIDDEN_KEY.clone_into(text)
                     }
                     value => hide_keys(value),
                 }

@@ -21,7 +21,7 @@ use crate::cql::Error;
 use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
 use crate::engine;
 use crate::permissions;
-use crate::schema::{Column, ColumnKind, Table};
+use crate::schema::{Column, ColumnKind, Table, system};
 use crate::types::{CqlType, Json, folded_json_name};
 
 /// Rows per page of an export.
@@ -466,17 +466,36 @@ pub async fn import(
     from: &Path,
     bad_max: u64,
 ) -> Result<Imported, CopyError> {
+    let table = find(database, keyspace, table)?;
+    let imported = import_rows(database, Arc::clone(&table), form, from, bad_max).await;
+    if table.keyspace == system::AUTH {
+        // Rows of roles hold at once, as after an INSERT. Rows imported before an error stay.
+        database.reload_roles().await?;
+    }
+    imported
+}
+
+async fn import_rows(
+    database: &Database,
+    table: Arc<Table>,
+    form: Form,
+    from: &Path,
+    bad_max: u64,
+) -> Result<Imported, CopyError> {
     let io = |source| CopyError::Io {
         path: from.to_owned(),
         source,
     };
-    let table = find(database, keyspace, table)?;
     let inserts = Inserts::new(database, Arc::clone(&table))?;
     let mut records = Records::new(BufReader::new(File::open(from).map_err(io)?), form);
     let columns = match form {
         Form::Csv => match records.next_record().map_err(io)? {
             Some((_, header)) => Columns::of_header(table, &header)?,
-            None => return Ok(Imported::default()),
+            None => {
+                return Err(CopyError::Header(
+                    "the file is empty; it must begin with the names of the columns".to_owned(),
+                ));
+            }
         },
         Form::Json => Columns {
             table,

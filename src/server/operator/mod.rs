@@ -30,7 +30,7 @@ use self::text::Form;
 use super::socket::OwnSocket;
 use crate::backup::{Manifest, Scope};
 use crate::cql::Database;
-use crate::engine::BackedUp;
+use crate::engine::{BackedUp, has_roles, is_of_roles};
 use crate::permissions;
 
 /// The socket's name.
@@ -98,9 +98,9 @@ pub enum Came {
 /// Figures of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupFigures {
-    /// Tables and materialized views.
+    /// Tables and materialized views of users.
     pub tables: usize,
-    /// Rows, including static ones.
+    /// Their rows, including static ones.
     pub rows: u64,
     /// Bytes of data files.
     pub bytes: u64,
@@ -110,18 +110,23 @@ pub struct BackupFigures {
     pub held_micros: u64,
     /// Losses, by salvage only.
     pub lost: usize,
+    /// Whether it has roles. A server of an older version says nothing, and leaves them out.
+    #[serde(default)]
+    pub has_roles: bool,
 }
 
 impl BackupFigures {
     pub(super) fn of(manifest: &Manifest, held: Duration) -> Self {
+        let of_users = manifest.tables.iter().filter(|table| !is_of_roles(table));
         let files = manifest.tables.iter().flat_map(|table| &table.files);
         Self {
-            tables: manifest.tables.len(),
-            rows: manifest.tables.iter().map(|table| table.rows).sum(),
+            tables: of_users.clone().count(),
+            rows: of_users.map(|table| table.rows).sum(),
             bytes: files.map(|file| file.bytes).sum(),
             moment_micros: manifest.moment_micros,
             held_micros: u64::try_from(held.as_micros()).unwrap_or(u64::MAX),
             lost: manifest.lost.len(),
+            has_roles: has_roles(manifest),
         }
     }
 }
