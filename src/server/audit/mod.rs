@@ -195,7 +195,7 @@ impl Audit {
         if error.is_none() && (of_drivers || unrecorded(category)) {
             return;
         }
-        self.entry(asker, text, audited.as_ref(), error);
+        self.entry(asker, masked(text), audited.as_ref(), error);
     }
 
     /// A statement that was prepared, or could not be.
@@ -208,7 +208,7 @@ impl Audit {
             category: AuditCategory::Prepare,
             ..audited
         });
-        self.entry(asker, text, audited.as_ref(), error);
+        self.entry(asker, masked(text), audited.as_ref(), error);
     }
 
     /// A BATCH message, with the texts of its members.
@@ -223,15 +223,20 @@ impl Audit {
             keyspace: None,
             scope: None,
         };
+        let mut has_secret = false;
         let mut operation = format!("BATCH of [{}] statements", members.len());
         for member in members {
             if operation.len() > 4 * TEXT_CHARACTERS_MAX {
+                // The rest may have one.
+                has_secret = true;
                 break;
             }
+            let (shown, has_one) = masked(member);
             operation.push_str("; ");
-            operation.push_str(member);
+            operation.push_str(&shown);
+            has_secret |= has_one;
         }
-        self.entry(asker, &operation, Some(&audited), error);
+        self.entry(asker, (cut(&operation), has_secret), Some(&audited), error);
     }
 
     /// Whether a statement of this category may be recorded with this outcome. `None` means the category is not known
@@ -244,7 +249,14 @@ impl Audit {
         }
     }
 
-    fn entry(&self, asker: Asker<'_>, text: &str, audited: Option<&Audited>, error: Option<&Error>) {
+    /// A record of a text without its secrets, and whether it had one.
+    fn entry(
+        &self,
+        asker: Asker<'_>,
+        (operation, has_secret): (String, bool),
+        audited: Option<&Audited>,
+        error: Option<&Error>,
+    ) {
         let statement = audited.map(|audited| audited.kind);
         let (kind, category) = match (error, audited) {
             (Some(error), _) => outcome_of(error),
@@ -252,7 +264,6 @@ impl Audit {
             // A text that was executed is a statement.
             (None, None) => ("REQUEST", AuditCategory::Other),
         };
-        let (operation, has_secret) = masked(text);
         let why = error.map(|error| match has_secret {
             true => "(not shown, since the statement has a password)".to_owned(),
             false => cut(&error.to_string()),
