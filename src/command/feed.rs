@@ -110,7 +110,7 @@ pub enum FeedChanged {
 /// A bound of a deleted range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedBound {
-    /// It has none, or none that can be shown.
+    /// It has none.
     Open,
     /// The rows with these leading clustering columns are in the range.
     Included {

@@ -406,8 +406,8 @@ impl Database {
             is_masked = permitted.is_some_and(|permitted| permitted.masks(&planned.planned.plan));
             gates::permissions(permitted, &planned.planned.plan)
         })?;
-        let engine = &self.engine;
-        let request = &scope.request;
+        let (engine, request) = (&self.engine, &scope.request);
+        gates::owned(engine, &planned.planned.plan, params.consistency)?;
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;

@@ -58,6 +58,8 @@ fn record(table: &Table, change: &FeedChange, row: &mut impl FnMut(Shown) -> Str
     };
     let (of, bounds) = match change.of {
         FeedChanged::Row => ("row", None),
+        // CQL shows the static columns of such a table as its rows.
+        FeedChanged::Static if table.is_static_compact() => ("row", None),
         FeedChanged::Static => ("static", None),
         FeedChanged::Partition => ("partition", None),
         FeedChanged::Range { start, end } => ("range", Some((start, end))),

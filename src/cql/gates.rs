@@ -10,11 +10,11 @@ use super::error::{Error, RequestRefusal};
 use super::roles::RoleRefusal;
 use super::roles::needed::Permitted;
 use crate::command::{Partitions, Read};
-use crate::engine::refuse_system;
+use crate::engine::{Engine, refuse_system};
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
 use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan};
-use crate::schema::Schema;
+use crate::schema::{Schema, system};
 
 // 1. Names.
 
@@ -84,6 +84,24 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
         Plan::Truncate(table) => Ok(refuse_system(table)?),
         Plan::Auth(_) if permitted.is_none() => Err(RoleRefusal::Anonymous.into()),
         Plan::Auth(_) | Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
+    }
+}
+
+/// Checks that this server is the only one that changes the schema, roles and figures in memory, if they answer a statement.
+/// `system.local` and `system.peers` are of the node, so that drivers reach a server that waits for its bucket.
+pub(super) fn owned(engine: &Engine, plan: &Plan, consistency: Consistency) -> Result<(), Error> {
+    let is_of_catalog = match plan {
+        Plan::Select(plan) => {
+            let (keyspace, table) = (plan.table.keyspace.as_str(), plan.table.name.as_str());
+            let is_of_node = keyspace == "system" && ["local", "peers", "peers_v2"].contains(&table);
+            system::is_computed(&plan.table) && !is_of_node
+        }
+        Plan::Describe(_) | Plan::Auth(_) | Plan::Explain(_) => true,
+        Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) | Plan::Use(_) | Plan::Ddl(_) => false,
+    };
+    match is_of_catalog {
+        true => Ok(engine.refuse_taken_over(consistency)?),
+        false => Ok(()),
     }
 }
 

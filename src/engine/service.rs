@@ -20,6 +20,7 @@ use super::catalog::{Catalog, SchemaListener};
 use super::counts::Counts;
 use super::draws::Draws;
 use super::error::{Error, NotChanged};
+use super::failure::storage_read;
 use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
@@ -265,6 +266,18 @@ impl Engine {
             // both catalogs are valid for them.
             let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
             drop(resolving);
+        }
+    }
+
+    /// Refuses what is answered by the catalog in memory, unless this server is the only one that may change it. Reads and
+    /// writes of stores check the same for themselves.
+    ///
+    /// # Errors
+    /// Another server may have taken the bucket over.
+    pub(crate) fn refuse_taken_over(&self, consistency: Consistency) -> Result<(), Error> {
+        match self.catalog.main().taken_over() {
+            None => Ok(()),
+            Some(error) => Err(storage_read(&error).at_edge(consistency, WriteKind::Simple)),
         }
     }
 

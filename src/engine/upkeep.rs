@@ -146,6 +146,13 @@ impl<'a> Upkeep<'a> {
         Some(format!("store {}: {error}", id.0))
     }
 
+    /// Whether this server is the only one that may have written since its catalog was read. In a bucket this holds while it
+    /// has the lease.
+    #[must_use]
+    pub fn owns_data(self) -> bool {
+        self.stores.main().taken_over().is_none()
+    }
+
     /// Writes a record in each open store, durably, and reads it back; concurrently, up to a limit. Skips a store that
     /// is removed meanwhile. Takes as long as the slowest store: the caller limits the time by dropping the future.
     pub async fn probe(self, probe: &mut Probe) {

@@ -131,6 +131,13 @@ impl Roles {
         })
     }
 
+    /// Whether a role may use a data center. A superuser may use every one.
+    #[must_use]
+    pub fn allows_data_center(&self, name: &str, data_center: &str) -> bool {
+        let names = self.get(name).and_then(|role| role.data_centers.as_ref());
+        names.is_none_or(|names| names.contains(data_center)) || self.is_superuser(name)
+    }
+
     /// Whether a role may be used from an address. A superuser may from every address, as in Cassandra by default.
     #[must_use]
     pub fn allows_address(&self, name: &str, address: IpAddr) -> bool {

@@ -38,6 +38,7 @@ mod requests;
 pub mod reset;
 pub mod roles;
 pub mod run;
+mod secrets;
 mod session;
 mod socket;
 pub mod survey;

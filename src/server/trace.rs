@@ -14,6 +14,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 use uuid::timestamp::context::ContextV1;
 
+use super::secrets;
 use crate::clock::Clock;
 use crate::command::Value;
 use crate::cql::{Database, QueryParams, SessionState, Values};
@@ -199,8 +200,12 @@ fn long(number: i64) -> Value {
     bytes(number.to_be_bytes())
 }
 
-/// A statement's text without what follows the word PASSWORD, if it creates or alters a role.
+/// A statement's text without the secrets of roles.
 fn masked(text: &str) -> Cow<'_, str> {
+    if let Some(shown) = secrets::of_roles(text) {
+        return Cow::Owned(shown);
+    }
+    // What is not quite a statement about a role, after the word PASSWORD.
     const WORD: &str = "password";
     let lower = text.to_ascii_lowercase();
     let has = |word: &str| lower.contains(word);

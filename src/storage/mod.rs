@@ -495,6 +495,23 @@ impl Store {
         }
     }
 
+    /// Why another server may have written here since this one did. `None` means that this one is the only writer.
+    #[must_use]
+    pub fn taken_over(&self) -> Option<Error> {
+        match self {
+            Self::Memory(_) | Self::Fjall(_) => None,
+            Self::Slate(store) => match store.snapshot() {
+                Some(_) => None,
+                None => {
+                    let why = store.why_unavailable();
+                    matches!(why, Error::TakenOver { .. } | Error::Closed).then_some(why)
+                }
+            },
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => None,
+        }
+    }
+
     /// Flushes the memtables to tables, so that the next opening is quick. Durability never needs it.
     ///
     /// # Errors

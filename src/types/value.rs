@@ -159,6 +159,18 @@ impl CqlType {
         Ok(bytes.into())
     }
 
+    /// Decodes a value from [`CqlType::encode_key_order`] and advances `input` past it. Of equal values it is the one
+    /// that the encoding has room for.
+    ///
+    /// # Errors
+    /// When that function did not write the bytes.
+    pub fn decode_key_order(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
+        let mut reader = KeyReader::new(input, descending);
+        let bytes = self.read_order(&mut reader)?;
+        *input = reader.rest();
+        Ok(bytes.into())
+    }
+
     fn order(&self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Native(native) => (native.row().order)(bytes, out),

@@ -174,6 +174,23 @@ async fn each_change_has_a_record() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_a_compact_table_are_rows() {
+    let client = Client::with_keyspace("memory:").await;
+    let create = format!("CREATE TABLE t (k int PRIMARY KEY, a int, b int) WITH COMPACT STORAGE AND {FULL}");
+    client.ok(&create).await;
+    client.ok("INSERT INTO t (k, a, b) VALUES (1, 2, 3)").await;
+    client.ok("UPDATE t SET b = 4 WHERE k = 1").await;
+    let (records, _) = all(&client, FEED, 10, None).await;
+    let row = |b: i32| json!({"k": 1, "a": 2, "b": b});
+    let records: Vec<Value> = records.iter().map(|(record, _)| plain(record)).collect();
+    let expected = [
+        json!(["create", "row", {"k": 1}, null, row(3)]),
+        json!(["replace", "row", {"k": 1}, row(3), row(4)]),
+    ];
+    assert_eq!(records, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bounds_of_deleted_ranges_are_those_of_the_statement() {
     let client = Client::with_keyspace("memory:").await;
     client

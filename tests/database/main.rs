@@ -34,6 +34,7 @@ mod strays;
 mod support;
 mod throughput;
 mod together;
+mod told_bounds;
 mod user_functions;
 mod values;
 mod versions;

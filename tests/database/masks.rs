@@ -94,6 +94,40 @@ async fn a_role_without_unmask_sees_masks_and_may_not_guess() {
     assert_eq!(ask(&client, "ann", read).await.unwrap(), masked);
 }
 
+/// Measured on Apache Cassandra 5.0.9: conditions and their results see the values, also for a role without UNMASK.
+#[tokio::test]
+async fn conditional_writes_see_the_values_as_in_cassandra() {
+    let client = client(true).await;
+    for statement in [
+        "CREATE TABLE ks.t (k int PRIMARY KEY, v int, a text MASKED WITH mask_inner(1, 1))",
+        "INSERT INTO ks.t (k, v, a) VALUES (1, 1, 'abcdef')",
+        "GRANT MODIFY ON ks.t TO ann",
+    ] {
+        ask(&client, "boss", statement).await.unwrap();
+    }
+    let insert = "INSERT INTO ks.t (k) VALUES (1) IF NOT EXISTS";
+    // They need SELECT, so a role that may only write learns nothing.
+    let refused = ask(&client, "ann", insert).await.unwrap_err();
+    assert!(refused.contains("User ann has no SELECT permission"), "{refused}");
+    ask(&client, "boss", "GRANT SELECT ON ks.t TO ann").await.unwrap();
+    assert_eq!(
+        ask(&client, "ann", "SELECT a FROM ks.t").await,
+        Ok("\"a****f\"".to_owned())
+    );
+    for (text, result) in [
+        (insert, "false 1 \"abcdef\" 1"),
+        ("UPDATE ks.t SET v = 2 WHERE k = 1 IF a = '?'", "false \"abcdef\""),
+        ("UPDATE ks.t SET v = 2 WHERE k = 1 IF a > 'abcde'", "true"),
+        ("DELETE FROM ks.t WHERE k = 1 IF v = 77", "false 2"),
+        (
+            "BEGIN BATCH UPDATE ks.t SET v = 2 WHERE k = 1 IF a = '?'; APPLY BATCH",
+            "false 1 \"abcdef\"",
+        ),
+    ] {
+        assert_eq!(ask(&client, "ann", text).await.as_deref(), Ok(result), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_function_of_a_user_masks_though_it_has_a_built_in_ones_name() {
     let client = client(true).await;

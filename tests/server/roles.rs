@@ -366,3 +366,32 @@ fn who_may_read_the_data_directory_asks_without_address_login_or_token() {
     });
     assert!(!run("health").0 && !run("status").0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_of_other_data_centers_reads_no_figures() {
+    let at = |center: &'static str| {
+        move |folder: &Path| {
+            let mut arguments = with_login(folder);
+            arguments.extend(["--admin-listen", "127.0.0.1:0", "--data-center", center].map(str::to_owned));
+            arguments
+        }
+    };
+    let program = Program::start_in(tempfile::tempdir().unwrap(), at("here"));
+    let statements = [
+        "CREATE ROLE reader WITH PASSWORD = 'r' AND LOGIN = true AND ACCESS TO DATACENTERS {'here'}",
+        "GRANT SELECT ON ALL KEYSPACES TO reader",
+        "ALTER ROLE cassandra WITH ACCESS TO DATACENTERS {'here'}",
+    ];
+    assert_eq!(ask(program.address, "cassandra", "cassandra", &statements).await, None);
+    // reader:r, cassandra:cassandra
+    let (reader, superuser) = ("Basic cmVhZGVyOnI=", "Basic Y2Fzc2FuZHJhOmNhc3NhbmRyYQ==");
+    let figures = |program: &Program, role| {
+        let address = program.record().admin.unwrap();
+        ["/metrics", "/api/tables"].map(|path| admin(&address, "GET", path, Some(role)).0)
+    };
+    assert_eq!(figures(&program, reader), [200, 200]);
+    let program = Program::start_in(program.kill(), at("there"));
+    assert_eq!(figures(&program, reader), [403, 403]);
+    assert_eq!(figures(&program, superuser), [200, 200]);
+    program.kill();
+}

@@ -248,12 +248,16 @@ impl RoleService {
         self.checks_addresses
     }
 
-    /// Whether a role may be used from an address, if addresses are checked.
+    /// Whether a role may use a data center, and from this address, if addresses are checked.
     ///
     /// # Errors
-    /// The role may not be used from there.
-    pub fn admit_address(&self, role: &str, address: IpAddr) -> Result<(), NoLogin> {
-        if !self.checks_addresses || self.load().allows_address(role, address) {
+    /// The role may not.
+    pub fn admit_access(&self, role: &str, data_center: &str, address: IpAddr) -> Result<(), NoLogin> {
+        let roles = self.load();
+        if !roles.allows_data_center(role, data_center) {
+            return Err(NoLogin::DataCenter(data_center.to_owned()));
+        }
+        if !self.checks_addresses || roles.allows_address(role, address) {
             return Ok(());
         }
         Err(NoLogin::Address(address))

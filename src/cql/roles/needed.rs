@@ -36,24 +36,16 @@ pub(in crate::cql) struct Permitted<'a> {
 impl<'a> Permitted<'a> {
     /// Checks that the role may use this data center from the client's address.
     pub(in crate::cql) fn access(self) -> Result<(), RoleRefusal> {
-        self.data_center()?;
+        if !self.roles.allows_data_center(self.role, self.data_center) {
+            let refused = NoLogin::DataCenter(self.data_center.to_owned());
+            return Err(RoleRefusal::NoAccess(refused));
+        }
         match self.address {
             Some(address) if !self.roles.allows_address(self.role, address) => {
-                Err(RoleRefusal::NoAccessFrom(NoLogin::Address(address)))
+                Err(RoleRefusal::NoAccess(NoLogin::Address(address)))
             }
             _ => Ok(()),
         }
-    }
-
-    fn data_center(self) -> Result<(), RoleRefusal> {
-        let role = self.roles.get(self.role);
-        let Some(names) = role.and_then(|role| role.data_centers.as_ref()) else {
-            return Ok(());
-        };
-        if names.contains(self.data_center) || self.roles.is_superuser(self.role) {
-            return Ok(());
-        }
-        Err(RoleRefusal::NoAccess(self.data_center.to_owned()))
     }
 
     /// Checks that a plan may be executed. Statements about roles check themselves.

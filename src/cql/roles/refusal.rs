@@ -17,6 +17,9 @@ pub enum NoLogin {
     /// It may not be used from this address.
     #[error("You do not have access from this IP {}", inet_text(.0.to_canonical()))]
     Address(IpAddr),
+    /// It may not use this data center.
+    #[error("You do not have access to this datacenter ({0})")]
+    DataCenter(String),
 }
 
 /// Why a statement was refused.
@@ -51,10 +54,8 @@ pub enum RoleRefusal {
     AltersCidrs,
     /// An option of the session's own role that is not its password.
     AltersOwn(&'static str),
-    /// Its own data center is not among those that the role may use.
-    NoAccess(String),
-    /// The client's address is in none of the groups of addresses that the role may use.
-    NoAccessFrom(NoLogin),
+    /// The role may not use this data center, or not from the client's address.
+    NoAccess(NoLogin),
     /// Roles granted to another role are listed.
     ListsRoles(String),
     /// Permissions of another role are listed. `None` means of all roles.
@@ -140,8 +141,7 @@ impl fmt::Display for RoleRefusal {
             Self::AltersDataCenters => out.write_str("Only superusers are allowed to alter access to datacenters."),
             Self::AltersCidrs => out.write_str("Only superusers are allowed to alter access from CIDR groups."),
             Self::AltersOwn(option) => write!(out, "You aren't allowed to alter {option}"),
-            Self::NoAccessFrom(address) => write!(out, "{address}"),
-            Self::NoAccess(data_center) => write!(out, "You do not have access to this datacenter ({data_center})"),
+            Self::NoAccess(refused) => write!(out, "{refused}"),
             // With a trailing blank, as in Cassandra.
             Self::ListsRoles(role) => write!(out, "You are not authorized to view roles granted to {role} "),
             Self::ListsPermissions(None) => out.write_str("You are not authorized to view everyone's permissions"),
@@ -217,7 +217,6 @@ impl RoleRefusal {
             | Is::AltersCidrs
             | Is::AltersOwn(_)
             | Is::NoAccess(_)
-            | Is::NoAccessFrom(_)
             | Is::OnSystem
             | Is::ListsRoles(_)
             | Is::ListsPermissions(_) => ErrorCode::Unauthorized,

@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
-use super::lesser;
+use super::{bounds, lesser};
 use crate::command::{
     FeedBound, FeedChange, FeedChanged, FeedOperation, FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read,
 };
@@ -17,8 +17,8 @@ use crate::engine::{Error, storage_read, value};
 use crate::partition::TablePartitions;
 use crate::partition::feed::arc_of_token;
 use crate::partition::log::{self, Change, Images, LogEntry, LogMoment, What};
-use crate::partition::store::RowView;
 use crate::partition::store::deletion::Covered;
+use crate::partition::store::{Damaged, Record, RowView};
 use crate::schema::{StorageId, Table};
 
 /// Entries of one store that are taken at once.
@@ -32,9 +32,6 @@ const PASSED_ENTRIES_MAX: usize = 4 * 1024;
 
 /// Changes of a page: those that bring no image do not fill it.
 const CHANGES_MAX: usize = 1000;
-
-/// Most times that the end of a bound is extended to find the key that it comes after.
-const EXTENSIONS_MAX: usize = 16;
 
 /// A sweep over part of a table's change log, or the rest of one.
 pub(crate) struct LogSweep<'a> {
@@ -318,8 +315,8 @@ impl<S: PartSink> Rows<'_, S> {
                 let of = match covered {
                     Covered::Partition => FeedChanged::Partition,
                     Covered::Range { start, end } => FeedChanged::Range {
-                        start: self.bound(start, true)?,
-                        end: self.bound(end, false)?,
+                        start: self.bound(start, None)?,
+                        end: self.bound(end, Some(start))?,
                     },
                 };
                 Ok(FeedChange {
@@ -336,32 +333,32 @@ impl<S: PartSink> Rows<'_, S> {
         }
     }
 
-    /// Brings a row that has only its key. Returns how many clustering columns that has, or `None` if it is none.
-    fn key(&mut self, clustering: &[u8]) -> Result<Option<usize>, Error> {
-        let mut values: Vec<Option<Bytes>> = vec![None; self.table.columns.len()];
+    /// Brings a row that has only its key.
+    fn key(&mut self, clustering: &[u8]) -> Result<(), Error> {
+        let mut values = Vec::new();
         let mut rest = clustering;
-        let mut count = 0;
         for column in self.table.clustering() {
             if rest.is_empty() {
                 break;
             }
             let mut bytes = Vec::new();
-            if value::decode_key(&column.ty, &mut rest, column.descending, &mut bytes).is_err() {
-                return Ok(None);
-            }
-            let place = values.get_mut(self.table.partition_key_count + count);
-            if let Some(place) = place {
-                *place = Some(bytes.into());
-            }
-            count += 1;
+            value::decode_key(&column.ty, &mut rest, column.descending, &mut bytes)?;
+            values.push(bytes.into());
         }
-        if !rest.is_empty() {
-            return Ok(None);
+        self.key_of(clustering, values)
+    }
+
+    /// Brings a row that has only these leading columns of its key.
+    fn key_of(&mut self, clustering: &[u8], leading: Vec<Bytes>) -> Result<(), Error> {
+        let mut values: Vec<Option<Bytes>> = vec![None; self.table.columns.len()];
+        let places = values.iter_mut().skip(self.table.partition_key_count);
+        for (place, value) in places.zip(leading) {
+            *place = Some(value);
         }
         self.reader.begin_partition(self.partition_key, None)?;
         let step = self.reader.virtual_row(clustering, &values)?;
         self.is_full |= step == Step::Stop;
-        Ok(Some(count))
+        Ok(())
     }
 
     /// Brings a stored row as it was. Returns whether it shows.
@@ -380,46 +377,47 @@ impl<S: PartSink> Rows<'_, S> {
         Ok(self.reader.rows_given() > before)
     }
 
-    /// Brings the key of a bound. The bounds of a deletion are encoded keys, or come right after all keys that begin with
-    /// one.
-    fn bound(&mut self, bound: &Bound<Vec<u8>>, is_start: bool) -> Result<FeedBound, Error> {
-        let (bytes, holds) = match bound {
-            Bound::Included(bytes) => (bytes, is_start),
-            Bound::Excluded(bytes) => (bytes, !is_start),
+    /// Brings the key of a bound; `start` is the bound at the other side, of an end.
+    ///
+    /// # Errors
+    /// When the bytes are no bound: an open one would delete rows at the reader that are still here.
+    fn bound(&mut self, bound: &Bound<Vec<u8>>, start: Option<&Bound<Vec<u8>>>) -> Result<FeedBound, Error> {
+        let is_start = start.is_none();
+        let bytes = match bound {
+            // A start that is included and an end that is left out name the first key with the bytes as its beginning.
+            Bound::Included(bytes) if is_start => bytes,
+            Bound::Excluded(bytes) if !is_start => bytes,
             Bound::Unbounded => return Ok(FeedBound::Open),
+            Bound::Included(_) | Bound::Excluded(_) => return Err(not_a_bound()),
         };
-        // A start that is included and an end that is left out name the first key with the bytes as its beginning.
-        let first = |columns| {
-            if is_start {
-                FeedBound::Included { columns }
-            } else {
-                FeedBound::Excluded { columns }
-            }
-        };
-        let behind = |columns| {
-            if is_start {
-                FeedBound::Excluded { columns }
-            } else {
-                FeedBound::Included { columns }
-            }
-        };
-        if bytes.is_empty() {
+        if bytes.is_empty() && is_start {
             return Ok(FeedBound::Open);
         }
-        if let Some(columns) = self.key(bytes)? {
-            return Ok(if holds { first(columns) } else { behind(columns) });
-        }
-        // The successor of a key: its last byte was raised, after the bytes that could not be.
-        let mut key = bytes.clone();
-        if let Some(last) = key.last_mut() {
-            *last = last.wrapping_sub(1);
-        }
-        for _ in 0..EXTENSIONS_MAX {
-            if let Some(columns) = self.key(&key)? {
-                return Ok(behind(columns));
-            }
-            key.push(u8::MAX);
-        }
-        Ok(FeedBound::Open)
+        let columns: Vec<_> = self
+            .table
+            .clustering()
+            .iter()
+            .map(|column| (&column.ty, column.descending))
+            .collect();
+        let start = match start {
+            Some(Bound::Included(start)) => Some(start.as_slice()),
+            _ => None,
+        };
+        let told = bounds::told(bytes, &columns, start).ok_or_else(not_a_bound)?;
+        let columns = told.values.len();
+        self.key_of(bytes, told.values)?;
+        Ok(if told.is_behind == is_start {
+            FeedBound::Excluded { columns }
+        } else {
+            FeedBound::Included { columns }
+        })
     }
+}
+
+fn not_a_bound() -> Error {
+    let what = "bound of a range";
+    Error::from(Damaged {
+        record: Record::Key,
+        what,
+    })
 }

@@ -19,6 +19,7 @@
 //! - Rows of a logical partition come in the order of their last changes: they lie in one arc.
 //! - A row may be returned more than once, after a failure or when a write changes nothing. None is left out.
 
+mod bounds;
 mod log;
 mod number;
 mod read;

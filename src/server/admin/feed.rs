@@ -24,7 +24,7 @@
 //! Rows are data, unlike all else on this port. So an address gives them only to a client with the server's token, or
 //! to a role with SELECT on the table. Each page checks the permission again.
 //!
-//! **Bounds.** [`STREAMS_MAX`] streams, each with one page of at most [`PAGE_ROWS`] rows and `page-bytes-max`. A page is
+//! **Bounds.** [`STREAMS_MAX`](super::STREAMS_MAX) streams, each with one page of at most [`PAGE_ROWS`] rows and `page-bytes-max`. A page is
 //! read when the client has taken the one before. Rows may be long, and their JSON longer. So a page is read and printed apart from
 //! the threads of requests.
 
@@ -40,19 +40,16 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::changes::{has_token, refuse, where_the_token_is};
 use super::slots::Stage;
+use super::streams::Place;
 use super::{BySocket, Extension, Shape, Shared, logins};
 
 use crate::cql::{AnswerKind, Error, QueryParams, SessionState, apart};
 use crate::types::{hex, quoted, unhex};
 use crate::wire::response::ErrorCode;
-
-/// Streams at once: a quarter of the connections, so that probes and scrapers always find a slot.
-pub const STREAMS_MAX: usize = super::CONNECTIONS_MAX / 4;
 
 /// Rows of a page.
 const PAGE_ROWS: u32 = 100;
@@ -199,7 +196,7 @@ struct Feed {
     /// The horizon before the last page, if that ended at the last change.
     read_to: Option<i64>,
     is_over: bool,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// A page of the feed.
@@ -230,9 +227,9 @@ pub(super) async fn stream(
         Ok(asked) => asked,
         Err(why) => return refuse(StatusCode::BAD_REQUEST, &why),
     };
-    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else {
-        let why = format!("{STREAMS_MAX} streams are open, and no more are served");
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, &why);
+    let place = match shared.streams.open(session.user.as_deref()) {
+        Ok(place) => place,
+        Err(why) => return refuse(StatusCode::SERVICE_UNAVAILABLE, &why),
     };
     let mut feed = Feed {
         text: asked.text(&keyspace, &table),
@@ -250,7 +247,7 @@ pub(super) async fn stream(
         silent_looks: 0,
         read_to: None,
         is_over: false,
-        _permit: permit,
+        _place: place,
     };
     if let Some(state) = &feed.state {
         feed.position = position(state);

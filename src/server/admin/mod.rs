@@ -4,7 +4,8 @@
 //! ```text
 //! GET /                 every path, a line each
 //! GET /livez            200 «ok»: the process answers; a line for each background task that panicked since the start.
-//!                       503 when data can no longer be read, and the process is about to end
+//!                       503 when data can no longer be read, and the process is about to end. Without the lease of its
+//!                       bucket 200 and another text than ok
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
 //! GET /metrics          Prometheus's text format; this and the next five come from the module `views`
 //! GET /api/status       the whole server in one object
@@ -45,6 +46,7 @@ mod feed;
 pub(super) mod logins;
 pub mod report;
 mod slots;
+mod streams;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -64,12 +66,13 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use feed::STREAMS_MAX;
 use slots::{Slots, Stage};
+use streams::Streams;
+pub use streams::{ROLE_STREAMS_MAX, STREAMS_MAX};
 
 use super::StartError;
 use super::audit::Audit;
@@ -187,7 +190,7 @@ impl Admin {
         let state = Arc::new(Shared {
             source,
             stopping: Arc::clone(&stopping),
-            streams: Arc::new(Semaphore::new(feed::STREAMS_MAX)),
+            streams: Arc::default(),
             own_hosts_only: address.is_some_and(|address| address.ip().is_loopback()),
         });
         let (end, ended) = watch::channel(false);
@@ -228,8 +231,8 @@ struct Shared {
     source: Source,
     stopping: Arc<AtomicBool>,
     own_hosts_only: bool,
-    /// A permit for each stream that may be opened.
-    streams: Arc<Semaphore>,
+    /// The open streams of change feeds.
+    streams: Arc<Streams>,
 }
 
 /// A listening address or socket.
@@ -336,6 +339,9 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router, stag
 fn router(shared: Arc<Shared>) -> Router {
     let figures = api::ROUTES.into_iter().fold(Router::new(), |router, route| {
         let answer = async move |State(shared): Shape| {
+            if !shared.source.database.upkeep().owns_data() {
+                return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NOT_OWNED.to_owned());
+            }
             if route.shows_sizes {
                 shared.source.database.upkeep().count_partitions().await;
             }
@@ -360,6 +366,9 @@ fn router(shared: Arc<Shared>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }
+
+/// The answer while another server may own the data.
+const NOT_OWNED: &str = "The lease of the bucket has ended: another server may have taken it over\n";
 
 /// Paths in addition to those of figures, with their descriptions.
 const PATHS: [(&str, &str); 7] = [
@@ -525,6 +534,8 @@ async fn scrape(State(shared): Shape) -> Response {
 async fn live(State(shared): Shape) -> Response {
     let database = &shared.source.database;
     match database.upkeep().lost() {
+        // Not a failure: the process ends if the bucket is another's, and else goes on when it has renewed its lease.
+        None if !database.upkeep().owns_data() => text(PLAIN, NOT_OWNED.to_owned()),
         None => {
             let panics = database.tasks().panics().into_iter();
             let lines = panics.map(|(task, count)| format!("background task panicked: {task}, times: {count}\n"));

@@ -7,8 +7,8 @@
 //! `port`, `type`, `category`, `keyspace`, `scope`, `operation`. In addition: `allowed`, false if a login or a
 //! permission was refused; for a statement that was refused or failed, `statement`, its own type, and `error`.
 //!
-//! Invariants: no password and no hash of one is written, because a text is cut after the word that precedes it. Its
-//! error is then left out, because it may repeat a part of the text. No control character is written raw. Bound values
+//! Invariants: no password and no hash of one is written, because literals of statements about roles are
+//! hidden, and other texts are cut after the word that precedes one. Its error is then left out, because it may repeat a part of the text. No control character is written raw. Bound values
 //! are never written. A request does not wait for the log: a record that the queue or the disk does not accept is lost,
 //! counted (`audit_records_lost_total`) and logged. The next record accepted reports how many were lost.
 //!
@@ -26,6 +26,7 @@ use serde::Serialize;
 use self::file::Writer;
 pub use self::file::{AuditError, FILES_MAX};
 use super::log::obeys;
+use super::secrets;
 use crate::clock::Clock;
 use crate::cql::Error;
 use crate::cql::{AuditCategory, Audited};
@@ -34,9 +35,6 @@ use crate::wire::response::ErrorCode;
 
 /// Most characters of a text that are written; longer texts end in «… cut».
 const TEXT_CHARACTERS_MAX: usize = 4096;
-
-/// The words before secrets.
-const SECRETS: [&str; 2] = ["password", "salted_hash"];
 
 /// Keyspaces whose reads are not recorded, as in Cassandra: drivers read them at each connection.
 const UNRECORDED: [&str; 3] = ["system", "system_schema", "system_virtual_schema"];
@@ -197,7 +195,7 @@ impl Audit {
         if error.is_none() && (of_drivers || unrecorded(category)) {
             return;
         }
-        self.entry(asker, text, audited.as_ref(), error);
+        self.entry(asker, masked(text), audited.as_ref(), error);
     }
 
     /// A statement that was prepared, or could not be.
@@ -210,7 +208,7 @@ impl Audit {
             category: AuditCategory::Prepare,
             ..audited
         });
-        self.entry(asker, text, audited.as_ref(), error);
+        self.entry(asker, masked(text), audited.as_ref(), error);
     }
 
     /// A BATCH message, with the texts of its members.
@@ -225,15 +223,20 @@ impl Audit {
             keyspace: None,
             scope: None,
         };
+        let mut has_secret = false;
         let mut operation = format!("BATCH of [{}] statements", members.len());
         for member in members {
             if operation.len() > 4 * TEXT_CHARACTERS_MAX {
+                // The rest may have one.
+                has_secret = true;
                 break;
             }
+            let (shown, has_one) = masked(member);
             operation.push_str("; ");
-            operation.push_str(member);
+            operation.push_str(&shown);
+            has_secret |= has_one;
         }
-        self.entry(asker, &operation, Some(&audited), error);
+        self.entry(asker, (cut(&operation), has_secret), Some(&audited), error);
     }
 
     /// Whether a statement of this category may be recorded with this outcome. `None` means the category is not known
@@ -246,7 +249,14 @@ impl Audit {
         }
     }
 
-    fn entry(&self, asker: Asker<'_>, text: &str, audited: Option<&Audited>, error: Option<&Error>) {
+    /// A record of a text without its secrets, and whether it had one.
+    fn entry(
+        &self,
+        asker: Asker<'_>,
+        (operation, has_secret): (String, bool),
+        audited: Option<&Audited>,
+        error: Option<&Error>,
+    ) {
         let statement = audited.map(|audited| audited.kind);
         let (kind, category) = match (error, audited) {
             (Some(error), _) => outcome_of(error),
@@ -254,7 +264,6 @@ impl Audit {
             // A text that was executed is a statement.
             (None, None) => ("REQUEST", AuditCategory::Other),
         };
-        let (operation, has_secret) = masked(text);
         let why = error.map(|error| match has_secret {
             true => "(not shown, since the statement has a password)".to_owned(),
             false => cut(&error.to_string()),
@@ -305,16 +314,20 @@ fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
     }
 }
 
-/// A text without its secrets, and whether it had one. The text after the first such word is left out entirely.
+/// A text without its secrets, and whether it had one. Of statements that are not about roles, the text after the first
+/// word before a secret is left out.
 fn masked(text: &str) -> (String, bool) {
-    let lower = text.to_ascii_lowercase();
-    let end = SECRETS
-        .iter()
-        .filter_map(|word| Some(lower.find(word)? + word.len()))
-        .min();
-    match end.and_then(|end| text.get(..end)) {
+    if let Some(shown) = secrets::of_roles(text) {
+        return (cut(&shown), true);
+    }
+    if text.len() <= TEXT_CHARACTERS_MAX && secrets::up_to_secret(text).is_none() {
+        return (text.to_owned(), false);
+    }
+    // A comment could push what the statement does out of the record.
+    let text = secrets::without_comments(text);
+    match secrets::up_to_secret(&text) {
         Some(shown) => (format!("{} *******", cut(shown)), true),
-        None => (cut(text), false),
+        None => (cut(&text), false),
     }
 }
 

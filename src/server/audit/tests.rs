@@ -89,6 +89,8 @@ fn no_password_and_no_control_character_is_written() {
         "CREATE ROLE a WITH PASSWORD = 'MARKER",
         "UPDATE system_auth.roles SET salted_hash = 'MARKER' WHERE role = 'a'",
         "INSERT INTO app.users (name, password) VALUES ('a', 'MARKER')",
+        r#"INSERT INTO system_auth.roles JSON '{"role": "a", "salted\u005fhash": "MARKER"}'"#,
+        "ALTER ROLE a WITH PASS WORD = 'MARKER'",
     ];
     for error in [None, Some(&syntax)] {
         let records = recorded(&AuditCategory::ALL, |audit| {
@@ -116,4 +118,43 @@ fn no_password_and_no_control_character_is_written() {
     assert_eq!(records.len(), 3);
     assert_eq!(records[1]["user"], "x\n{\"user\":\"forged\"}");
     assert!(records[2]["operation"].as_str().unwrap().ends_with("… cut"));
+}
+
+/// The word of a secret or a long comment does not hide which role was changed and how.
+#[test]
+fn changes_of_roles_are_recorded_whole() {
+    let long = "x".repeat(5000);
+    let texts = [
+        (
+            "GRANT /* password */ ALL ON ALL KEYSPACES TO bob".to_owned(),
+            "GRANT  ALL ON ALL KEYSPACES TO bob",
+        ),
+        (
+            format!("GRANT /*{long}*/ MODIFY ON ks.t TO bob"),
+            "GRANT  MODIFY ON ks.t TO bob",
+        ),
+        (
+            "ALTER ROLE bob /* password */ WITH SUPERUSER = true".to_owned(),
+            "ALTER ROLE bob  WITH SUPERUSER = true",
+        ),
+        (
+            format!("ALTER ROLE /*{long}*/ bob WITH SUPERUSER = true"),
+            "ALTER ROLE  bob WITH SUPERUSER = true",
+        ),
+        ("DROP ROLE /* password */ bob".to_owned(), "DROP ROLE  bob"),
+        (
+            "CREATE ROLE bob WITH PASSWORD = 'x' AND SUPERUSER = true".to_owned(),
+            "CREATE ROLE bob WITH PASSWORD = '*******' AND SUPERUSER = true",
+        ),
+    ];
+    let records = recorded(&AuditCategory::ALL, |audit| {
+        for (text, _) in &texts {
+            audit.statement(ann(None), text, None);
+        }
+    });
+    let came: Vec<&str> = records
+        .iter()
+        .map(|record| record["operation"].as_str().unwrap())
+        .collect();
+    assert_eq!(came, texts.each_ref().map(|(_, shown)| *shown));
 }
