@@ -10,11 +10,11 @@ use super::error::{Error, RequestRefusal};
 use super::roles::RoleRefusal;
 use super::roles::needed::Permitted;
 use crate::command::{Partitions, Read};
-use crate::engine::{Engine, refuse_system};
+use crate::engine::{self, Engine, refuse_system};
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
 use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan};
-use crate::schema::{Schema, system};
+use crate::schema::{Schema, Table, system};
 
 // 1. Names.
 
@@ -76,11 +76,11 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
         permitted.plan(plan)?;
     }
     match plan {
-        Plan::Modify(plan) => Ok(refuse_system(&plan.table)?),
+        Plan::Modify(plan) => Ok(refuse_written(&plan.table)?),
         Plan::Batch(plan) => plan
             .modifications
             .iter()
-            .try_for_each(|member| refuse_system(&member.table).map_err(Error::from)),
+            .try_for_each(|member| refuse_written(&member.table).map_err(Error::from)),
         Plan::Truncate(table) => Ok(refuse_system(table)?),
         Plan::Auth(_) if permitted.is_none() => Err(RoleRefusal::Anonymous.into()),
         Plan::Auth(_) | Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
@@ -105,6 +105,11 @@ pub(super) fn owned(engine: &Engine, plan: &Plan, consistency: Consistency) -> R
     }
 }
 
+/// As [`refuse_system`], for a write. Binding refuses those of virtual tables, in other words.
+fn refuse_written(table: &Table) -> Result<(), engine::Error> {
+    if table.is_virtual { Ok(()) } else { refuse_system(table) }
+}
+
 /// Like [`permissions`], for a batch.
 pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
     if let Some(permitted) = permitted {
@@ -114,7 +119,7 @@ pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc
         if let Some(permitted) = permitted {
             permitted.modify(member)?;
         }
-        refuse_system(&member.table)?;
+        refuse_written(&member.table)?;
     }
     Ok(())
 }
