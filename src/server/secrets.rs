@@ -4,6 +4,8 @@
 //! it is no statement, nothing after the role's name is shown, since a mistyped option may have a password anywhere. A
 //! statement on `system_auth.roles` shows no literal. Comments are left out of statements that have something to hide.
 
+use crate::cql::Audited;
+
 /// What is shown in place of a secret.
 const HIDDEN: &str = "*******";
 
@@ -58,7 +60,7 @@ pub(super) fn up_to_secret(text: &str) -> Option<&str> {
 
 /// A statement that creates or alters a role.
 fn of_role(text: &str, pieces: &[(Kind, &str)]) -> String {
-    let is_whole = grammar::parse(text).is_ok();
+    let is_whole = Audited::of(text, None).is_some();
     let mut shown = String::new();
     let mut is_past_name = false;
     for (place, (kind, piece)) in pieces
