@@ -494,6 +494,27 @@ async fn equal_clustering_values_are_one_row(client: Client) {
     );
     client.ok("DELETE FROM t WHERE k = 1 AND a = 'x' AND b = 1.5000").await;
     assert_eq!(client.rows("SELECT a, b, v FROM t").await, ["\"y\" 1.5 3"]);
+    // None of them is stored yet.
+    for (k, batch) in [(2, "BEGIN UNLOGGED BATCH"), (3, "BEGIN BATCH")] {
+        let insert = |b: &str, v: u8| format!("INSERT INTO t (k, a, b, v) VALUES ({k}, 'x', {b}, {v});");
+        client
+            .ok(&format!(
+                "{batch} {} {} APPLY BATCH",
+                insert("0.0", 1),
+                insert("0.00", 2)
+            ))
+            .await;
+        let all = format!("SELECT b, v FROM t WHERE k = {k}");
+        assert_eq!(client.rows(&all).await, ["0.0 2"], "{batch}");
+        client
+            .ok(&format!("DELETE FROM t WHERE k = {k} AND a = 'x' AND b = 0"))
+            .await;
+        assert_eq!(client.rows(&all).await, [""; 0], "{batch}");
+    }
+    client
+        .ok("UPDATE t SET v = 5 WHERE k = 4 AND a = 'x' AND b IN (7, 7.0)")
+        .await;
+    assert_eq!(client.rows("SELECT b, v FROM t WHERE k = 4").await.len(), 1);
 }
 
 async fn refusals_show_what_cassandra_reads(client: Client) {

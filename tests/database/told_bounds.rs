@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::Client;
 
-/// Types of clustering columns and some of their values, the ends of the type with them.
+/// Types of clustering columns and some of their values, the ends of the type and equal values of other bytes with them.
 const POOL: [(&str, &[&str]); 27] = [
     ("int", &["-2147483648", "-1", "0", "5", "6", "2147483647"]),
     ("tinyint", &["-128", "-1", "0", "127"]),
@@ -28,7 +28,7 @@ const POOL: [(&str, &[&str]); 27] = [
     ("blob", &["0x", "0x00", "0x00ff", "0xff", "0xffff"]),
     ("float", &["1.5", "-0.0", "0.0", "3.4028235E38"]),
     ("double", &["1.0", "1.5", "-1.5", "0.1", "1.0E300"]),
-    ("decimal", &["1.5", "0", "-1.5", "99", "100", "1.55"]),
+    ("decimal", &["1.5", "1.50", "0", "0.00", "-1.5", "99", "100", "1.55"]),
     (
         "varint",
         &["0", "-1", "255", "256", "-256", "65535", "-65536", "16777215"],

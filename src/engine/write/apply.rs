@@ -75,13 +75,14 @@ impl WriteServices {
         staged.changes.size = size.map(|_| BatchSize::default());
         let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
         let writing = self.writing(request);
+        let mut new_rows = forms::NewRows::default();
         for routed in modifications {
             let write = routed.modification;
             let stamp = self.stamp(write, write.timestamp.unwrap_or(timestamp), request)?;
             for key in &write.partition_keys {
                 let place = routed.partitions.place(key);
                 let stored = if must_read {
-                    forms::as_stored(place, write, key).await?
+                    forms::as_stored(place, write, key, &mut new_rows).await?
                 } else {
                     None
                 };

@@ -77,8 +77,9 @@ impl WriteServices {
         let place = modifications.first().unwrap_or(first).partitions.place(partition_key);
         let openings = ReadOpenings::now(modifications);
         let mut stored = Vec::with_capacity(modifications.len());
+        let mut new_rows = forms::NewRows::default();
         for routed in modifications {
-            stored.push(forms::as_stored(place, routed.modification, partition_key).await?);
+            stored.push(forms::as_stored(place, routed.modification, partition_key, &mut new_rows).await?);
         }
         let writes: Vec<&Write> = modifications
             .iter()

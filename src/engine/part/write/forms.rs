@@ -2,14 +2,15 @@
 //!
 //! In Cassandra equal values are one row, shown as it was first written. Keys here keep the bytes as they were written.
 //! So a write to a table whose clustering columns have such types first checks whether the row is stored under another
-//! encoding, and then writes to that one. A range that continues after such a value is deleted under each of its stored
-//! encodings:
+//! encoding, and then writes to that one. If it is stored under none, all members of a batch write to the encoding that
+//! the batch names first. A range that continues after such a value is deleted under each of its stored encodings:
 //!
 //! ```text
 //! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
 //! ```
 //! The caller holds the stripe of the partition.
 
+use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use bytes::Bytes;
 use crate::command::{ClusteringRange, Write, WriteTarget};
 use crate::engine::{Error, storage_read};
 use crate::partition::{Hosted, LogicalPartition};
-use crate::schema::Table;
+use crate::schema::{StorageId, Table};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
@@ -33,8 +34,34 @@ pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// A write of one logical partition with each clustering key in the encoding in which its row is stored: another
-/// partition may hold the row in another encoding. `None` means that no key changes.
+/// The rows that a request writes and that are not stored, by table, partition and the order of their clustering values:
+/// each is written in the encoding in which the request names it first.
+#[derive(Default)]
+pub(crate) struct NewRows(HashMap<(StorageId, Bytes, Vec<Vec<u8>>), Vec<u8>>);
+
+impl NewRows {
+    /// The encoding in which the request writes a row that is not stored.
+    fn first(&mut self, table: &Table, partition: &Bytes, clustering: &[u8]) -> Vec<u8> {
+        let Some(values) = components(table, clustering) else {
+            return clustering.to_vec();
+        };
+        let columns = table.clustering().iter().zip(&values);
+        let order = columns.map(|(column, value)| {
+            let mut order = Vec::new();
+            if has_forms(&column.ty) {
+                column.ty.encode_key_order(value, column.descending, &mut order);
+            } else {
+                column.ty.encode_key(value, column.descending, &mut order);
+            }
+            order
+        });
+        let row = (table.storage_id, partition.clone(), order.collect());
+        self.0.entry(row).or_insert_with(|| clustering.to_vec()).clone()
+    }
+}
+
+/// A write of one logical partition with each clustering key in the encoding in which its row is stored, or else first
+/// named in the request: another partition may hold the row in another encoding. `None` means that no key changes.
 ///
 /// # Errors
 /// When the store fails.
@@ -42,12 +69,13 @@ pub(crate) async fn as_stored(
     (token, partition): (Token, &Arc<Hosted>),
     write: &Write,
     key: &Bytes,
+    new: &mut NewRows,
 ) -> Result<Option<Write>, Error> {
     if !must_look(&write.table) {
         return Ok(None);
     }
     let logical = partition.logical(write.table.storage_id, token, key)?;
-    let target = target_as_stored(&write.table, &logical, &write.target).await?;
+    let target = target_as_stored(&write.table, (&logical, key), &write.target, new).await?;
     let changed = target.filter(|target| *target != write.target);
     Ok(changed.map(|target| Write {
         partition_keys: vec![key.clone()],
@@ -60,15 +88,16 @@ pub(crate) async fn as_stored(
 /// clustering values.
 async fn target_as_stored(
     table: &Table,
-    partition: &LogicalPartition<'_>,
+    (partition, key): (&LogicalPartition<'_>, &Bytes),
     target: &WriteTarget,
+    new: &mut NewRows,
 ) -> Result<Option<WriteTarget>, Error> {
     match target {
         WriteTarget::Rows(rows) => {
             let mut stored = Vec::with_capacity(rows.len());
             for clustering in rows {
                 let found = find(table, partition, clustering).await?;
-                stored.push(found.unwrap_or_else(|| clustering.clone()));
+                stored.push(found.unwrap_or_else(|| new.first(table, key, clustering)));
             }
             Ok(Some(WriteTarget::Rows(stored)))
         }
