@@ -535,14 +535,14 @@ mod tests {
         let path = directory.path().join("helenus.toml");
         std::fs::write(
             &path,
-            "listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\nbody_bytes_max = 100\n",
+            "listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\nbody_bytes_max = 2000\n",
         )
         .unwrap();
         let values = Values::gather(Some(&path), &BTreeMap::new(), |_| None).unwrap();
         let config = Config::new(&values).unwrap();
         assert_eq!(
             (config.server.listen.len(), config.server.limits.body_bytes_max),
-            (2, 100)
+            (2, 2000)
         );
         std::fs::write(&path, "lisen = 3").unwrap();
         let error = Values::gather(Some(&path), &BTreeMap::new(), |_| None).unwrap_err();

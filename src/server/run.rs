@@ -400,9 +400,10 @@ pub(super) fn is_in_bucket(config: &Config) -> Result<bool, RunError> {
 
 /// The folder of the socket for operators. `None` means that there is none.
 pub(super) fn operator_folder(config: &Config) -> Result<Option<PathBuf>, RunError> {
+    let url: store::Url = config.data.parse()?;
     // Named after the data, so that an operator never asks the server of other data.
-    let of_bucket = |folder: &PathBuf| folder.join(config.data.replace('/', "%2F"));
-    Ok(match config.data.parse()? {
+    let of_bucket = |folder: &PathBuf| folder.join(url.to_string().replace('/', "%2F"));
+    Ok(match &url {
         store::Url::Bucket(_) => config.operator_folder.as_ref().map(of_bucket),
         url => url.directory().map(Path::to_owned),
     })
