@@ -234,6 +234,14 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "puts of the log and of tables: the committer awaits or aborts them before it closes the database",
     ),
     (
+        "src/storage/engine/slate/log.rs",
+        "a removal of objects that nothing needs: it may be cut at any time",
+    ),
+    (
+        "src/storage/engine/slate/log/opening.rs",
+        "the task that puts: it keeps no log alive, and ends when the last database is closed",
+    ),
+    (
         "src/storage/engine/fjall.rs",
         "the committer: closing its store awaits its end",
     ),
