@@ -34,10 +34,13 @@ pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// The rows that a request writes and that are not stored, by table, partition and the order of their clustering values:
-/// each is written in the encoding in which the request names it first.
+/// A row: its table, its partition, and the order of its clustering values, which is the same for equal ones.
+type Place = (StorageId, Bytes, Vec<Vec<u8>>);
+
+/// The rows that a request writes and that are not stored: each is written in the encoding in which the request names it
+/// first.
 #[derive(Default)]
-pub(crate) struct NewRows(HashMap<(StorageId, Bytes, Vec<Vec<u8>>), Vec<u8>>);
+pub(crate) struct NewRows(HashMap<Place, Vec<u8>>);
 
 impl NewRows {
     /// The encoding in which the request writes a row that is not stored.
