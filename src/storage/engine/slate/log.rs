@@ -61,7 +61,7 @@ use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::Error;
 
 /// The folder of the log's objects.
-pub(super) const FOLDER: &str = "log";
+const FOLDER: &str = "log";
 
 /// Longest time of one put, and of all attempts of it.
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
@@ -107,9 +107,11 @@ struct State {
     broken: Option<WalError>,
     is_stopped: bool,
     databases: BTreeMap<Arc<str>, Database>,
+    /// Openings of databases so far.
+    generations: u64,
     /// Batches that no object contains yet.
     gathering: Gathering,
-    /// Whether an object is wanted although no row is open.
+    /// Whether an object is wanted although no row is open: a database was forgotten, and the newest object does not say so.
     is_wanted: bool,
     /// The highest time at which a row was written, ms.
     millis: i64,
@@ -139,7 +141,7 @@ type Waiting = oneshot::Sender<Result<(), WalError>>;
 /// What the log knows of a database.
 #[derive(Default)]
 struct Database {
-    /// Raised by each opening. A writer of an earlier one writes nothing more.
+    /// Its opening, which no other has. A writer of an earlier one writes nothing more.
     generation: u64,
     /// The objects with rows that no table has, and the last sequence number in each. Of a database that was not opened
     /// yet, only the first is known.
@@ -355,8 +357,9 @@ impl Log {
         self.mend().await?;
         let number = {
             let mut state = self.state();
-            let is_putting = state.is_putting(database);
-            if state.databases.remove(database).is_none() && !is_putting {
+            let is_known = state.databases.remove(database).is_some();
+            // An attempt before this one may have failed: then the object is still wanted.
+            if !is_known && !state.is_putting(database) && !state.is_wanted {
                 return Ok(());
             }
             state.is_wanted = true;
