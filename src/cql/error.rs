@@ -121,6 +121,7 @@ impl Error {
             Self::Syntax(_) => ErrorCode::Syntax,
             Self::Plan(error) => match **error {
                 Planner::Incompatible(_) => ErrorCode::Syntax,
+                Planner::Name(ref refusal) if refusal.is_syntax() => ErrorCode::Syntax,
                 Planner::Function(_) => ErrorCode::FunctionFailure,
                 Planner::NeedsFiltering
                 | Planner::UndefinedColumn { .. }

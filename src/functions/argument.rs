@@ -15,6 +15,8 @@ pub struct Argument<'a> {
     pub is_marker: bool,
     /// The number of elements of a list literal, which may become a vector.
     pub elements: Option<u32>,
+    /// Whether it calls a function whose result fits no frozen type ([`super::Function::returns_unfrozen`]).
+    pub is_unfrozen: bool,
 }
 
 enum Fits<'a> {
@@ -39,6 +41,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Natural,
             is_marker: false,
             elements: None,
+            is_unfrozen: false,
         }
     }
 
@@ -51,6 +54,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Anything,
             is_marker: true,
             elements: None,
+            is_unfrozen: false,
         }
     }
 
@@ -63,6 +67,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Ask(Box::new(fits)),
             is_marker: false,
             elements: None,
+            is_unfrozen: false,
         }
     }
 

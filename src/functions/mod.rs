@@ -251,6 +251,18 @@ impl Function {
         self.0.keyspace != KEYSPACE
     }
 
+    /// Whether its result is a collection or user-defined type that is not frozen. Users' functions return no frozen types, and in Cassandra
+    /// such a result fits no frozen type where functions are chosen.
+    #[must_use]
+    pub fn returns_unfrozen(&self) -> bool {
+        let returns = self.return_type().unfrozen();
+        self.is_user_defined()
+            && matches!(
+                returns,
+                CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) | CqlType::User(_)
+            )
+    }
+
     /// Itself; for a user-defined aggregate also its state function and its final function.
     pub fn with_parts(&self) -> impl Iterator<Item = &Self> {
         let fold = match &self.0.body {

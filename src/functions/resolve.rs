@@ -222,7 +222,10 @@ enum Match {
 fn matching(candidates: &[Function], arguments: &[Argument<'_>], receiver: Option<&CqlType>) -> Match {
     let mut weak = Vec::new();
     for candidate in candidates {
-        let returns = receiver.is_none_or(|receiver| fit(candidate.return_type(), receiver).is_assignable());
+        let returns = receiver.is_none_or(|receiver| {
+            let is_too_loose = matches!(receiver, CqlType::Frozen(_)) && candidate.returns_unfrozen();
+            !is_too_loose && fit(candidate.return_type(), receiver).is_assignable()
+        });
         let types = candidate.argument_types();
         if !returns || types.len() != arguments.len() {
             continue;

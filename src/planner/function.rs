@@ -207,7 +207,8 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
         }));
     }
     for (index, (ty, argument)) in types.iter().zip(arguments).enumerate() {
-        if !argument.fit(ty).is_assignable() {
+        let is_too_loose = argument.is_unfrozen && matches!(ty, CqlType::Frozen(_));
+        if is_too_loose || !argument.fit(ty).is_assignable() {
             return Err(refusal(functions::Error::Argument {
                 argument: argument.text.clone(),
                 index,
@@ -317,7 +318,8 @@ pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argume
         }
         _ => {
             let fits = |ty: &CqlType| typer.fit(term, ty).unwrap_or(Assignment::No);
-            let found = Argument::open(text, natural(typer, term), fits);
+            let mut found = Argument::open(text, natural(typer, term), fits);
+            found.is_unfrozen = is_unfrozen(typer, term);
             let inner = match term {
                 Term::Tuple(of) if of.len() == 1 => of.first().unwrap_or(term),
                 term => term,
@@ -328,6 +330,15 @@ pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argume
             }
         }
     }
+}
+
+/// Whether a term calls the only function of its name, whose result fits no frozen type. Of several, the one that fits is chosen later.
+fn is_unfrozen(typer: &TypeChecker<'_>, term: &Term) -> bool {
+    let Term::Function { name, .. } = term else {
+        return false;
+    };
+    let users = user_functions(typer, name);
+    matches!(users.as_slice(), [only] if only.returns_unfrozen())
 }
 
 fn is_collection(term: &Term) -> bool {
@@ -494,6 +505,13 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
     }
     let mut arguments = Vec::with_capacity(terms.len());
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
+        // Only `token` has arguments of frozen types; the functions of an argument are chosen by the type that it has without `frozen`.
+        let ty = match term {
+            Term::Function { name, .. } if resolved.function.is_some() && !user_functions(typer, name).is_empty() => {
+                ty.unfrozen()
+            }
+            _ => ty,
+        };
         arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
     typer.calls.note(resolved.function.as_ref());

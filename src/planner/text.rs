@@ -134,6 +134,28 @@ impl Display for TermText<'_> {
     }
 }
 
+/// Puts the fields of the user-typed literals in a term into the order of [`in_hash_order`].
+pub(crate) fn order_fields(term: &mut Term) {
+    match term {
+        Term::Literal(_) | Term::BindMarker { .. } => {}
+        Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => terms.iter_mut().for_each(order_fields),
+        Term::Function { arguments, .. } => arguments.iter_mut().for_each(order_fields),
+        Term::Map(entries) => entries.iter_mut().for_each(|(key, value)| {
+            order_fields(key);
+            order_fields(value);
+        }),
+        Term::Udt(fields) => {
+            fields.iter_mut().for_each(|(_, value)| order_fields(value));
+            *fields = in_hash_order(fields).into_iter().cloned().collect();
+        }
+        Term::TypeHint { term: of, .. } | Term::Cast { term: of, .. } | Term::Negate { of, .. } => order_fields(of),
+        Term::Arithmetic { left, right, .. } => {
+            order_fields(left);
+            order_fields(right);
+        }
+    }
+}
+
 /// The fields of a user-typed literal in the order of Cassandra's messages: that of a Java `HashMap` by the hash of the
 /// name's bytes. Fields in the same bucket stay in order of insertion; a duplicate field has its last value.
 fn in_hash_order(fields: &[(Name, Term)]) -> Vec<&(Name, Term)> {

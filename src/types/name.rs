@@ -201,6 +201,22 @@ impl CqlType {
             Err(fail())
         }
     }
+
+    /// The type of a class named by a string in a statement. As in Cassandra's `TypeParser`, what follows the class is not looked at, and
+    /// a string that begins with no name is blob.
+    fn parse_class(written: &str) -> Result<Self, TypeError> {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_' | '&');
+        let text = written.trim_start();
+        let head = text.split(|c| !is_of_name(c)).next().unwrap_or_default();
+        if head.is_empty() {
+            return Ok(Self::Native(Native::Blob));
+        }
+        let mut parser = ClassParser { rest: text, depth: 0 };
+        parser.class().ok_or_else(|| {
+            let package = if head.contains('.') { "" } else { PACKAGE };
+            TypeError::Class(written.to_owned(), format!("{package}{head}"))
+        })
+    }
 }
 
 fn join(types: &[CqlType], name: fn(&CqlType) -> String) -> String {
@@ -222,7 +238,7 @@ fn as_meant(written: &ast::Type, frozen: bool) -> String {
             None => wrap(name.name.0.clone()),
         },
         ast::Type::Custom(class) => {
-            let known = CqlType::parse_marshal(class);
+            let known = CqlType::parse_class(class);
             known.map_or_else(|_| format!("'{class}'"), |known| format!("'{}'", known.marshal_name()))
         }
         ast::Type::List(element) => wrap(format!("list<{}>", as_meant(element, frozen))),
@@ -261,7 +277,7 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
                 resolve(name).ok_or_else(|| TypeError::Unknown(name.clone()))?,
             )),
         },
-        ast::Type::Custom(class) => CqlType::parse_marshal(class)?,
+        ast::Type::Custom(class) => CqlType::parse_class(class)?,
         ast::Type::List(element) => {
             check_value(written, element, frozen)?;
             wrap(CqlType::List(Arc::new(from_ast(element, resolve, frozen)?)))

@@ -20,6 +20,9 @@ const VERSION: u8 = 5;
 /// Longest wait until an index is built.
 const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
 
+/// How often a keyspace of Cassandra's is made before the run fails: on a busy machine it may not answer in time.
+const MAKES_MAX: usize = 4;
+
 /// Held by who drops a keyspace: Cassandra then writes what it has in memory to disk, of every table, and its answers may depend
 /// on that. Held alone by who wants to see what it answers without.
 static DROPS: RwLock<()> = RwLock::new(());
@@ -86,6 +89,18 @@ impl Side {
         ))?;
         connection.must(&format!("USE {keyspace}"))?;
         Ok(())
+    }
+
+    /// The same; once more where there is no answer in time, or another refusal.
+    fn make_patiently(&mut self, keyspace: &str, roles: bool) -> Outcome<()> {
+        for _ in 1..MAKES_MAX {
+            if self.make(keyspace, roles).is_ok() {
+                return Ok(());
+            }
+            // An answer may come yet, which would be taken for that of the next request.
+            self.connections.clear();
+        }
+        self.make(keyspace, roles)
     }
 
     fn ask(&mut self, keyspace: &str, step: &Step, by: Option<usize>) -> Value {
@@ -175,7 +190,7 @@ impl Pair {
         let roles = *roles;
         let (a, b) = std::thread::scope(|scope| {
             let other = scope.spawn(|| ours.make(keyspace, roles));
-            let a = theirs.make(keyspace, roles);
+            let a = theirs.make_patiently(keyspace, roles);
             (a, other.join().unwrap_or_else(|_| Err(Error::failed("a thread ended"))))
         });
         a.and(b)
@@ -185,7 +200,9 @@ impl Pair {
     pub(super) fn leave(&mut self) {
         let _held = DROPS.read().unwrap_or_else(PoisonError::into_inner);
         for side in [&mut self.theirs, &mut self.ours] {
-            let _gone_is_gone = side.drop(&self.keyspace);
+            if side.drop(&self.keyspace).is_err() {
+                side.connections.clear();
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::refusal::{CosmosRefusal, NameRefusal, ViewRefusal};
 use super::table::{Key, add_column, check_name, clustering_order, refuse_id, table_id};
 use super::{Ddl, Right, SchemaOutcome, options, view_tests};
 use crate::command::{ChangeKind, ChangeTarget};
-use crate::planner::text::owned;
+use crate::planner::text::{order_fields, owned};
 use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
 
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
@@ -118,7 +118,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     {
         add_column(&mut table, in_view(column, &key, &descending));
     }
-    let where_clause: Vec<String> = statement.relations.iter().map(Relation::to_string).collect();
+    let where_clause: Vec<String> = statement.relations.iter().map(kept_text).collect();
     let view = View {
         table: Arc::new(table),
         base_table: base_name.to_owned(),
@@ -405,6 +405,17 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
     );
     outcome.dropped_storage = vec![storage_id];
     Ok(outcome)
+}
+
+/// A relation as Cassandra keeps it: the fields of user-typed literals in the order of its hash table.
+fn kept_text(relation: &Relation) -> String {
+    let mut relation = relation.clone();
+    match &mut relation.value {
+        RelationValue::Term(term) => order_fields(term),
+        RelationValue::Terms(terms) => terms.iter_mut().for_each(order_fields),
+        RelationValue::None => {}
+    }
+    relation.to_string()
 }
 
 /// A WHERE clause with a column renamed.

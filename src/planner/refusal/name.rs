@@ -47,3 +47,10 @@ pub enum NameRefusal {
         other: String,
     },
 }
+
+impl NameRefusal {
+    /// Whether Cassandra reports it as a syntax error.
+    pub(crate) fn is_syntax(&self) -> bool {
+        matches!(self, Self::Type(error) if error.is_syntax())
+    }
+}

@@ -195,7 +195,8 @@ impl SelectorPlanner<'_, '_> {
             _ => self.exact(selector)?,
         };
         let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
-        let found = Argument::open(text, natural, fits);
+        let mut found = Argument::open(text, natural, fits);
+        found.is_unfrozen = self.is_unfrozen(selector);
         Ok(match selector {
             Selector::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
             _ => found,
@@ -229,6 +230,16 @@ impl SelectorPlanner<'_, '_> {
             }
             .freeze()
         }))
+    }
+
+    /// Whether it calls a function whose result fits no frozen type.
+    fn is_unfrozen(&self, selector: &Selector) -> bool {
+        let Selector::Function { name, .. } = selector else {
+            return false;
+        };
+        let resolved = function::is_users(self.typer, name).then(|| self.resolve(selector, None));
+        let function = resolved.and_then(Result::ok).and_then(|resolved| resolved.function);
+        function.is_some_and(|function| function.returns_unfrozen())
     }
 
     /// Resolves the function of a call.
