@@ -111,7 +111,13 @@ impl Owner {
     /// Whether this process owns the prefix now. If checked after a snapshot was taken, true means that no other server
     /// had written before it.
     pub(in crate::storage) fn is_owner(&self) -> bool {
-        self.state.now_micros() < self.state.ends_micros.load(Ordering::Acquire)
+        self.state.is_owner()
+    }
+
+    /// [`Owner::is_owner`] as a function of its own.
+    pub(in crate::storage) fn asked(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let state = Arc::clone(&self.state);
+        move || state.is_owner()
     }
 
     /// Releases the prefix, so that the next server need not wait.
@@ -132,6 +138,10 @@ fn tag_of(put: PutResult) -> UpdateVersion {
 }
 
 impl State {
+    fn is_owner(&self) -> bool {
+        self.now_micros() < self.ends_micros.load(Ordering::Acquire)
+    }
+
     fn now_micros(&self) -> u64 {
         u64::try_from(self.clock.through_sleep().as_micros()).unwrap_or(u64::MAX)
     }

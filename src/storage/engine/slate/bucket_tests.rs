@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -16,6 +16,7 @@ use slatedb::object_store::{
 };
 
 use super::home::Home;
+use super::places::is_of_manifest;
 use super::*;
 use crate::clock::Timestamps;
 use crate::storage::bucket::{Logs, Reach, Reached};
@@ -44,6 +45,8 @@ pub(super) struct Network {
     bucket: Arc<InMemory>,
     logs: Logs,
     link: AtomicU8,
+    /// Puts of manifests wait while it is set.
+    pub(super) holds_manifests: AtomicBool,
     /// Objects of the log that were put and read.
     pub(super) log_puts: AtomicU64,
     pub(super) log_gets: AtomicU64,
@@ -55,6 +58,7 @@ impl Network {
             bucket: Arc::clone(bucket),
             logs,
             link: AtomicU8::new(Link::Good as u8),
+            holds_manifests: AtomicBool::new(false),
             log_puts: AtomicU64::new(0),
             log_gets: AtomicU64::new(0),
         })
@@ -100,6 +104,10 @@ impl ObjectStore for Network {
             }
             self.pass().await?;
             self.log_puts.fetch_add(1, Ordering::SeqCst);
+        }
+        while is_of_manifest(at) && self.holds_manifests.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.pass().await?;
         }
         let put = self.bucket.put_opts(at, body, options).await?;
         if self.link.load(Ordering::SeqCst) == Link::Deaf as u8 {

@@ -535,8 +535,9 @@ impl Committer {
     pub(super) async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let longest = self.home.patience().put_max;
+        let logged = self.home.logged().filter(|_| matches!(flush_type, FlushType::MemTable));
         self.home.within(longest, put(&self.home, database, flush_type)).await?;
-        self.home.tables_have(database);
+        self.home.tables_have(logged);
         Ok(())
     }
 

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use slatedb::ErrorKind;
 use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
-use slatedb::{Db, ErrorKind};
 use slatedb_common::clock::SystemClock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::clock::{LastPut, Pace, Ticks};
 use super::disk_cache::DiskCache;
 use super::failures::{failure, failure_of_store};
-use super::log::{Log, LogAdmin};
+use super::log::{Log, LogAdmin, Logged};
 use super::medium::Medium;
 use super::places::DATABASE;
 use super::put_record;
@@ -162,6 +162,7 @@ impl Home {
         // end.
         let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
         let owner = owner.await.map_err(refused)?;
+        medium.ask_owner(owner.asked());
         // Read only after this process owns the bucket: another server may have created the database while this one
         // waited.
         let is_used = match is_used(&reached).await {
@@ -225,11 +226,16 @@ impl Home {
         }
     }
 
-    /// Tells the log that all databases share which rows a database's tables have.
-    pub(super) fn tables_have(&self, database: &Db) {
-        if let Some(log) = &self.log {
-            let seq = database.subscribe().borrow().current_manifest.last_l0_seq();
-            log.written(&self.database, seq);
+    /// What the log that all databases share has of this one. Take it before tables are written.
+    pub(super) fn logged(&self) -> Option<Logged> {
+        self.log.as_ref()?.logged(&self.database)
+    }
+
+    /// Tells the log that tables have these rows: they were written, and a manifest in the bucket names them. SlateDB's own
+    /// status says so before the manifest is put.
+    pub(super) fn tables_have(&self, logged: Option<Logged>) {
+        if let (Some(log), Some(logged)) = (&self.log, logged) {
+            log.have_tables(&self.database, logged);
         }
     }
 

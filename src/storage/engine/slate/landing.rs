@@ -118,9 +118,6 @@ impl Committer {
     /// all databases share asks for it itself.
     fn bound_log(&mut self) {
         self.log_objects += 1;
-        if let Some(database) = &self.database {
-            self.home.tables_have(database);
-        }
         if self.log_objects >= LOG_OBJECTS_MAX && self.home.is_remote() && self.home.log.is_none() {
             self.begin_tables();
         }
@@ -134,9 +131,10 @@ impl Committer {
         };
         self.log_objects = 0;
         let home = Arc::clone(&self.home);
+        let logged = home.logged();
         self.tables = Some(tokio::spawn(async move {
             match put(&home, &database, FlushType::MemTable).await {
-                Ok(()) => home.tables_have(&database),
+                Ok(()) => home.tables_have(logged),
                 Err(error) => {
                     tracing::debug!(%error, location = %home.location, "tables were not written; a later attempt writes them");
                 }

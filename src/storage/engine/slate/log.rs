@@ -53,7 +53,7 @@ use tokio::sync::{Notify, oneshot};
 
 use self::object::{Object, Part, put_row};
 use self::opening::Tail;
-pub(super) use self::writer::{LogAdmin, LogWriterInit};
+pub(super) use self::writer::{LogAdmin, LogWriterInit, Logged};
 use super::clock::Ticks;
 use super::flight::{GATHERING_MAX, Gathering};
 use super::medium::Medium;
@@ -201,6 +201,13 @@ impl Writer {
 }
 
 impl Database {
+    /// Drops the objects whose rows tables have, up to a sequence number.
+    fn written(&mut self, seq: u64) {
+        while self.unwritten.front().is_some_and(|(_, last)| *last <= seq) {
+            self.unwritten.pop_front();
+        }
+    }
+
     /// Its writer, if it is open and of this opening.
     fn writer(&mut self, generation: u64) -> Option<&mut Writer> {
         let is_current = self.generation == generation;
@@ -330,17 +337,6 @@ impl Log {
     pub(super) fn gather(&self, batches: usize) {
         let now = self.ticks.monotonic();
         self.state().gathering.add(batches, now);
-    }
-
-    /// Records that tables have all rows of a database up to a sequence number.
-    pub(super) fn written(&self, database: &str, seq: u64) {
-        let mut state = self.state();
-        let Some(known) = state.databases.get_mut(database) else {
-            return;
-        };
-        while known.unwritten.front().is_some_and(|(_, last)| *last <= seq) {
-            known.unwritten.pop_front();
-        }
     }
 
     /// Whether tables have every row of a database that was appended.

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -35,7 +35,7 @@ use slatedb::object_store::{
 
 use super::clock::LastPut;
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::places::{database_of, is_of_clean_up, is_sealed, numbered};
+use super::places::{database_of, is_of_clean_up, is_of_manifest, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
@@ -54,6 +54,8 @@ pub(super) struct Medium {
     notes: ArcSwap<HashMap<String, Arc<PutRecord>>>,
     /// The last puts of open databases of a bucket, by the database's path.
     last_puts: ArcSwap<HashMap<String, Arc<LastPut>>>,
+    /// Whether this process owns the bucket. Unset: it is not asked.
+    is_owner: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 /// The state of the medium.
@@ -88,7 +90,29 @@ impl Medium {
             state: Arc::new(state),
             notes: ArcSwap::default(),
             last_puts: ArcSwap::default(),
+            is_owner: OnceLock::new(),
         }
+    }
+
+    /// From now on manifests are put only while this process owns the bucket: one that was paused and replaced would
+    /// end the databases of the new owner.
+    pub(super) fn ask_owner(&self, is_owner: impl Fn() -> bool + Send + Sync + 'static) {
+        drop(self.is_owner.set(Box::new(is_owner)));
+    }
+
+    /// Refuses to put a manifest for another owner. May pass: the lease may be renewed yet.
+    fn may_put(&self, location: &Path) -> StoreResult<()> {
+        self.state.may_write()?;
+        let Some(url) = &self.state.url else { return Ok(()) };
+        let is_refused = is_of_manifest(location) && self.is_owner.get().is_some_and(|is_owner| !is_owner());
+        if is_refused {
+            let refusal = Refusal::Unreachable {
+                what: "its lease is not held now".to_owned(),
+            };
+            let url = url.to_string();
+            return Err(carried(Error::Bucket { url, refusal }, true));
+        }
+        Ok(())
     }
 
     /// The failure that ended it. `None` means that there was none.
@@ -344,7 +368,7 @@ impl fmt::Display for Medium {
 #[async_trait::async_trait]
 impl ObjectStore for Medium {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
-        self.state.may_write()?;
+        self.may_put(location)?;
         let is_empty = payload.content_length() == 0;
         let payload = if is_sealed(location) { seal(&payload) } else { payload };
         let is_small = payload.content_length() <= SMALL_REQUEST_BYTES_MAX;
@@ -468,5 +492,38 @@ impl MultipartUpload for Upload {
 
     async fn abort(&mut self) -> StoreResult<()> {
         self.inner.abort().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slatedb::object_store::ObjectStoreExt;
+    use slatedb::object_store::memory::InMemory;
+
+    use super::super::places::Folder;
+    use super::*;
+
+    /// A process that was paused and replaced wakes up: a manifest of it would end the databases of the one that
+    /// replaced it.
+    #[tokio::test]
+    async fn no_manifest_is_put_without_the_lease() {
+        for (is_owner, is_put) in [(None, true), (Some(true), true), (Some(false), false)] {
+            let medium = Medium::remote(Arc::new(InMemory::new()), "s3://bucket/p".into());
+            if let Some(is_owner) = is_owner {
+                medium.ask_owner(move || is_owner);
+            }
+            for (location, is_put) in [
+                (Folder::Manifests.object("stores/1", 7), is_put),
+                (Folder::Compactions.object("engine", 2), is_put),
+                (Path::from("log/00000000000000000001.log"), true),
+                (Path::from("engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst"), true),
+            ] {
+                let put = medium.put(&location, PutPayload::from_static(b"1")).await;
+                assert_eq!(put.is_ok(), is_put, "{location}");
+                if let Err(error) = put {
+                    assert!(format!("{error:?}").contains("its lease is not held now"), "{error:?}");
+                }
+            }
+        }
     }
 }

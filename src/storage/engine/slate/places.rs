@@ -86,6 +86,11 @@ pub(super) fn is_of_clean_up(location: &Path) -> bool {
     location.as_ref().ends_with(".boundary")
 }
 
+/// Whether an object names tables, or what the compactor is doing: the newest of them has the epoch of the writer.
+pub(super) fn is_of_manifest(location: &Path) -> bool {
+    numbered(location).is_some_and(|(_, folder, _)| folder != Folder::Log)
+}
+
 /// Whether SlateDB reads the object without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {

@@ -105,6 +105,10 @@ impl Committer {
         {
             return Err(self.fault(fault));
         }
+        if !self.home.is_owner() {
+            // An opening would end the database of another owner.
+            return Err(Error::Reopening);
+        }
         self.home.probe().await?;
         drop(self.shared.published.swap(None));
         self.close_database().await;

@@ -211,6 +211,43 @@ async fn commits_of_several_stores_are_one_put() {
     assert_eq!(network.log_puts.load(std::sync::atomic::Ordering::SeqCst) - before, 2);
 }
 
+/// Tables count only once a manifest in the bucket names them: a process may end before it is put.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_stay_in_the_log_until_a_manifest_names_their_tables() {
+    use std::sync::atomic::Ordering;
+
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket, Logs::Shared);
+    let stores = open_all(&network, "first").await;
+    put(&stores[1], "kept").await.unwrap();
+    network.holds_manifests.store(true, Ordering::SeqCst);
+    // So many objects that tables are asked for.
+    for n in 0..LOG_OBJECTS_MAX + 20 {
+        put(&stores[2], &key(n)).await.unwrap();
+    }
+    until("the table is there", async || {
+        let tables: Vec<_> = bucket
+            .list(Some(&Path::from("stores/1/compacted")))
+            .try_collect()
+            .await
+            .unwrap();
+        !tables.is_empty()
+    })
+    .await;
+    // Its manifest waits. Further objects say what each store needs.
+    for n in 0..20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        put(&stores[1], &key(n)).await.unwrap();
+    }
+    put(&stores[2], "last").await.unwrap();
+    network.set(Link::Hung);
+    let stores = open_all(&Network::to(&bucket, Logs::Shared), "second").await;
+    assert!(answered(&stores[1], "kept").await);
+    for n in 0..20 {
+        assert!(answered(&stores[1], &key(n)).await, "{n}");
+    }
+}
+
 /// A store that is removed leaves rows in the log; the next one of its name must not have them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_of_a_removed_ones_name_is_empty() {

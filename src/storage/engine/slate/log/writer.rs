@@ -46,7 +46,10 @@ impl WriterInit for LogWriterInit {
         log.mend().await?;
         let generation = log.supersede(&self.database);
         log.wait_for(|state| !state.is_putting(&self.database)).await?;
-        log.written(&self.database, manifest.manifest().last_l0_seq());
+        // This manifest is in the bucket.
+        if let Some(known) = log.state().databases.get_mut(&self.database) {
+            known.written(manifest.manifest().last_l0_seq());
+        }
         // SlateDB wants nothing from before it.
         let after = manifest.replay_after_wal_id();
         let numbers = log.to_read(&self.database).into_iter().filter(|number| *number > after);
@@ -82,6 +85,13 @@ impl WriterInit for LogWriterInit {
     }
 }
 
+/// Rows of a database that objects have, up to a sequence number.
+#[derive(Clone, Copy)]
+pub(in crate::storage::engine::slate) struct Logged {
+    generation: u64,
+    seq: u64,
+}
+
 fn damaged(log: &Log, number: u64) -> WalError {
     WalError::DataError(Arc::new(Error::Corrupt {
         path: log.medium.file(&super::path(number)),
@@ -90,6 +100,26 @@ fn damaged(log: &Log, number: u64) -> WalError {
 }
 
 impl Log {
+    /// The rows of an open database that objects have which have landed.
+    pub(in crate::storage::engine::slate) fn logged(&self, database: &str) -> Option<Logged> {
+        let state = self.state();
+        let known = state.databases.get(database).filter(|known| known.writer.is_some())?;
+        let (_, seq) = *known.unwritten.back()?;
+        Some(Logged {
+            generation: known.generation,
+            seq,
+        })
+    }
+
+    /// Records that tables have these rows, durably.
+    pub(in crate::storage::engine::slate) fn have_tables(&self, database: &str, logged: Logged) {
+        let mut state = self.state();
+        let known = state.databases.get_mut(database);
+        if let Some(known) = known.filter(|known| known.generation == logged.generation) {
+            known.written(logged.seq);
+        }
+    }
+
     /// Ends the writer of a database, and begins a new generation.
     fn supersede(&self, database: &Arc<str>) -> u64 {
         let mut state = self.state();
