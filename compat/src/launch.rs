@@ -30,6 +30,11 @@ pub fn data(folder: &Path) -> String {
     format!("{bucket}/{}", name.trim_start_matches('.'))
 }
 
+/// Whether such a run keeps its data in a bucket.
+pub fn is_in_bucket() -> bool {
+    std::env::var_os("HELENUS_COMPAT_BUCKET").is_some()
+}
+
 /// Runs with each engine that is named, with all if none is; true when all held.
 ///
 /// # Errors

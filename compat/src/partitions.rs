@@ -89,9 +89,9 @@ struct Done {
     merges: u32,
     lifts: u32,
     lowers: u32,
-    /// Merges over two stores that were refused.
-    refusals: u32,
-    /// Stores beside the main one at once, most.
+    /// Merges of two stores.
+    joins: u32,
+    /// Stores of lifted partitions at once, most.
     stores: usize,
     kills: u32,
     /// Of these in lifts and lowers.
@@ -236,7 +236,6 @@ impl Run<'_> {
         let change = if planned.is_move {
             Change::lift_or_lower(&before, self.model, random)?
         } else {
-            self.merge_apart(&mut connection, &before, random)?;
             Change::split_or_merge(&before, self.model, random)?
         };
         let mut pages = check::Pages::begin(&mut connection, self.model, change.border())?;
@@ -331,30 +330,9 @@ impl Run<'_> {
         (took + took / 2).max(KILL_WITHIN)
     }
 
-    /// Tries to merge neighbours in two stores, if there are any: refused, and nothing happens.
-    fn merge_apart(&mut self, connection: &mut Connection, parts: &[Part], random: &mut fastrand::Rng) -> Outcome<()> {
-        let Some((left, right)) = change::one_of(&change::apart(parts), random) else {
-            return Ok(());
-        };
-        let statement = change::merge(left, right);
-        match connection.must(&statement) {
-            Err(error) if error.to_string().contains("helenus_lower") => self.done.refusals += 1,
-            answer => self.found.fault(format!(
-                "{statement}: over stores {} and {}: {answer:?}",
-                left.store, right.store
-            )),
-        }
-        Ok(())
-    }
-
-    /// Whether the data is in a bucket: it has no folders here, and no server's verb reads it offline.
-    fn is_in_bucket(&self) -> bool {
-        ["s3:", "az:", "gs:"].iter().any(|scheme| self.data.starts_with(scheme))
-    }
-
-    /// Compares the folders of stores with the list, after a start.
+    /// Compares the folders of stores with the list, after a start. A bucket has none here, and no verb reads it offline.
     fn folders(&mut self, parts: &[Part]) -> Outcome<()> {
-        if self.is_in_bucket() {
+        if launch::is_in_bucket() {
             return Ok(());
         }
         let folder = self.folder.join("data").join("stores");
@@ -414,6 +392,10 @@ impl Run<'_> {
         match change {
             Change::Split { .. } => self.done.splits += u32::from(happened),
             Change::Merge { .. } => self.done.merges += u32::from(happened),
+            Change::Join { .. } => {
+                self.done.merges += u32::from(happened);
+                self.done.joins += u32::from(happened);
+            }
             Change::Lift { .. } => self.done.lifts += u32::from(happened),
             Change::Lower { .. } => self.done.lowers += u32::from(happened),
         }
@@ -421,7 +403,7 @@ impl Run<'_> {
 
     /// `helenus check-indexes` on data that no server has open.
     fn check_indexes(&mut self) -> Outcome<()> {
-        if self.is_in_bucket() {
+        if launch::is_in_bucket() {
             self.done.checks.push("check-indexes reads no bucket".to_owned());
             return Ok(());
         }
@@ -443,7 +425,7 @@ impl Run<'_> {
         let (done, load, found) = (&self.done, &self.load, &self.found);
         println!(
             "partitions: {} rows; {} splits, {} merges, {} lifts, {} lowers; {} kills ({} in lifts and lowers) of which {} left a change \
-             unanswered ({} of these had happened); {} stores beside the main one at once, {} merges over two stores refused; slowest \
+             unanswered ({} of these had happened); {} stores of lifted partitions at once, {} of the merges over two stores; slowest \
              start {:.0} ms; {:.0} s",
             self.model.live(),
             done.splits,
@@ -455,7 +437,7 @@ impl Run<'_> {
             done.cut,
             done.cut_done,
             done.stores,
-            done.refusals,
+            done.joins,
             done.slowest_start_millis,
             started.elapsed().as_secs_f64()
         );

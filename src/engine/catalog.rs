@@ -24,8 +24,9 @@
 //! snapshot in which one table has another partition map. Earlier requests keep the map that they began with. No row
 //! can be lost, doubled or missed:
 //! - A row's key in the store consists of table number, token and keys; it contains no partition id. Both maps route it
-//!   to the same store (a merge of two stores' partitions is refused), so a write by the old map goes to the store that
-//!   the new map's readers use. A move to another store (lift.rs) is the one change for which this does not hold.
+//!   to the same store (of two stores' partitions one is moved before they are merged), so a write by the old map goes to
+//!   the store that the new map's readers use. A move to another store (lift.rs) is the one change for which this does
+//!   not hold.
 //! - Each map by itself covers the ring without gap or overlap, and a scan uses one map from its first token to its
 //!   last: it visits each token once. All of a scan's parts in one store are read as of one moment of that store
 //!   (read::source).
@@ -34,6 +35,7 @@
 //!   current map; the state contains no id, range or epoch of a map.
 
 mod adopt;
+mod copy;
 mod freeze;
 mod garbage;
 mod leftovers;
@@ -53,6 +55,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use futures::FutureExt;
 use imbl::OrdMap;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -297,12 +300,11 @@ impl Catalog {
         to_the_end(&self.tasks, async move {
             let outcome = catalog.change_in_order(&intent).await?;
             catalog.begin_views();
-            let change = outcome.partition_change.as_ref();
-            if let Some((of, (id, target))) = change.and_then(|of| Some((of, lift::moves(&of.change)?))) {
+            if let Some(of) = &outcome.partition_change {
                 let schema = Arc::clone(&catalog.load().schema);
                 let table = schema.table_or_view(&of.keyspace, &of.table);
                 let table = table.ok_or_else(|| no_table(&of.keyspace, &of.table))?.storage_id;
-                Box::pin(catalog.move_partition(table, id, target)).await?;
+                catalog.change_or_move(table, &of.change).boxed().await?;
             }
             Ok(outcome)
         })
@@ -330,15 +332,6 @@ impl Catalog {
             map.map_or(0, |map| map.bytes(table.storage_id).bytes)
         })?;
         self.growth.refuse_second(&before, &outcome.schema)?;
-        if let Some(of) = outcome
-            .partition_change
-            .as_ref()
-            .filter(|of| lift::moves(&of.change).is_none())
-        {
-            let table = before.table_or_view(&of.keyspace, &of.table);
-            let table = table.ok_or_else(|| no_table(&of.keyspace, &of.table))?;
-            self.change_partitions(table.storage_id, of.change.clone()).await?;
-        }
         if outcome.change.is_none() {
             return Ok(outcome);
         }

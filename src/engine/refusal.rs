@@ -333,9 +333,6 @@ fn name_of_store(number: u32) -> String {
 /// Why a physical partition is not moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveRefusal {
-    /// The change is not a move; or it is a move, where only the partition map may change.
-    #[error("{0}")]
-    NoMove(&'static str),
     /// No such partition.
     #[error("There is no physical partition {0}")]
     Unknown(u64),

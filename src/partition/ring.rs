@@ -143,7 +143,9 @@ pub enum MapError {
         right: u64,
     },
     /// A merge of two that lie in different stores.
-    #[error("Physical partitions {left} and {right} are in different stores; move one of them first (helenus_lower)")]
+    #[error(
+        "Physical partitions {left} and {right} are in different stores; one of them was moved meanwhile; try again"
+    )]
     Apart {
         /// The lower one.
         left: u64,

@@ -66,8 +66,13 @@ impl ReadView {
 
     /// Takes the moment of a partition's store and returns its index: 0 is the first, the others follow.
     fn take(&mut self, partition: &Hosted) -> usize {
+        let now = partition.now();
         let lagging = self.overrides.iter().find(|(id, _)| *id == partition.id);
-        let at = lagging.map_or_else(|| partition.now(), |(_, at)| at.clone());
+        // What a lagging replica has was read before: it says nothing of whether this server may still read.
+        let at = match lagging.filter(|_| now.0.is_available()) {
+            Some((_, at)) => at.clone(),
+            None => now,
+        };
         let taken = (partition.store_id, at);
         if self.first.is_none() {
             self.first = Some(taken);

@@ -166,6 +166,12 @@ impl Snapshot {
         }
     }
 
+    /// Whether it can be read: the store was open, and this server its owner.
+    #[must_use]
+    pub const fn is_available(&self) -> bool {
+        !matches!(self.0, View::Unavailable(_))
+    }
+
     /// Whether any partition or range of the table was deleted and its record not yet purged.
     #[must_use]
     pub fn has_deletions(&self, table: TableId) -> bool {
@@ -508,7 +514,7 @@ impl Store {
                 }
             },
             #[cfg(feature = "simulation")]
-            Self::Simulated(_) => None,
+            Self::Simulated(store) => store.snapshot().is_none().then_some(Error::Closed),
         }
     }
 

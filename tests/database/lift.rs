@@ -235,7 +235,6 @@ async fn a_lifted_partition_keeps_everything() {
         );
         let left = client.parts("t").await[1].id;
         let merge = format!("ALTER TABLE t WITH helenus_merge = {{'left': {left}, 'right': {half}}}");
-        assert!(client.refused(&merge).await.contains("helenus_lower"));
 
         // Written to, conditionally too, and an index that is made now.
         for k in 0..60 {
@@ -633,6 +632,71 @@ async fn a_store_that_is_gone_is_missed() {
         ];
         assert!(missed.iter().any(|missed| told.contains(missed)), "{told}");
         assert!(told.contains("stores/1") || told.contains("store 1"), "{told}");
+    }
+}
+
+/// Neighbours of two stores are merged: the right one goes to the store of the left one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_of_two_stores_are_merged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    for (url, data_stores, at_first, merged) in [
+        ("memory:".to_owned(), 0, [0, 1, 2, 0], [vec![0, 2, 0], vec![0, 2]]),
+        (format!("file:{path}/a"), 0, [0, 1, 2, 0], [vec![0, 2, 0], vec![0, 2]]),
+        (format!("file:{path}/d"), 3, [1, 4, 5, 3], [vec![1, 5, 3], vec![1, 5]]),
+        #[cfg(feature = "slate")]
+        (
+            format!("slate+file:{path}/b"),
+            3,
+            [1, 4, 5, 3],
+            [vec![1, 5, 3], vec![1, 5]],
+        ),
+    ] {
+        let client = open_with(&url, |store| store.data_stores = data_stores).await.unwrap();
+        fill(&client).await;
+        let ids: Vec<u64> = client.parts("t").await.iter().map(|part| part.id).collect();
+        client.lift("t", ids[1]).await;
+        client.lift("t", ids[2]).await;
+        assert_eq!(client.stores("t").await, at_first, "{url}");
+        let before = client.everything().await;
+        let merge =
+            |left: u64, right: u64| format!("ALTER TABLE t WITH helenus_merge = {{'left': {left}, 'right': {right}}}");
+        // No neighbours, or none in this order: nothing is moved.
+        for (left, right) in [(0, 2), (2, 1), (1, 99)] {
+            let left = ids[left];
+            client
+                .refused(&merge(left, ids.get(right).copied().unwrap_or(99)))
+                .await;
+        }
+        assert_eq!(client.stores("t").await, at_first, "{url}");
+
+        // A lifted one into a home, then a home into a lifted one, then two lifted ones into one.
+        client.ok(&merge(ids[0], ids[1])).await;
+        assert_eq!(client.stores("t").await, merged[0], "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        client.ok(&merge(ids[2], ids[3])).await;
+        assert_eq!(client.stores("t").await, merged[1], "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        client.check().await;
+        let parts = client.parts("t").await;
+        client.lift("t", parts[0].id).await;
+        assert_eq!(client.everything().await, before, "{url}");
+        client.ok(&merge(parts[0].id, parts[1].id)).await;
+        let whole = client.parts("t").await;
+        assert_eq!(whole.len(), 1, "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        client.lower("t", whole[0].id).await;
+        assert!(client.stores("t").await[0] as usize <= data_stores, "{url}");
+        assert_eq!(client.everything().await, before, "{url}");
+        client.check().await;
+        if url == "memory:" {
+            continue;
+        }
+        client.database.close().await.unwrap();
+        drop(client);
+        let client = reopen(&url).await;
+        assert_eq!(client.everything().await, before, "{url}");
+        client.check().await;
     }
 }
 

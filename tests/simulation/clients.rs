@@ -118,7 +118,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(180) {
+    match world.below(182) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -142,7 +142,8 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         130..146 => ask_wide(world, server).await,
         146..162 => ask_shapes(world, server).await,
         162..178 => ask_views(world, server).await,
-        _ => create_or_drop(world, server).await,
+        178..180 => create_or_drop(world, server).await,
+        _ => server.ask_catalog(world).await,
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) enum Mark {
     MergeBySize,
     SplitByStatement,
     MergeByStatement,
+    MergeOfTwoStores,
     IndexRead,
     Throttled,
     DebtCarried,
@@ -57,7 +58,7 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 49] = [
+    pub(crate) const ALL: [Self; 50] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -79,6 +80,7 @@ impl Mark {
         Self::MergeBySize,
         Self::SplitByStatement,
         Self::MergeByStatement,
+        Self::MergeOfTwoStores,
         Self::IndexRead,
         Self::Throttled,
         Self::DebtCarried,

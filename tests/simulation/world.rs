@@ -330,6 +330,14 @@ impl World {
         of_table.map(|part| (part.id, part.store)).collect()
     }
 
+    /// A physical partition of the table may be moved to another store from now on.
+    pub(crate) fn note_move(&self, table: &str) {
+        self.moved.borrow_mut().insert(table.to_owned());
+        if table == "p" {
+            self.pairs_apart.set(true);
+        }
+    }
+
     /// Whether it is the main store, or one over which tables are spread.
     pub(crate) fn is_home(&self, store: u32) -> bool {
         store as usize <= self.data_stores
@@ -392,6 +400,25 @@ impl Server {
             _ => (Vec::new(), None),
         });
         self.answered(world, number, answer)
+    }
+
+    /// Asks what the catalog in memory answers, and no store.
+    pub(crate) async fn ask_catalog(&self, world: &Rc<World>) {
+        let texts = [
+            "DESCRIBE TABLE t",
+            "SELECT table_name FROM system_schema.tables",
+            "SELECT * FROM system_cosmos.partitions",
+            "EXPLAIN SELECT k FROM t",
+        ];
+        let text = texts[usize::try_from(world.below(texts.len() as u64)).unwrap()];
+        let is_taken_over = world.taken_over.get();
+        let answer = self.database.query(&self.session, text, &QueryParams::default()).await;
+        world.check_owner(is_taken_over, text, answer.is_ok());
+        if let Err(error) = answer
+            && !is_taken_over
+        {
+            world.log.borrow_mut().note(format!("{text}: {error}"));
+        }
     }
 
     /// Sends a request by one of the two front ends: as text, or as the command that means the same.

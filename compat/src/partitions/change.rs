@@ -7,7 +7,7 @@ use crate::{Error, Outcome};
 /// Physical partitions, fewest and most; at first between.
 const PARTITIONS_MIN: usize = 12;
 const PARTITIONS_MAX: usize = 20;
-/// Stores beside the main one, most: fewer than a server opens by default, and so few that neighbours of one store are left.
+/// Stores of lifted partitions, most: fewer than a server opens by default, and so few that neighbours of one store are left.
 const STORES_MAX: usize = 4;
 
 /// A change that is to be made.
@@ -15,28 +15,30 @@ const STORES_MAX: usize = 4;
 pub(super) enum Change {
     /// A partition in two.
     Split { at: i64, of: Part },
-    /// Neighbours into one.
+    /// Neighbours of one store into one.
     Merge { left: Part, right: Part },
+    /// Neighbours of two stores into one: the right one is moved first.
+    Join { left: Part, right: Part },
     /// A partition into a store of its own. `near`: a token where it is looked at closely.
     Lift { of: Part, near: i64 },
-    /// A partition into the main store.
+    /// A partition into its home.
     Lower { of: Part, near: i64 },
 }
 
-/// Numbers of the stores that partitions are in, the main one's left out.
+/// Numbers of the stores of lifted partitions.
 pub(super) fn stores(parts: &[Part]) -> Vec<i32> {
     let mut stores: Vec<i32> = parts
         .iter()
+        .filter(|part| !part.is_home)
         .map(|part| part.store)
-        .filter(|store| *store != 0)
         .collect();
     stores.sort_unstable();
     stores.dedup();
     stores
 }
 
-/// Neighbours in two stores, which are not to be merged.
-pub(super) fn apart(parts: &[Part]) -> Vec<(Part, Part)> {
+/// Neighbours in two stores.
+fn apart(parts: &[Part]) -> Vec<(Part, Part)> {
     neighbours(parts)
         .filter(|(left, right)| left.store != right.store)
         .collect()
@@ -52,7 +54,7 @@ pub(super) fn one_of<T: Copy>(all: &[T], random: &mut fastrand::Rng) -> Option<T
 }
 
 /// The statement that merges two.
-pub(super) fn merge(left: Part, right: Part) -> String {
+fn merge(left: Part, right: Part) -> String {
     format!(
         "ALTER TABLE parts.t WITH helenus_merge = {{'left': {}, 'right': {}}}",
         left.id, right.id
@@ -82,12 +84,16 @@ impl Change {
         }
     }
 
-    /// A lift of a partition that shares its store, or a lowering of one that is not in the main store.
+    /// A lift of a partition that shares its store, a lowering of one that is not at home, or a merge of two of two stores.
     pub(super) fn lift_or_lower(parts: &[Part], model: &Model, random: &mut fastrand::Rng) -> Outcome<Self> {
-        let shares =
-            |part: &&Part| part.store == 0 || parts.iter().filter(|other| other.store == part.store).count() > 1;
+        let shares = |part: &&Part| part.is_home || parts.iter().filter(|other| other.store == part.store).count() > 1;
         let liftable: Vec<Part> = parts.iter().filter(shares).copied().collect();
-        let lowerable: Vec<Part> = parts.iter().filter(|part| part.store != 0).copied().collect();
+        let lowerable: Vec<Part> = parts.iter().filter(|part| !part.is_home).copied().collect();
+        let joinable = apart(parts);
+        let may_join = parts.len() > PARTITIONS_MIN && random.u8(..3) == 0;
+        if let Some((left, right)) = one_of(&joinable, random).filter(|_| may_join) {
+            return Ok(Self::Join { left, right });
+        }
         let may_lift = stores(parts).len() < STORES_MAX && !liftable.is_empty();
         let lifts = may_lift && (lowerable.is_empty() || random.bool());
         let of = one_of(if lifts { &liftable } else { &lowerable }, random)
@@ -108,7 +114,7 @@ impl Change {
     pub(super) fn statement(self) -> String {
         match self {
             Self::Split { at, .. } => format!("ALTER TABLE parts.t WITH helenus_split_at = {at}"),
-            Self::Merge { left, right } => merge(left, right),
+            Self::Merge { left, right } | Self::Join { left, right } => merge(left, right),
             Self::Lift { of, .. } => format!("ALTER TABLE parts.t WITH helenus_lift = {}", of.id),
             Self::Lower { of, .. } => format!("ALTER TABLE parts.t WITH helenus_lower = {}", of.id),
         }
@@ -116,14 +122,14 @@ impl Change {
 
     /// Whether rows go to another store.
     pub(super) const fn is_move(self) -> bool {
-        matches!(self, Self::Lift { .. } | Self::Lower { .. })
+        matches!(self, Self::Lift { .. } | Self::Lower { .. } | Self::Join { .. })
     }
 
     /// Lowest and highest token that it concerns.
     pub(super) const fn range(self) -> (i64, i64) {
         match self {
             Self::Split { of, .. } | Self::Lift { of, .. } | Self::Lower { of, .. } => (of.lower, of.upper),
-            Self::Merge { left, right } => (left.lower, right.upper),
+            Self::Merge { left, right } | Self::Join { left, right } => (left.lower, right.upper),
         }
     }
 
@@ -131,7 +137,7 @@ impl Change {
     pub(super) const fn border(self) -> i64 {
         match self {
             Self::Split { at, .. } => at,
-            Self::Merge { right, .. } => right.lower,
+            Self::Merge { right, .. } | Self::Join { right, .. } => right.lower,
             Self::Lift { near, .. } | Self::Lower { near, .. } => near,
         }
     }
@@ -139,12 +145,12 @@ impl Change {
     /// Whether the list has it.
     pub(super) fn is_in(self, parts: &[Part]) -> bool {
         let begins = |token| parts.iter().any(|part| part.lower == token);
-        let store_of = |id| parts.iter().find(|part| part.id == id).map(|part| part.store);
+        let found = |id| parts.iter().find(|part| part.id == id);
         match self {
             Self::Split { at, .. } => begins(at),
-            Self::Merge { right, .. } => !begins(right.lower),
-            Self::Lift { of, .. } => store_of(of.id).is_some_and(|store| store != 0 && store != of.store),
-            Self::Lower { of, .. } => store_of(of.id) == Some(0),
+            Self::Merge { right, .. } | Self::Join { right, .. } => !begins(right.lower),
+            Self::Lift { of, .. } => found(of.id).is_some_and(|part| !part.is_home && part.store != of.store),
+            Self::Lower { of, .. } => found(of.id).is_some_and(|part| part.is_home),
         }
     }
 
@@ -152,7 +158,7 @@ impl Change {
     pub(super) fn leaves(self, before: &[Part], after: &[Part]) -> (usize, bool) {
         let count = match self {
             Self::Split { .. } => before.len() + 1,
-            Self::Merge { .. } => before.len() - 1,
+            Self::Merge { .. } | Self::Join { .. } => before.len() - 1,
             Self::Lift { .. } | Self::Lower { .. } => before.len(),
         };
         let (lower, upper) = self.range();
@@ -178,6 +184,7 @@ mod tests {
                 lower,
                 upper,
                 store,
+                is_home: store == 0,
             })
             .collect()
     }

@@ -30,6 +30,15 @@ pub(super) struct Part {
     pub(super) upper: i64,
     /// Number of the store that it is in; 0 is the main one.
     pub(super) store: i32,
+    /// Whether that is the main store or one over which tables are spread.
+    pub(super) is_home: bool,
+}
+
+/// The stores over which the server spreads tables, by the setting that it is given through the environment. They have the first numbers.
+fn data_stores() -> i32 {
+    let set = std::env::var("HELENUS_STORES").ok();
+    let stores = set.and_then(|stores| stores.parse().ok());
+    stores.filter(|stores| *stores > 1).unwrap_or(0)
 }
 
 /// The table's physical partitions, in order.
@@ -40,14 +49,17 @@ pub(super) fn parts(connection: &mut Connection) -> Outcome<Vec<Part>> {
         let bytes = unhex(row.get(place)?.as_str()?)?;
         Some(i64::from_be_bytes(bytes.try_into().ok()?))
     };
+    let data_stores = data_stores();
     let mut parts: Vec<Part> = rows
         .iter()
         .filter_map(|row| {
+            let store = i32::from_be_bytes(unhex(row.get(3)?.as_str()?)?.try_into().ok()?);
             Some(Part {
                 id: number(row, 0)?,
                 lower: number(row, 1)?,
                 upper: number(row, 2)?,
-                store: i32::from_be_bytes(unhex(row.get(3)?.as_str()?)?.try_into().ok()?),
+                store,
+                is_home: store <= data_stores,
             })
         })
         .collect();

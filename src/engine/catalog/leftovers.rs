@@ -307,6 +307,8 @@ impl Leftovers {
                 match empty_moved(&stores, &moved).await {
                     Ok(()) => break,
                     Err(store::Error::Closed) => return,
+                    // Until the next start, which searches for leftovers. A move to this store fails by itself.
+                    Err(store::Error::WritesRefused { .. }) => break,
                     Err(_) if alive.strong_count() == 0 => return,
                     Err(error) => {
                         tracing::warn!(store = moved.store.0, %error, "moved rows could not be removed from their old store; the removal is retried");

@@ -1,5 +1,5 @@
-//! Moving a physical partition to another store: into a new one of its own (lift), or into its home (lower), which
-//! is there.
+//! Moving a physical partition to another store: into a new one of its own (lift), or into one that is there: its home
+//! (lower), or the store of the neighbour with which it is merged.
 //!
 //! One table in steps.rs lists the steps, what each leaves on disk, and what follows from a crash or failure. This file
 //! executes them ([`Run`]).
@@ -16,7 +16,8 @@
 //! **Copies.** SlateDB clones the range for a lift out of the main store or a data store: the new database names the
 //! same tables in the bucket, and no row is copied. Deletions, which are few, are copied, and index entries are derived.
 //! Everything else is copied from a snapshot in batches: a store of a moved partition may be removed, so that no clone
-//! may depend on it. The index entries of a store derive from its rows.
+//! may depend on it. The index entries of a store derive from its rows. A copied snapshot is read again in the target and
+//! compared, by the number of entries and a checksum, before the move goes on.
 //!
 //! **Kills, failures and power losses.** The records in the main store decide. Anything else that a move left is
 //! garbage: it is removed as leftovers.rs describes, and the range of the target is emptied before rows are copied into
@@ -26,25 +27,22 @@
 //! A partition is not moved while an index of its table is built; a change of the table during a move ends the move.
 
 use crate::engine::refusal::MoveRefusal;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::MutexGuard;
 
-use super::leftovers::{
-    BEING_MADE, BEING_REMOVED, IN_USE, Moved, PAUSE, STEP_BYTES, empty, record_next_store, record_store, rest_after,
-};
+use super::copy::{copy_and_compare, copy_range, copy_recorded};
+use super::leftovers::{BEING_MADE, BEING_REMOVED, IN_USE, Moved, PAUSE, empty, record_next_store, record_store};
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase, State};
 use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::command::PartitionChange;
-use crate::engine::{Error, storage_read};
+use crate::engine::Error;
 use crate::mutant::{self, Mutant};
 use crate::partition::latch::Hold;
 use crate::partition::log;
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
-use crate::partition::{Hosted, PartitionLatch, PhysicalPartitionId, StoreId, TablePartitions};
+use crate::partition::store::{self, Batch, KeyRange, Space, Store};
+use crate::partition::{Hosted, MapError, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::schema::{StorageId, Table};
 
 /// A running move.
@@ -63,11 +61,13 @@ struct Move {
 
 /// Where a partition is to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+enum Target {
     /// A new store of its own.
     New,
     /// Its home.
     Home,
+    /// The store in which another physical partition of the table lies.
+    StoreOf(PhysicalPartitionId),
 }
 
 impl Move {
@@ -114,13 +114,43 @@ fn refused<T>(refusal: MoveRefusal) -> Result<T, Error> {
     Err(refusal.into())
 }
 
+/// Moves before a merge of two physical partitions of two stores: another statement may move the left one meanwhile.
+const MERGE_MOVES_MAX: usize = 3;
+
 impl Catalog {
+    /// Splits, merges or moves physical partitions for a statement. Of two that are to be merged and lie in two stores,
+    /// the right one is first moved to the store of the left one. Durable when it returns; every later request uses the
+    /// new map.
+    ///
+    /// # Errors
+    /// The change cannot be made, or a store fails. Then nothing has changed, or the change is in doubt; the right one of
+    /// a merge may have been moved.
+    pub(super) async fn change_or_move(
+        self: &Arc<Self>,
+        table: StorageId,
+        change: &PartitionChange,
+    ) -> Result<(), Error> {
+        if let Some((id, target)) = moves(change) {
+            return self.move_partition(table, id, target).await;
+        }
+        for _ in 0..MERGE_MOVES_MAX {
+            match self.change_partitions(table, change).await {
+                Err(Error::Partitions(MapError::Apart { left, right })) => {
+                    let target = Target::StoreOf(PhysicalPartitionId(left));
+                    self.move_partition(table, PhysicalPartitionId(right), target).await?;
+                }
+                done => return done,
+            }
+        }
+        self.change_partitions(table, change).await
+    }
+
     /// Moves a physical partition for a statement. The move is durable when it returns, and every later request uses
     /// the new map.
     ///
     /// # Errors
     /// The partition cannot be moved, or a store fails. Then it was not moved, or the move is in doubt.
-    pub(super) async fn move_partition(
+    async fn move_partition(
         self: &Arc<Self>,
         table: StorageId,
         id: PhysicalPartitionId,
@@ -205,11 +235,15 @@ impl Catalog {
                 return Ok((new, Kind::Lift));
             }
             Target::Home => self.homes.of(table, map.all().len(), partition.lower()).0,
+            Target::StoreOf(other) => match map.find(other) {
+                Some(other) => other.store_id,
+                None => return refused(MoveRefusal::Unknown(other.0)),
+            },
         };
         if to == from {
             return refused(MoveRefusal::AtHome { id, store: to.0 });
         }
-        Ok((to, Kind::Lower))
+        Ok((to, Kind::Join))
     }
 
     /// Resolves a change in doubt in the background, since writers may wait for a latch and no request may come.
@@ -435,15 +469,9 @@ impl Run<'_> {
             if !mutant::is_on(Mutant::TargetNotEmptied) {
                 empty(&target, &of.copied()).await.map_err(failed)?;
             }
-            let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
-                batch.put(Space::Rows, key, Bytes::copy_from_slice(value));
-            };
-            copy_range(source, &at, Space::Rows, &of.range, &target, put).await?;
+            copy_and_compare((source, &at), Space::Rows, &of.range, &target).await?;
         }
-        let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
-            batch.put(Space::Deletions, key, Bytes::copy_from_slice(value));
-        };
-        copy_range(source, &at, Space::Deletions, &of.range, &target, put).await?;
+        copy_and_compare((source, &at), Space::Deletions, &of.range, &target).await?;
         self.target = Some(target);
         self.logged_to = self.catalog.stores.positions().horizon();
         self.copy_log(None).await
@@ -530,59 +558,8 @@ impl Run<'_> {
     }
 }
 
-/// Copies a range in batches; `add` adds each entry to the batch.
-async fn copy_range(
-    source: &Store,
-    at: &store::Snapshot,
-    space: Space,
-    range: &KeyRange,
-    target: &Store,
-    add: impl Fn(&mut Batch, Vec<u8>, &[u8]) + Send + Sync,
-) -> Result<(), Error> {
-    let mut rest = Some(range.clone());
-    while let Some(left) = rest.take() {
-        let (mut batch, mut last) = (Batch::new(), None);
-        let scanned = source.scan(space, &left, Order::Forward, at, |key, value| {
-            add(&mut batch, key.to_vec(), value);
-            if batch.bytes() < STEP_BYTES {
-                return ControlFlow::Continue(());
-            }
-            last = Some(key.to_vec());
-            ControlFlow::Break(())
-        });
-        scanned.await.map_err(|error| storage_read(&error))?;
-        let committed = target.commit(batch).await;
-        committed.map_err(|error| Error::Fault(error.to_string()))?;
-        rest = last.map(|last| rest_after(last, left));
-    }
-    Ok(())
-}
-
-/// Copies the current values of the keys recorded since the last call. Returns how many there were.
-async fn copy_recorded(latch: &Arc<PartitionLatch>, source: &Store, target: &Store) -> Result<usize, Error> {
-    let Some(recorded) = latch.take_recorded() else {
-        return refused(MoveRefusal::TooMuchWritten);
-    };
-    let count = recorded.len();
-    let at = source.snapshot();
-    let mut batch = Batch::new();
-    let failed = |error: store::Error| Error::Fault(error.to_string());
-    for (space, key) in recorded {
-        let value = source.get(space, &key, &at).await;
-        // An absent key belongs to a commit that was not applied (latch.rs).
-        if let Some(value) = value.map_err(|error| storage_read(&error))? {
-            batch.put(space, key, value);
-        }
-        if batch.bytes() >= STEP_BYTES {
-            target.commit(std::mem::take(&mut batch)).await.map_err(failed)?;
-        }
-    }
-    target.commit(batch).await.map_err(failed)?;
-    Ok(count)
-}
-
-/// The partition that a change moves, and where. `None` means that it is no move.
-pub(super) const fn moves(change: &PartitionChange) -> Option<(PhysicalPartitionId, Target)> {
+/// The partition that a change moves, and where. `None` means that it is no move; a merge may begin with one.
+const fn moves(change: &PartitionChange) -> Option<(PhysicalPartitionId, Target)> {
     match change {
         PartitionChange::Lift { id } => Some((PhysicalPartitionId(*id), Target::New)),
         PartitionChange::Lower { id } => Some((PhysicalPartitionId(*id), Target::Home)),

@@ -1,6 +1,5 @@
 //! The partition maps of tables: as recorded, for new tables, and after a change of the schema.
 
-use crate::engine::refusal::MoveRefusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,7 +8,6 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
-use super::lift;
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase};
 use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
@@ -47,22 +45,18 @@ impl Catalog {
         .await
     }
 
-    /// Splits, merges or moves physical partitions of the table of this number. Durable when it returns; every later
-    /// request uses the new map.
+    /// Splits physical partitions of the table of this number, or merges two of one store. Durable when it returns;
+    /// every later request uses the new map.
     ///
     /// # Errors
     /// When the table does not exist (any more), the change cannot be made, or the store fails; nothing has changed
     /// then.
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
-            if let Some((id, target)) = lift::moves(&change) {
-                return Box::pin(catalog.move_partition(table, id, target)).await;
-            }
-            let mut changing = catalog.changing.lock().await;
-            catalog.resolve_locked(&mut changing).await?;
-            catalog.change_partitions(table, change).await
-        })
+        to_the_end(
+            &self.tasks,
+            async move { catalog.change_partitions(table, &change).await },
+        )
         .await
     }
 
@@ -102,17 +96,16 @@ impl Catalog {
         self.change_map(table.storage_id, |map| map.grown_to(count)).await
     }
 
-    /// [`Catalog::repartition`] for a caller that holds the change lock.
-    pub(super) async fn change_partitions(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
-        if lift::moves(&change).is_some() {
-            return Err(MoveRefusal::NoMove("a move is no change of a list alone").into());
-        }
+    /// [`Catalog::repartition`] for a caller whose future is not dropped.
+    pub(super) async fn change_partitions(&self, table: StorageId, change: &PartitionChange) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        self.resolve_locked(&mut changing).await?;
         let next = |before: &TablePartitions| match change {
             PartitionChange::Split { at, partition_key } => {
-                before.split(&KeyBound::at_key(Token::bound(at), &partition_key))
+                before.split(&KeyBound::at_key(Token::bound(*at), partition_key))
             }
             PartitionChange::Merge { left, right } => {
-                before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
+                before.merge(PhysicalPartitionId(*left), PhysicalPartitionId(*right))
             }
             PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
         };

@@ -2,14 +2,14 @@
 //!
 //! [`begin`] gives the first state, [`step`] the next one for each outcome; both list the actions there, in order. The
 //! caller performs the actions and reports the outcome of the last one, or of the first one that fails. A split or
-//! merge changes the map alone. A lift moves a partition to a new store, a lower moves it back to the main one (lift.rs
+//! merge changes the map alone. A lift moves a partition to a new store, a join moves it to one that is there (lift.rs
 //! describes the copy).
 //!
 //! ```text
 //! state            actions                                on disk before the outcome       after a crash      on failure
 //! ---------------  -------------------------------------  -------------------------------  -----------------  ----------
 //! Making           RecordStore, Unlock                    (lift) store: being made         old place          Refused
-//! AwaitingRemoval  Unlock, AwaitRemoval                   (lower) what was left goes       old place          Undone
+//! AwaitingRemoval  Unlock, AwaitRemoval                   (join) what was left goes         old place          Undone
 //! Tracking         BeginTracking                          –                                old place          Undone
 //! Copying          Copy                                   target: part of the rows         old place          Undone
 //! CatchingUp       CopyTracked, up to ROUNDS_MAX times    target: nearly all rows          old place          Undone
@@ -45,8 +45,8 @@ pub(super) enum Kind {
     InPlace,
     /// To a new store of its own.
     Lift,
-    /// Back into the main store.
-    Lower,
+    /// Into a store that is there.
+    Join,
 }
 
 /// Its progress.
@@ -81,7 +81,7 @@ pub(super) struct State {
 pub(super) enum Action {
     /// Records, durably, that the target is being made.
     RecordStore,
-    /// Waits until the main store holds no rows of an earlier lift.
+    /// Waits until the target holds no rows of an earlier move.
     AwaitRemoval,
     /// Holds the latch until an empty commit is done; keys written after it are recorded.
     BeginTracking,
@@ -143,7 +143,7 @@ pub(super) const fn begin(kind: Kind) -> (State, &'static [Action]) {
     match kind {
         Kind::InPlace => enter(kind, Phase::Recording),
         Kind::Lift => enter(kind, Phase::Making),
-        Kind::Lower => enter(kind, Phase::AwaitingRemoval),
+        Kind::Join => enter(kind, Phase::AwaitingRemoval),
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
             Self {
                 source: OLD,
                 // Rows of an earlier lift.
-                target: if kind == Kind::Lower { 0b0001 } else { 0 },
+                target: if kind == Kind::Join { 0b0001 } else { 0 },
                 made: Made::No,
                 is_new: false,
                 acknowledged: OLD,
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn no_crash_and_no_failure_of_a_move_loses_rows_or_leaves_some_elsewhere() {
-        for (kind, phases) in [(Kind::Lift, 13), (Kind::Lower, 12)] {
+        for (kind, phases) in [(Kind::Lift, 13), (Kind::Join, 12)] {
             let mut seen = Vec::new();
             follow(kind, begin(kind), Disk::at_first(kind), &mut seen);
             assert_eq!(seen.len(), phases, "{seen:?}");
@@ -434,7 +434,7 @@ mod tests {
                 _ => walk(step(state, Event::Done), locked, held, tracking),
             }
         }
-        for kind in [Kind::Lift, Kind::Lower] {
+        for kind in [Kind::Lift, Kind::Join] {
             // The check of the move has taken the lock.
             walk(begin(kind), true, false, false);
         }

@@ -333,6 +333,8 @@ impl Engine {
             sweep = sweep.with_positions();
         }
         let end = sweep.run(&bound, &mut view, scratch, sink).await?;
+        // A sweep that has nothing to pass reads no store, which would refuse.
+        self.refuse_taken_over(request.consistency())?;
         // Commits no longer maintain a feed that was switched off meanwhile.
         if indexes.is_complete(feed) {
             Ok(end)

@@ -6,6 +6,7 @@ pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
     let table = ["t", "t", "t", "t", "p", "r", "n", "x", "w", "y", "z", "b"][usize::try_from(world.below(12)).unwrap()];
     let parts = world.parts(&server.database, table);
     let splits = parts.len() < 2 || (parts.len() < 12 && world.chance(550));
+    let mut is_apart = false;
     let text = if splits {
         let key = place(world).0;
         let token = match world.below(4) {
@@ -19,6 +20,12 @@ pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
         format!("ALTER TABLE {table} WITH helenus_split_at = {token}")
     } else {
         let left = usize::try_from(world.below(parts.len() as u64 - 1)).unwrap();
+        let places = world.places(&server.database, table);
+        let store = |id: u64| places.iter().find(|place| place.0 == id).map(|place| place.1);
+        is_apart = store(parts[left].0) != store(parts[left + 1].0);
+        if is_apart {
+            world.note_move(table);
+        }
         format!(
             "ALTER TABLE {table} WITH helenus_merge = {{'left': {}, 'right': {}}}",
             parts[left].0,
@@ -28,6 +35,9 @@ pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
     let in_work = world.enter("split");
     let outcome = server.ask(world, &text, plain()).await;
     drop(in_work);
+    if outcome.is_done() && is_apart {
+        world.mark(Mark::MergeOfTwoStores);
+    }
     if outcome.is_done() {
         world.mark(if splits {
             Mark::SplitByStatement
@@ -53,10 +63,7 @@ pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server, table: &st
 /// Moves a physical partition to a store of its own, or back; returns whether it was done.
 pub(super) async fn move_part(world: &Rc<World>, server: &Server, table: &str, id: u64, lifts: bool) -> bool {
     let action = if lifts { "lift" } else { "lower" };
-    world.moved.borrow_mut().insert(table.to_owned());
-    if table == "p" {
-        world.pairs_apart.set(true);
-    }
+    world.note_move(table);
     let in_work = world.enter("lift");
     let outcome = server
         .ask(
