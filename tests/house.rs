@@ -157,8 +157,8 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
         "engine",
         "storage",
-        22,
-        "`partition::store` re-exports it: records of the catalog, moves, index builds and sweeps use stores and batches",
+        23,
+        "`partition::store` re-exports it: records of the catalog, moves and their copies, index builds and sweeps use stores and batches",
     ),
     (
         "server",

@@ -43,7 +43,7 @@ pub enum Member {
 pub struct Database {
     engine: Engine,
     plans: PlanCache,
-    counters: StatementCounters,
+    pub(super) counters: StatementCounters,
     /// Empty means that clients need no role.
     pub(super) roles: OnceLock<Arc<RoleService>>,
 }
@@ -100,18 +100,7 @@ impl Database {
         gates::expect_keyspace(&self.catalog.load().schema, keyspace)
     }
 
-    /// Plans a text in a keyspace.
-    ///
-    /// # Errors
-    /// The text is no CQL, or its meaning is invalid.
-    pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
-        let began = self.counters.begin();
-        let prepared = self.plan_prepared(keyspace, text);
-        self.counters.count_prepare(began, &prepared);
-        prepared
-    }
-
-    fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+    pub(super) fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
         if !matches!(planned.planned.plan, Plan::Truncate(_)) {
@@ -130,11 +119,12 @@ impl Database {
         }
     }
 
-    /// Executes a text.
-    ///
-    /// # Errors
-    /// Any refusal or failure of the statement.
-    pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
+    pub(super) async fn answer_text(
+        &self,
+        session: &SessionState,
+        text: &str,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
         let mut scope = self.scope(session, params);
         gates::names(scope.request.schema(), params)?;
@@ -146,11 +136,7 @@ impl Database {
         self.run(&mut scope, &planned?).await
     }
 
-    /// Executes a prepared statement.
-    ///
-    /// # Errors
-    /// Any refusal or failure of the statement.
-    pub async fn execute(
+    pub(super) async fn answer_prepared(
         &self,
         session: &SessionState,
         statement: &Statement,
@@ -167,11 +153,7 @@ impl Database {
         self.run(&mut scope, &planned).await
     }
 
-    /// Executes a batch of statements, each with its values.
-    ///
-    /// # Errors
-    /// Any refusal or failure; then none of it was executed.
-    pub async fn batch(
+    pub(super) async fn answer_batch(
         &self,
         session: &SessionState,
         kind: BatchKind,

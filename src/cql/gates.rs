@@ -96,8 +96,9 @@ pub(super) fn owned(engine: &Engine, plan: &Plan, consistency: Consistency) -> R
             let is_of_node = keyspace == "system" && ["local", "peers", "peers_v2"].contains(&table);
             system::is_computed(&plan.table) && !is_of_node
         }
-        Plan::Describe(_) | Plan::Auth(_) | Plan::Explain(_) => true,
-        Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) | Plan::Use(_) | Plan::Ddl(_) => false,
+        // A change with IF EXISTS may change nothing, and then asks no store.
+        Plan::Describe(_) | Plan::Auth(_) | Plan::Explain(_) | Plan::Use(_) | Plan::Ddl(_) => true,
+        Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) => false,
     };
     match is_of_catalog {
         true => Ok(engine.refuse_taken_over(consistency)?),

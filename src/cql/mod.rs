@@ -29,6 +29,7 @@ mod plans;
 mod roles;
 mod rows;
 mod shape;
+mod statements;
 
 pub use answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub(crate) use apart::apart;

@@ -306,7 +306,10 @@ impl Requests {
         }
         // The end of the session is an event too: cqlsh prints a line for it.
         if let Err(error) = &response {
-            trace.event(&format!("Request failed: {}", error.body.message()));
+            trace.failed(
+                error.body.message(),
+                &format!("error 0x{:04x}", error.body.code().number()),
+            );
         }
         let id = trace.id();
         Box::pin(self.tracer.store(trace, session.client())).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::admin::logins::Gate;
+use super::admin::logins::{Gate, Logins};
 use super::admin::{self, Admin, AdminBound, Source};
 use super::audit::{Audit, AuditError};
 use super::identity::{self, Identity, IdentityError};
@@ -179,6 +179,7 @@ impl Running {
                 gate: database.roles().map(|roles| Gate {
                     authenticator: Arc::clone(server.authenticator()),
                     roles: Arc::clone(roles),
+                    logins: Logins::default(),
                 }),
                 audit: audit.clone(),
                 is_in_memory: directory.is_none(),

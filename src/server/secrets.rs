@@ -10,7 +10,8 @@ use crate::cql::Audited;
 const HIDDEN: &str = "*******";
 
 /// The words before passwords and their hashes.
-const SECRETS: [&str; 2] = ["password", "salted_hash"];
+const SECRETS: [&str; 2] = ["password", HASH];
+const HASH: &str = "salted_hash";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -43,6 +44,17 @@ pub(super) fn of_roles(text: &str) -> Option<String> {
             .map(|(kind, piece)| without_literal(*kind, piece))
             .collect()
     })
+}
+
+/// A text as a trace shows it. `None` means that it has no secret. A column of a user's table may be named `password`:
+/// a whole statement that names no hash is shown.
+pub(super) fn in_trace(text: &str) -> Option<String> {
+    if let Some(shown) = of_roles(text) {
+        return Some(shown);
+    }
+    let shown = up_to_secret(text)?;
+    let has_hash = text.to_ascii_lowercase().contains(HASH);
+    (has_hash || Audited::of(text, None).is_none()).then(|| format!("{shown} {HIDDEN}"))
 }
 
 /// A text without its comments.

@@ -50,6 +50,8 @@ pub(super) struct Trace {
     started_micros: i64,
     started: Duration,
     clock: Clock,
+    /// Whether a statement of it has a secret.
+    has_secret: bool,
 }
 
 impl Trace {
@@ -66,12 +68,34 @@ impl Trace {
 
     /// Records the statement, without its password.
     pub(super) fn statement(&mut self, text: &str) {
-        self.parameters.push(("query", masked(text).into_owned()));
+        let shown = self.without_secrets(text).into_owned();
+        self.parameters.push(("query", shown));
     }
 
     /// Records that a statement was parsed, without its password.
     pub(super) fn parsing(&mut self, text: &str) {
-        self.event(&format!("Parsing {}", masked(text)));
+        let shown = self.without_secrets(text);
+        self.event(&format!("Parsing {shown}"));
+    }
+
+    /// Records why the request failed. An error may quote the statement: if that has a secret, only the error's kind is
+    /// shown.
+    pub(super) fn failed(&mut self, message: &str, kind: &str) {
+        if self.has_secret {
+            self.event(&format!("Request failed: {kind}"));
+        } else {
+            self.event(&format!("Request failed: {message}"));
+        }
+    }
+
+    fn without_secrets<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        match secrets::in_trace(text) {
+            Some(shown) => {
+                self.has_secret = true;
+                Cow::Owned(shown)
+            }
+            None => Cow::Borrowed(text),
+        }
     }
 
     /// Records a parameter of the request.
@@ -109,6 +133,7 @@ impl Tracer {
             parameters: Vec::new(),
             events: Vec::new(),
             started_micros: self.clock.wall_micros(),
+            has_secret: false,
             started: self.clock.monotonic(),
             clock: self.clock.clone(),
         }
@@ -198,22 +223,6 @@ fn int_micros(duration: Duration) -> Value {
 
 fn long(number: i64) -> Value {
     bytes(number.to_be_bytes())
-}
-
-/// A statement's text without the secrets of roles.
-fn masked(text: &str) -> Cow<'_, str> {
-    if let Some(shown) = secrets::of_roles(text) {
-        return Cow::Owned(shown);
-    }
-    // What is not quite a statement about a role, after the word PASSWORD.
-    const WORD: &str = "password";
-    let lower = text.to_ascii_lowercase();
-    let has = |word: &str| lower.contains(word);
-    let is_of_role = (has("create") || has("alter")) && (has("role") || has("user"));
-    match lower.find(WORD).filter(|_| is_of_role) {
-        Some(at) => Cow::Owned(format!("{} *******", text.get(..at + WORD.len()).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
 }
 
 /// A `map<text, text>`.

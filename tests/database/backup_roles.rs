@@ -132,6 +132,41 @@ async fn roles_that_are_there_stay() {
     assert!(ann.unwrap_err().contains("ann doesn't exist"));
 }
 
+/// A restore that was killed left grants and no roles. A start makes the first superuser, and a role of the old name has
+/// no rights.
+#[tokio::test]
+async fn a_new_role_has_nothing_of_one_that_a_restore_left() {
+    let client = Client::open("memory:").await;
+    for text in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY)",
+        "INSERT INTO system_auth.role_permissions (role, resource, permissions) VALUES ('bob', 'data/ks/t', {'SELECT'})",
+        "INSERT INTO system_auth.resource_role_permissons_index (resource, role) VALUES ('data/ks/t', 'bob')",
+        "INSERT INTO system_auth.identity_to_role (identity, role) VALUES ('of bob', 'bob')",
+    ] {
+        client.ok(text).await;
+    }
+    assert_eq!(enable(&client, "first").await, FirstRole::Right);
+    let database = &client.database;
+    ask(database, "boss", "CREATE ROLE bob WITH LOGIN = true")
+        .await
+        .unwrap();
+    assert!(ask(database, "bob", "SELECT * FROM ks.t").await.is_err());
+    for table in ["role_permissions", "resource_role_permissons_index"] {
+        let rows = client.rows(&format!("SELECT role FROM system_auth.{table}")).await;
+        assert!(
+            !rows.iter().any(|row| row.contains("bob") && !row.contains("boss")),
+            "{table}: {rows:?}"
+        );
+    }
+    assert!(
+        client
+            .rows("SELECT * FROM system_auth.identity_to_role")
+            .await
+            .is_empty()
+    );
+}
+
 #[tokio::test]
 async fn imported_roles_hold_at_once() {
     let folder = tempfile::tempdir().unwrap();

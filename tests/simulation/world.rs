@@ -409,6 +409,8 @@ impl Server {
             "SELECT table_name FROM system_schema.tables",
             "SELECT * FROM system_cosmos.partitions",
             "EXPLAIN SELECT k FROM t",
+            "DROP TABLE IF EXISTS not_there",
+            "CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)",
         ];
         let text = texts[usize::try_from(world.below(texts.len() as u64)).unwrap()];
         let is_taken_over = world.taken_over.get();

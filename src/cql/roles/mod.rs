@@ -34,7 +34,7 @@ use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
 use crate::cql::Error;
 use crate::engine;
 use crate::roles::{CidrGroups, Permission, Resource, Role, RoleName, Roles, password};
-use crate::schema::Schema;
+use crate::schema::{Schema, system};
 
 /// Maximum passwords that are hashed at the same time: each occupies a core for about 50 ms.
 const HASHED_AT_ONCE: usize = 2;
@@ -321,6 +321,7 @@ impl Database {
         let mut next = stored.without_resources(|resource| is_dropped(&schema, resource));
         let is_first = stored.by_name.is_empty();
         if is_first {
+            self.remove_remains().await?;
             next = service.with_superuser(&next, &name, password.clone()).await?;
         }
         if let Some(groups) = options.cidr_groups {
@@ -464,6 +465,19 @@ impl Database {
         self.store_roles(before, &next).await?;
         service.current.store(Arc::new(next));
         *doubt = Doubt(false);
+        Ok(())
+    }
+
+    /// Removes what an interrupted restore left of roles that are not there: a new role of such a name would have it.
+    async fn remove_remains(&self) -> Result<(), Error> {
+        let (session, params) = (SessionState::default(), QueryParams::default());
+        for table in store::BESIDE_ROLES {
+            let text = format!("SELECT * FROM {}.{table} LIMIT 1", system::AUTH);
+            let answer = self.query(&session, &text, &params).await?;
+            if matches!(answer.kind, AnswerKind::Rows(rows) if !rows.cells().is_empty()) {
+                self.engine().catalog.truncate(system::AUTH, table).await?;
+            }
+        }
         Ok(())
     }
 

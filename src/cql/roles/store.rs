@@ -31,6 +31,16 @@ pub(super) const QUERIES: [&str; 6] = [
     "SELECT cidr_group, cidrs FROM system_auth.cidr_groups",
 ];
 
+/// The tables of what roles have, by the name of the role.
+pub(super) const BESIDE_ROLES: [&str; 6] = [
+    "role_permissions",
+    "resource_role_permissons_index",
+    "role_members",
+    "network_permissions",
+    "identity_to_role",
+    "cidr_permissions",
+];
+
 /// Rows as in an answer.
 pub(super) type Cells = Vec<Vec<Option<Bytes>>>;
 

@@ -10,7 +10,7 @@
 //!
 //! A role logs in with `Authorization: Basic`, through the same [`Authenticator`] as at the native port: the same
 //! delays for guesses, the same limit of two hashes at once, and a correct password is remembered until the role
-//! changes.
+//! changes. At most [`LOGINS_MAX`] wait for their answer at once, so that guesses leave connections for probes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::changes::{has_token, refuse, where_the_token_is};
@@ -27,6 +28,19 @@ use crate::server::auth::{Authenticator, Decision, LoginError};
 
 /// Paths that need no login.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
+/// Logins that wait for their answer at once: half of the connections.
+const LOGINS_MAX: usize = super::CONNECTIONS_MAX / 2;
+
+/// The logins that may begin.
+#[derive(Clone)]
+pub(in crate::server) struct Logins(Arc<Semaphore>);
+
+impl Default for Logins {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOGINS_MAX)))
+    }
+}
 
 /// Where rows are read.
 const OF_ROWS: &str = "/api/feed/";
@@ -41,6 +55,7 @@ pub(super) fn is_of_rows(request: &Request) -> bool {
 pub(in crate::server) struct Gate {
     pub(in crate::server) authenticator: Arc<Authenticator>,
     pub(in crate::server) roles: Arc<RoleService>,
+    pub(in crate::server) logins: Logins,
 }
 
 /// The address of a connection's client.
@@ -72,6 +87,10 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
             where_the_token_is(shared)
         );
         return Err(Box::new(challenge(&why)));
+    };
+    let Ok(_waiting) = gate.logins.0.try_acquire() else {
+        let why = format!("{LOGINS_MAX} logins wait for their answer already; try again, or use the token");
+        return Err(Box::new(refuse(StatusCode::TOO_MANY_REQUESTS, &why)));
     };
     let login = match gate.authenticator.login(from, None, &credentials) {
         Decision::Done(login) => login,
