@@ -66,9 +66,9 @@ impl Database {
             error.code(),
             ErrorCode::Invalid | ErrorCode::Unauthorized | ErrorCode::Config | ErrorCode::AlreadyExists
         );
-        match self.refuse_taken_over(consistency) {
-            Err(refusal) if is_of_catalog => refusal.into(),
-            _ => error,
+        if !is_of_catalog {
+            return error;
         }
+        self.refuse_taken_over(consistency).err().map_or(error, Error::from)
     }
 }

@@ -14,14 +14,18 @@ use helenus::profile::Profile;
 use helenus::server::operator::copying::import;
 use helenus::server::operator::text::Form;
 
+const fn hashing() -> Hashing {
+    Hashing {
+        cost: 4,
+        salt: || Some([7; 16]),
+        key: [1; 16],
+    }
+}
+
 async fn enable(client: &Client, password: &str) -> FirstRole {
     let options = RoleOptions {
         superuser: ("boss".to_owned(), password.to_owned()),
-        hashing: Hashing {
-            cost: 4,
-            salt: || Some([7; 16]),
-            key: [1; 16],
-        },
+        hashing: hashing(),
         cidr_groups: None,
     };
     client.database.enable_roles(options).await.unwrap()
@@ -132,10 +136,16 @@ async fn roles_that_are_there_stay() {
     assert!(ann.unwrap_err().contains("ann doesn't exist"));
 }
 
-/// A restore that was killed left grants and no roles. A start makes the first superuser, and a role of the old name has
-/// no rights.
+/// A restore that was killed left grants and no roles. A start, or `helenus passwd`, makes the first superuser, and a role
+/// of the old name has no rights.
 #[tokio::test]
 async fn a_new_role_has_nothing_of_one_that_a_restore_left() {
+    for is_by_passwd in [false, true] {
+        nothing_is_left(is_by_passwd).await;
+    }
+}
+
+async fn nothing_is_left(is_by_passwd: bool) {
     let client = Client::open("memory:").await;
     for text in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -145,6 +155,13 @@ async fn a_new_role_has_nothing_of_one_that_a_restore_left() {
         "INSERT INTO system_auth.identity_to_role (identity, role) VALUES ('of bob', 'bob')",
     ] {
         client.ok(text).await;
+    }
+    if is_by_passwd {
+        let made = client
+            .database
+            .set_superuser("boss", "first".to_owned(), hashing())
+            .await;
+        assert!(made.unwrap());
     }
     assert_eq!(enable(&client, "first").await, FirstRole::Right);
     let database = &client.database;

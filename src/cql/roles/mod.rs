@@ -350,6 +350,9 @@ impl Database {
     pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<bool, Error> {
         let service = RoleService::new(hashing, false);
         let stored = self.stored_roles().await?;
+        if stored.by_name.is_empty() {
+            self.remove_remains().await?;
+        }
         let next = service.with_superuser(&stored, name, password).await?;
         self.store_roles(&stored, &next).await?;
         Ok(!stored.contains(name))

@@ -135,7 +135,7 @@ mod tests {
         store
     }
 
-    /// A target that holds more, or another value, than was copied is told.
+    /// A target that holds more than was copied is refused. Another value of a copied key is replaced.
     #[tokio::test]
     async fn a_copy_that_differs_is_refused() {
         let source = store(&[(b"ka", b"1"), (b"kb", b"2"), (b"x", b"3")]).await;

@@ -477,8 +477,8 @@ impl Run<'_> {
         self.copy_log(None).await
     }
 
-    /// Copies the entries of the table's change log to the home that a partition returns to: the store that is left may
-    /// be removed. Those of other physical partitions too, which may have lain there before. A lift, and a move out of a
+    /// Copies the entries of the table's change log to the store that a partition joins: the store that is left may be
+    /// removed. Those of other physical partitions too, which may have lain there before. A lift, and a move out of a
     /// store that stays, leave them where they are.
     async fn copy_log(&self, after: Option<i64>) -> Result<(), Error> {
         let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
