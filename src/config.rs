@@ -99,8 +99,8 @@ pub struct Config {
     pub key_filter_bytes_max: usize,
     /// Most bytes of the block cache.
     pub block_cache_bytes_max: usize,
-    /// Stores over which tables are spread; at most one means the main store alone.
-    pub stores: u8,
+    /// Stores over which tables are spread; one means the main store alone. `None`: those that there are, or the default of new data.
+    pub stores: Option<u8>,
     /// Most stores of lifted physical partitions.
     pub stores_max: usize,
     /// Disk space kept free for statements that free space, in bytes; 0 means none.
@@ -216,7 +216,7 @@ impl Config {
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
-            stores: values.within("stores", 1..=u8::MAX)?,
+            stores: values.optional_within("stores", 1..=u8::MAX)?,
             stores_max: values.parsed("stores-max")?,
             disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,
             create: values.parsed("create")?,

@@ -277,6 +277,18 @@ impl Values {
         self.text(name).is_some().then(|| self.parsed(name)).transpose()
     }
 
+    /// [`Values::within`] of a setting that may be missing.
+    pub(super) fn optional_within<T>(
+        &self,
+        name: &'static str,
+        bounds: RangeInclusive<T>,
+    ) -> Result<Option<T>, ConfigError>
+    where
+        T: FromStr<Err: fmt::Display + 'static> + PartialOrd + fmt::Display,
+    {
+        self.text(name).is_some().then(|| self.within(name, bounds)).transpose()
+    }
+
     pub(super) fn seconds(&self, name: &'static str) -> Result<Duration, ConfigError> {
         self.parsed(name).map(Duration::from_secs)
     }

@@ -20,7 +20,7 @@ use super::ring::StoreId;
 use crate::clock::Clock;
 use crate::storage::{
     Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store,
-    Url,
+    Url, bucket,
 };
 
 /// Side stores that are closed at once.
@@ -46,6 +46,8 @@ struct Inner {
     /// The derivations registered with every store.
     derivations: ArcSwap<Derivations>,
     reserve: Reserve,
+    /// Whether the options gave the number of data stores.
+    are_data_stores_given: bool,
 }
 
 impl StoreId {
@@ -60,11 +62,18 @@ impl Stores {
     /// # Errors
     /// As [`Store::open`].
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
-        let sharers = options.data_stores.max(1);
+        let are_data_stores_given = options.data_stores.is_some();
+        let data_stores = match options.data_stores {
+            Some(data_stores) => data_stores,
+            None if bucket::may_share_log(url, &options.reach).await? => Options::DATA_STORES_OF_BUCKET,
+            None => 0,
+        };
+        let sharers = data_stores.max(1);
         // SlateDB's stores have one cache of blocks together.
         let block_sharers = if matches!(url, Url::File(_)) { sharers } else { 1 };
         let options = Options {
             is_accepted_later: true,
+            data_stores: Some(data_stores),
             row_cache_bytes_max: options.row_cache_bytes_max / sharers,
             key_filter_bytes_max: options.key_filter_bytes_max / sharers,
             block_cache_bytes_max: options.block_cache_bytes_max / block_sharers,
@@ -82,6 +91,7 @@ impl Stores {
             beside: ArcSwap::default(),
             derivations: ArcSwap::default(),
             reserve,
+            are_data_stores_given,
         })))
     }
 
@@ -181,10 +191,15 @@ impl Stores {
         self.0.options.stores_beside_max
     }
 
-    /// Data stores that there should be at least.
+    /// Data stores that are missing, if so many are recorded. Without a number in the options those that there are suffice.
     #[must_use]
-    pub fn data_stores_min(&self) -> usize {
-        self.0.options.data_stores
+    pub fn data_stores_missing(&self, recorded: usize) -> usize {
+        let wanted = self.0.options.data_stores.unwrap_or(0);
+        if self.0.are_data_stores_given || recorded == 0 {
+            wanted.saturating_sub(recorded)
+        } else {
+            0
+        }
     }
 
     /// Whether the main store is the only one.

@@ -326,11 +326,7 @@ fn options(
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
             // One store is the main one.
-            data_stores: if config.stores > 1 {
-                usize::from(config.stores)
-            } else {
-                0
-            },
+            data_stores: config.stores.map(|stores| if stores > 1 { stores.into() } else { 0 }),
             stores_beside_max: config.stores_max,
             disk_reserve_bytes: config.disk_reserve_bytes,
             create: config.create,

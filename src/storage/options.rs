@@ -116,8 +116,8 @@ pub struct Options {
     /// Most side stores of moved partitions. Each may use as much as this one: caches, queue, log, threads or tasks.
     pub stores_beside_max: usize,
     /// Side stores over which tables are spread; 0 means that their rows lie in the main store. Caches are divided among
-    /// them.
-    pub data_stores: usize,
+    /// them. `None` means those that there are; [`Options::DATA_STORES_OF_BUCKET`] in a new bucket, 0 in a new directory.
+    pub data_stores: Option<usize>,
     /// Receives the time marks of opened stores, and supplies those that commits record. `None` means a store keeps its
     /// mark.
     pub timestamps: Option<Timestamps>,
@@ -166,7 +166,7 @@ impl Default for Options {
             commit_group_bytes_max: 4 * MIB,
             batch_bytes_max: 64 * MIB,
             stores_beside_max: 8,
-            data_stores: 0,
+            data_stores: None,
             timestamps: None,
             positions: Positions::default(),
             create: false,
@@ -186,6 +186,10 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Data stores of a bucket for which no number is given: enough that what two cores write is not held up by the
+    /// compaction of one store.
+    pub const DATA_STORES_OF_BUCKET: usize = 8;
+
     /// Takes the time mark of a store that was opened.
     pub(super) fn found_time(&self, mark: Option<TimeMark>) {
         if let (Some(timestamps), Some(mark)) = (&self.timestamps, mark)

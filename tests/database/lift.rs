@@ -652,7 +652,7 @@ async fn partitions_of_two_stores_are_merged() {
             [vec![1, 5, 3], vec![1, 5]],
         ),
     ] {
-        let client = open_with(&url, |store| store.data_stores = data_stores).await.unwrap();
+        let client = open_with(&url, |store| store.data_stores = Some(data_stores)).await.unwrap();
         fill(&client).await;
         let ids: Vec<u64> = client.parts("t").await.iter().map(|part| part.id).collect();
         client.lift("t", ids[1]).await;
@@ -711,7 +711,7 @@ async fn tables_are_spread_over_data_stores() {
         #[cfg(feature = "slate")]
         format!("slate+file:{path}/b"),
     ] {
-        let client = open_with(&url, |store| store.data_stores = 3).await.unwrap();
+        let client = open_with(&url, |store| store.data_stores = Some(3)).await.unwrap();
         fill(&client).await;
         assert_eq!(client.stores("t").await, [1, 1, 2, 3], "{url}");
         client.ok("CREATE TABLE plain (k int PRIMARY KEY, v int)").await;

@@ -3,6 +3,7 @@
 use super::load;
 use super::model::{Model, Place, ROWS_PER_KEY};
 use crate::crash::all_rows;
+use crate::launch;
 use crate::raw::request::{self, Params};
 use crate::raw::{Connection, Envelope, opcode, unhex};
 use crate::{Error, Outcome};
@@ -34,11 +35,13 @@ pub(super) struct Part {
     pub(super) is_home: bool,
 }
 
-/// The stores over which the server spreads tables, by the setting that it is given through the environment. They have the first numbers.
+/// The stores over which the server spreads tables, by the setting that it is given through the environment, or by its default in a new bucket. They
+/// have the first numbers.
 fn data_stores() -> i32 {
     let set = std::env::var("HELENUS_STORES").ok();
-    let stores = set.and_then(|stores| stores.parse().ok());
-    stores.filter(|stores| *stores > 1).unwrap_or(0)
+    let by_default = if launch::is_in_bucket() { 8 } else { 1 };
+    let stores = set.and_then(|stores| stores.parse().ok()).unwrap_or(by_default);
+    if stores > 1 { stores } else { 0 }
 }
 
 /// The table's physical partitions, in order.

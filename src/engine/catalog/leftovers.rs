@@ -220,7 +220,7 @@ async fn open_at_once(stores: &Stores, ids: &[StoreId], are_new: bool) -> Result
 /// # Errors
 /// When a store fails.
 pub(super) async fn make_data_stores(stores: &Stores, recorded: &mut Recorded) -> Result<(), Error> {
-    let missing = stores.data_stores_min().saturating_sub(recorded.data.len());
+    let missing = stores.data_stores_missing(recorded.data.len());
     let missing = u32::try_from(missing).unwrap_or(u32::MAX);
     if missing == 0 {
         return Ok(());

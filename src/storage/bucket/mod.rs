@@ -176,6 +176,31 @@ pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
     Ok(claimed(&reached).await.map_err(refused)?.is_some() && is_used(&reached).await.map_err(refused)?)
 }
 
+/// Whether the stores of this data share one log, or would if it were begun now: the data is in a bucket whose prefix is
+/// not claimed, or was claimed so.
+///
+/// # Errors
+/// The bucket cannot be reached.
+#[cfg(feature = "slate")]
+pub(crate) async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
+    let Url::Bucket(address) = url else { return Ok(false) };
+    let refused = |refusal| Error::Bucket {
+        url: url.to_string(),
+        refusal,
+    };
+    let reached = Reached::new(address, reach).map_err(refused)?;
+    Ok(claimed(&reached).await.map_err(refused)? != Some(claim::Logs::Own))
+}
+
+/// Without buckets no log is shared.
+///
+/// # Errors
+/// Never.
+#[cfg(not(feature = "slate"))]
+pub(crate) async fn may_share_log(_: &Url, _: &Reach) -> Result<bool> {
+    Ok(false)
+}
+
 /// As [`check`].
 ///
 /// # Errors

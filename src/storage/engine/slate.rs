@@ -40,6 +40,7 @@ mod failures;
 mod flight;
 mod group;
 mod home;
+mod known;
 mod landing;
 mod log;
 mod medium;

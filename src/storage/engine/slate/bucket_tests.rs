@@ -16,7 +16,7 @@ use slatedb::object_store::{
 };
 
 use super::home::Home;
-use super::places::is_of_manifest;
+use super::places::is_sealed;
 use super::*;
 use crate::clock::Timestamps;
 use crate::storage::bucket::{Logs, Reach, Reached};
@@ -105,7 +105,7 @@ impl ObjectStore for Network {
             self.pass().await?;
             self.log_puts.fetch_add(1, Ordering::SeqCst);
         }
-        while is_of_manifest(at) && self.holds_manifests.load(Ordering::SeqCst) {
+        while is_sealed(at) && self.holds_manifests.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(1)).await;
             self.pass().await?;
         }
@@ -163,7 +163,7 @@ pub(super) async fn open(network: &Arc<Network>, name: &str) -> Result<Store> {
 async fn open_dated(network: &Arc<Network>, name: &str, timestamps: Option<Timestamps>) -> Result<Store> {
     let options = Options {
         timestamps,
-        data_stores: usize::from(network.logs == Logs::Shared),
+        data_stores: Some(usize::from(network.logs == Logs::Shared)),
         reach: Arc::new(Reach {
             lease: Some(LEASE),
             name: name.to_owned(),

@@ -142,7 +142,7 @@ impl Home {
             url: location.to_string(),
             refusal,
         };
-        let wanted = if options.data_stores > 0 {
+        let wanted = if options.data_stores.is_some_and(|stores| stores > 0) {
             Logs::Shared
         } else {
             Logs::Own
@@ -162,7 +162,8 @@ impl Home {
         // end.
         let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
         let owner = owner.await.map_err(refused)?;
-        medium.ask_owner(owner.asked());
+        let ticks = Arc::new(Ticks::new(clock));
+        medium.ask_owner(owner.asked(), &ticks);
         // Read only after this process owns the bucket: another server may have created the database while this one
         // waited.
         let is_used = match is_used(&reached).await {
@@ -172,7 +173,6 @@ impl Home {
                 return Err(refused(refusal));
             }
         };
-        let ticks = Arc::new(Ticks::new(clock));
         let log = match logs {
             Logs::Own => None,
             Logs::Shared => {

@@ -26,16 +26,17 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt, future, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, future, stream};
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{
     CopyOptions, Error as StoreError, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult, UploadPart,
 };
 
-use super::clock::LastPut;
+use super::clock::{LastPut, Ticks};
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::places::{database_of, is_of_clean_up, is_of_manifest, is_sealed, numbered};
+use super::known::{self, Known};
+use super::places::{database_of, is_of_clean_up, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
@@ -54,8 +55,13 @@ pub(super) struct Medium {
     notes: ArcSwap<HashMap<String, Arc<PutRecord>>>,
     /// The last puts of open databases of a bucket, by the database's path.
     last_puts: ArcSwap<HashMap<String, Arc<LastPut>>>,
-    /// Whether this process owns the bucket. Unset: it is not asked.
-    is_owner: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+}
+
+/// What the medium has of its owner.
+struct Owned {
+    /// Whether this process owns the bucket.
+    is_owner: Box<dyn Fn() -> bool + Send + Sync>,
+    known: Known,
 }
 
 /// The state of the medium.
@@ -66,6 +72,8 @@ struct State {
     url: Option<Arc<str>>,
     lost: ArcSwapOption<Error>,
     full: ArcSwapOption<Error>,
+    /// Unset: the medium has no owner.
+    owner: OnceLock<Owned>,
 }
 
 impl Medium {
@@ -84,35 +92,24 @@ impl Medium {
             url,
             lost: ArcSwapOption::empty(),
             full: ArcSwapOption::empty(),
+            owner: OnceLock::new(),
         };
         Self {
             inner,
             state: Arc::new(state),
             notes: ArcSwap::default(),
             last_puts: ArcSwap::default(),
-            is_owner: OnceLock::new(),
         }
     }
 
-    /// From now on manifests are put only while this process owns the bucket: one that was paused and replaced would
-    /// end the databases of the new owner.
-    pub(super) fn ask_owner(&self, is_owner: impl Fn() -> bool + Send + Sync + 'static) {
-        drop(self.is_owner.set(Box::new(is_owner)));
-    }
-
-    /// Refuses to put a manifest for another owner. May pass: the lease may be renewed yet.
-    fn may_put(&self, location: &Path) -> StoreResult<()> {
-        self.state.may_write()?;
-        let Some(url) = &self.state.url else { return Ok(()) };
-        let is_refused = is_of_manifest(location) && self.is_owner.get().is_some_and(|is_owner| !is_owner());
-        if is_refused {
-            let refusal = Refusal::Unreachable {
-                what: "its lease is not held now".to_owned(),
-            };
-            let url = url.to_string();
-            return Err(carried(Error::Bucket { url, refusal }, true));
-        }
-        Ok(())
+    /// From now on manifests are put and removed only while this process owns the bucket: one that was paused and
+    /// replaced would end the databases of the new owner. Meanwhile they are read once ([`Known`]).
+    pub(super) fn ask_owner(&self, is_owner: impl Fn() -> bool + Send + Sync + 'static, ticks: &Arc<Ticks>) {
+        let owned = Owned {
+            is_owner: Box::new(is_owner),
+            known: Known::new(Arc::clone(ticks)),
+        };
+        drop(self.state.owner.set(owned));
     }
 
     /// The failure that ended it. `None` means that there was none.
@@ -206,7 +203,28 @@ impl Medium {
         answer.map_err(|error| self.state.failed(operation, location, error))
     }
 
+    /// A manifest or such: what the owner knows of it, or the bucket's answer, which is kept.
     async fn get_sealed(&self, location: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        let Some((known, question)) = self.state.known().map(|known| (known, known.get(location, &options))) else {
+            return self.get_unsealed(location, options).await.map(|(got, _)| got);
+        };
+        let question = match question {
+            Ok(answer) => return answer,
+            Err(question) => question,
+        };
+        let got = self.get_unsealed(location, options).await;
+        if let Some(question) = question {
+            match &got {
+                Ok((result, body)) => known.has_got(&question, Some((&result.meta, body))),
+                Err(StoreError::NotFound { .. }) => known.has_got(&question, None),
+                Err(_) => {}
+            }
+        }
+        got.map(|(result, _)| result)
+    }
+
+    /// Reads an object, checks and removes its seal. Returns the requested part and the whole body.
+    async fn get_unsealed(&self, location: &Path, options: GetOptions) -> StoreResult<(GetResult, Bytes)> {
         let whole = GetOptions {
             range: None,
             head: false,
@@ -232,13 +250,23 @@ impl Medium {
         };
         let part = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(body.len());
         let bytes = body.slice(part(range.start)..part(range.end));
-        Ok(GetResult {
+        let result = GetResult {
             payload: one(bytes),
             meta,
             range,
             attributes,
             extensions: Default::default(),
-        })
+        };
+        Ok((result, body))
+    }
+
+    /// A list from the store.
+    fn list_of_store(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        let (state, folder) = (Arc::clone(&self.state), prefix.cloned().unwrap_or_default());
+        let listed = self.inner.list(prefix);
+        listed
+            .map(move |meta| meta.map_err(|error| state.failed("listing", &folder, error)))
+            .boxed()
     }
 }
 
@@ -291,6 +319,35 @@ impl State {
         self.root
             .as_ref()
             .map_or_else(|| PathBuf::from(name), |root| root.join(name))
+    }
+
+    /// What the owner knows of manifests and such. `None` means that this process is not the owner now.
+    fn known(&self) -> Option<&Known> {
+        let owned = self.owner.get().filter(|owned| (owned.is_owner)())?;
+        Some(&owned.known)
+    }
+
+    /// Refuses once the medium is lost, and to change manifests and such for another owner. May pass: the lease may be
+    /// renewed yet.
+    fn may_change(&self, location: &Path) -> StoreResult<()> {
+        self.may_write()?;
+        let Some(url) = &self.url else { return Ok(()) };
+        let is_refused = is_sealed(location) && self.owner.get().is_some_and(|owned| !(owned.is_owner)());
+        if is_refused {
+            let refusal = Refusal::Unreachable {
+                what: "its lease is not held now".to_owned(),
+            };
+            let url = url.to_string();
+            return Err(carried(Error::Bucket { url, refusal }, true));
+        }
+        Ok(())
+    }
+
+    /// Forgets what was known of an object's folder.
+    fn forget(&self, location: &Path) {
+        if let Some(owned) = self.owner.get() {
+            owned.known.forget(location);
+        }
     }
 
     /// Refuses once the medium is lost.
@@ -368,9 +425,15 @@ impl fmt::Display for Medium {
 #[async_trait::async_trait]
 impl ObjectStore for Medium {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
-        self.may_put(location)?;
+        self.state.may_change(location)?;
         let is_empty = payload.content_length() == 0;
+        // Known while this process is the owner, and forgotten always.
+        let begun = self.state.owner.get().filter(|_| is_sealed(location)).map(|owned| {
+            let body = Bytes::from(payload.clone());
+            (owned.known.begin_put(location), body)
+        });
         let payload = if is_sealed(location) { seal(&payload) } else { payload };
+        let bytes = payload.content_length();
         let is_small = payload.content_length() <= SMALL_REQUEST_BYTES_MAX;
         let put = self.inner.put_opts(location, payload, options);
         let put = if is_small {
@@ -381,6 +444,9 @@ impl ObjectStore for Medium {
         };
         self.state.has_written();
         self.date_put(location);
+        if let Some((begun, body)) = begun {
+            begun.done(&put, body, bytes);
+        }
         self.note(location, is_empty)?;
         Ok(put)
     }
@@ -426,21 +492,41 @@ impl ObjectStore for Medium {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
-        let (before, after) = (Arc::clone(&self.state), Arc::clone(&self.state));
-        let locations = locations.map(move |location| before.may_write().and(location)).boxed();
-        let deleted = self.inner.delete_stream(locations);
+        let [before, removed, after] = [(); 3].map(|()| Arc::clone(&self.state));
+        let may_remove = move |location: StoreResult<Path>| {
+            let location = location?;
+            before.may_change(&location)?;
+            before.forget(&location);
+            Ok(location)
+        };
+        let deleted = self.inner.delete_stream(locations.map(may_remove).boxed());
         let whole = Path::default();
         deleted
+            .inspect(move |deleted| deleted.iter().for_each(|location| removed.forget(location)))
             .map(move |deleted| deleted.map_err(|error| after.failed("removing an object of", &whole, error)))
             .boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
-        let (state, folder) = (Arc::clone(&self.state), prefix.cloned().unwrap_or_default());
-        let listed = self.inner.list(prefix);
-        listed
-            .map(move |meta| meta.map_err(|error| state.failed("listing", &folder, error)))
-            .boxed()
+        let question = match (self.state.known(), prefix) {
+            (Some(known), Some(prefix)) => match known.list(prefix) {
+                Ok(objects) => return known::listed(objects),
+                Err(question) => question,
+            },
+            _ => None,
+        };
+        let listed = self.list_of_store(prefix);
+        let Some(question) = question else { return listed };
+        // The folder is small, so it is listed to its end before the first object is passed on.
+        let state = Arc::clone(&self.state);
+        let whole = async move {
+            let objects: Vec<ObjectMeta> = listed.try_collect().await?;
+            if let Some(known) = state.known() {
+                known.has_listed(&question, objects.clone());
+            }
+            Ok::<_, StoreError>(known::listed(objects))
+        };
+        stream::once(whole).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
@@ -450,8 +536,9 @@ impl ObjectStore for Medium {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
-        self.state.may_write()?;
+        self.state.may_change(to)?;
         let copied = self.inner.copy_opts(from, to, options).await;
+        self.state.forget(to);
         copied.map_err(|error| self.state.failed("writing", to, error))
     }
 }
@@ -500,8 +587,9 @@ mod tests {
     use slatedb::object_store::ObjectStoreExt;
     use slatedb::object_store::memory::InMemory;
 
-    use super::super::places::Folder;
+    use super::super::places::{Folder, boundary};
     use super::*;
+    use crate::clock::Clock;
 
     /// A process that was paused and replaced wakes up: a manifest of it would end the databases of the one that
     /// replaced it.
@@ -510,11 +598,12 @@ mod tests {
         for (is_owner, is_put) in [(None, true), (Some(true), true), (Some(false), false)] {
             let medium = Medium::remote(Arc::new(InMemory::new()), "s3://bucket/p".into());
             if let Some(is_owner) = is_owner {
-                medium.ask_owner(move || is_owner);
+                medium.ask_owner(move || is_owner, &Arc::new(Ticks::new(Clock::manual(0))));
             }
             for (location, is_put) in [
                 (Folder::Manifests.object("stores/1", 7), is_put),
                 (Folder::Compactions.object("engine", 2), is_put),
+                (boundary("engine", Folder::Manifests), is_put),
                 (Path::from("log/00000000000000000001.log"), true),
                 (Path::from("engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst"), true),
             ] {

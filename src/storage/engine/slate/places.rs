@@ -15,7 +15,7 @@ use slatedb::object_store::path::Path;
 pub(super) const DATABASE: &str = "engine";
 
 /// A folder whose objects are numbered consecutively.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Folder {
     Log,
     Manifests,
@@ -71,9 +71,22 @@ pub(super) fn database_of(location: &Path) -> &str {
 /// A numbered object: its database, folder and number. `None` means any other object.
 pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
-    let (database, folder) = folder.rsplit_once('/')?;
-    let folder = Folder::ALL.into_iter().find(|one| one.name() == folder)?;
+    let (database, kind) = folder.rsplit_once('/')?;
+    let folder = Folder::ALL.into_iter().find(|one| one.name() == kind)?;
     Some((database, folder, folder.id(name)?))
+}
+
+/// A folder, by its path: its database and kind. `None` means any other folder.
+pub(super) fn folder_of(path: &Path) -> Option<(&str, Folder)> {
+    let (database, folder) = path.as_ref().rsplit_once('/')?;
+    Some((database, Folder::ALL.into_iter().find(|one| one.name() == folder)?))
+}
+
+/// The folder whose clean-up boundary an object is. `None` means any other object.
+pub(super) fn boundary_of(location: &Path) -> Option<Folder> {
+    let (folder, name) = location.as_ref().rsplit_once('/')?;
+    let name = name.strip_suffix(".boundary").filter(|_| folder.ends_with("/gc"))?;
+    Folder::ALL.into_iter().find(|one| one.name() == name)
 }
 
 /// The path of a folder's clean-up boundary.
@@ -84,11 +97,6 @@ pub(super) fn boundary(database: &str, folder: Folder) -> Path {
 /// Whether an object says how far others were removed.
 pub(super) fn is_of_clean_up(location: &Path) -> bool {
     location.as_ref().ends_with(".boundary")
-}
-
-/// Whether an object names tables, or what the compactor is doing: the newest of them has the epoch of the writer.
-pub(super) fn is_of_manifest(location: &Path) -> bool {
-    numbered(location).is_some_and(|(_, folder, _)| folder != Folder::Log)
 }
 
 /// Whether SlateDB reads the object without a checksum.

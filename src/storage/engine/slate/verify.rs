@@ -23,6 +23,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use slatedb::config::{DbReaderOptions, ScanOptions};
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
+use slatedb::manifest::SsTableHandle;
 use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
 
 use super::failures::failure;
@@ -266,18 +267,27 @@ impl Verifier<'_> {
         self.read(self.object(Folder::Log, id), read).await
     }
 
-    /// Reads the ends and indexes of all tables.
+    /// Reads the ends and indexes of all tables. A bucket checks its objects itself, so of its tables only the indexes are
+    /// read, where the manifest says that they are: one request for each.
     async fn tables(&self, manifest: &VersionedManifest) -> Result<()> {
         let places = PathResolver::new(self.database, manifest);
-        let mut tables: Vec<_> = manifest.all_sst_views().map(|view| view.sst.id).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        let read = |table| {
-            let location = places.sst_path(&table);
+        let mut tables: Vec<_> = manifest.all_sst_views().map(|view| view.sst.clone()).collect();
+        tables.sort_unstable_by_key(|table| table.id);
+        tables.dedup_by_key(|table| table.id);
+        let is_remote = self.home.is_remote();
+        let read = |table: SsTableHandle| {
+            let location = places.sst_path(&table.id);
             let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
             // The table may belong to another database, if this one is its clone.
             let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
-            let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
+            let read = async move {
+                let table = if is_remote {
+                    reader.open_with_handle(table)?
+                } else {
+                    reader.open(table.id.value()).await?
+                };
+                table.index().await.map(drop)
+            };
             self.read(self.home.medium.file(&location), read)
         };
         stream::iter(tables.into_iter().map(read))

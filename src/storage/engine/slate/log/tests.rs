@@ -29,7 +29,7 @@ struct Model {
 
 fn side_options() -> Options {
     Options {
-        data_stores: STORES,
+        data_stores: Some(STORES),
         ..Options::default()
     }
 }
