@@ -89,15 +89,35 @@ impl Phase {
     }
 }
 
-/// Runs these phases, or all if none is named; true unless a figure missed its bound and `is_strict`.
+/// Where the first server runs: the object store, its folder, and the number of its stores.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    store: &'a Objects,
+    folder: &'a Path,
+    stores: u8,
+}
+
+impl Place<'_> {
+    fn start(self) -> Outcome<Server> {
+        start_with(self.store, self.folder, "run", &["--stores", &self.stores.to_string()])
+    }
+}
+
+/// Runs these phases, or all if none is named; true unless a figure missed its bound and `is_strict`. All phases but `spread` have a server with
+/// `stores` stores.
 ///
 /// # Errors
 /// When a server does not start or refuses.
-pub fn run(length: Duration, is_strict: bool, only: &[Phase]) -> Outcome<bool> {
+pub fn run(length: Duration, stores: u8, is_strict: bool, only: &[Phase]) -> Outcome<bool> {
     let store = Objects::start(Protocol::S3, Latency::REGION)?;
     let folder = tempfile::tempdir()?;
     let mut table = Table::default();
-    let mut server = start_one(&store, folder.path())?;
+    let place = Place {
+        store: &store,
+        folder: folder.path(),
+        stores,
+    };
+    let mut server = place.start()?;
     bench::prepare(server.address(), &load(16, 16))?;
     let mut cpu_of_one = None;
     if Phase::Writes.is_in(only) {
@@ -113,11 +133,11 @@ pub fn run(length: Duration, is_strict: bool, only: &[Phase]) -> Outcome<bool> {
         idle((&store, &server), (SETTLE, (length * 3).max(IDLE_MIN)), &mut table)?;
     }
     if Phase::Starts.is_in(only) {
-        server = opened(&store, server, folder.path(), length, &mut table)?;
+        server = opened(place, server, length, &mut table)?;
     }
     if Phase::Scan.is_in(only) {
-        server = again_started(&store, server, folder.path())?;
-        scan(&store, &server, "one store", &mut table)?;
+        server = again_started(place, server)?;
+        scan(&store, &server, &format!("{stores} stores"), &mut table)?;
     }
     end(server)?;
     if let Some(cpu) = cpu_of_one.filter(|_| Phase::Spread.is_in(only)) {
@@ -177,11 +197,6 @@ fn told(figures: &Figures) -> String {
 /// Starts a server over the bucket.
 pub(crate) fn start(store: &Objects, folder: &Path) -> Outcome<Server> {
     start_with(store, folder, "run", &[])
-}
-
-/// The same with one store.
-fn start_one(store: &Objects, folder: &Path) -> Outcome<Server> {
-    start_with(store, folder, "run", &["--stores", "1"])
 }
 
 /// Starts a server below this prefix of the bucket, with these settings.
@@ -263,14 +278,15 @@ fn idle(
 }
 
 /// Small writes, one after another, and a start.
-fn opened(store: &Objects, server: Server, folder: &Path, length: Duration, table: &mut Table) -> Outcome<Server> {
+fn opened(place: Place, server: Server, length: Duration, table: &mut Table) -> Outcome<Server> {
+    let store = place.store;
     let before = store.counts();
     // Five times the length: an hour of them would make the same log, if it is bounded.
     let small = measure(&server, &load(1, 1), "insert", length * 5)?;
     let asked = store.counts().since(&before);
     println!("small writes for {} s: {}; {asked}", length.as_secs() * 5, told(&small));
     server.kill()?;
-    let (server, took, asked) = timed(store, folder)?;
+    let (server, took, asked) = timed(place)?;
     println!("start after them and kill -9: {took:.2} s; {asked}");
     let took = took - LEASE.as_secs_f64();
     table.row(
@@ -281,23 +297,23 @@ fn opened(store: &Objects, server: Server, folder: &Path, length: Duration, tabl
     );
     measure(&server, &load(1, 1), "insert", length)?;
     end(server)?;
-    let (server, took, asked) = timed(store, folder)?;
+    let (server, took, asked) = timed(place)?;
     println!("start after more of them and an orderly stop: {took:.2} s; {asked}");
     table.row("start after small writes and an orderly stop", took, 1.0, "s");
     Ok(server)
 }
 
-fn timed(store: &Objects, folder: &Path) -> Outcome<(Server, f64, Counts)> {
-    let (before, began) = (store.counts(), clock::now());
-    let server = start_one(store, folder)?;
+fn timed(place: Place) -> Outcome<(Server, f64, Counts)> {
+    let (before, began) = (place.store.counts(), clock::now());
+    let server = place.start()?;
     let took = began.elapsed().as_secs_f64();
-    Ok((server, took, store.counts().since(&before)))
+    Ok((server, took, place.store.counts().since(&before)))
 }
 
 /// Once more, so that nothing that is scanned is in memory.
-fn again_started(store: &Objects, server: Server, folder: &Path) -> Outcome<Server> {
+fn again_started(place: Place, server: Server) -> Outcome<Server> {
     end(server)?;
-    let (server, took, asked) = timed(store, folder)?;
+    let (server, took, asked) = timed(place)?;
     println!("start after nothing: {took:.2} s; {asked}");
     Ok(server)
 }

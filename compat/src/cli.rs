@@ -151,6 +151,9 @@ enum Command {
         /// Seconds of each phase.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
+        /// Stores of the server, but for `spread`, which always has eight.
+        #[arg(long, default_value_t = 1)]
+        stores: u8,
         /// Fail where a figure misses its bound.
         #[arg(long)]
         strict: bool,
@@ -529,9 +532,12 @@ pub fn run() -> Outcome<bool> {
             bucket_faults::run(Duration::from_secs(seconds), protocol)
         }
         Command::Objects { listen } => Objects::serve(Protocol::Google, &listen),
-        Command::BucketSpeed { seconds, strict, only } => {
-            bucket_speed::run(Duration::from_secs(seconds), strict, &only)
-        }
+        Command::BucketSpeed {
+            seconds,
+            stores,
+            strict,
+            only,
+        } => bucket_speed::run(Duration::from_secs(seconds), stores, strict, &only),
         Command::Crash {
             cycles,
             seed,

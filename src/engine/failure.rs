@@ -67,6 +67,8 @@ pub enum FailureCause {
     WritesRefused,
     /// The store is opened again after a failure.
     Reopening,
+    /// The lease of the bucket is not held now.
+    LeaseOver,
     /// The store is closed, or another writer has it.
     Closed,
     /// Bytes in the store are damaged.
@@ -94,6 +96,9 @@ impl fmt::Display for FailureCause {
                 "the store takes no writes since one failed; check the disk and start the server again"
             }
             Self::Reopening => "the store is being opened again after a failure; try again",
+            Self::LeaseOver => {
+                "this server does not hold the lease of its bucket; it renews the lease, unless another one has taken over"
+            }
             Self::Closed => "the store is closed; the server is stopping or another one has taken over",
             Self::Damaged => "data in the store is damaged; see the server's log",
             Self::Medium(kind) => return write!(formatter, "the store's medium failed: {kind}; see the server's log"),
@@ -144,6 +149,7 @@ fn outward(error: &StoreError) -> Outward {
         StoreError::Io { .. } => FailureCause::DiskFull,
         StoreError::WritesRefused { .. } => FailureCause::WritesRefused,
         StoreError::Reopening | StoreError::OpenedAgain => FailureCause::Reopening,
+        StoreError::LeaseOver { .. } => FailureCause::LeaseOver,
         StoreError::Closed | StoreError::TakenOver { .. } => FailureCause::Closed,
         StoreError::Corrupt { .. }
         | StoreError::Gone { .. }
@@ -238,6 +244,9 @@ mod tests {
                 what: "/secret/place".to_owned(),
             },
             StoreError::TakenOver {
+                location: "/secret/place".to_owned(),
+            },
+            StoreError::LeaseOver {
                 location: "/secret/place".to_owned(),
             },
             StoreError::Damaged(Damaged::row("cell")),

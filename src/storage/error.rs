@@ -221,6 +221,12 @@ pub enum Error {
         /// The store.
         location: String,
     },
+    /// The lease of the bucket is over, and not renewed yet: another server may have taken over.
+    #[error("the lease of {location} is over and not renewed; another server may have taken over")]
+    LeaseOver {
+        /// The store.
+        location: String,
+    },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

@@ -510,7 +510,7 @@ impl Store {
                 Some(_) => None,
                 None => {
                     let why = store.why_unavailable();
-                    matches!(why, Error::TakenOver { .. } | Error::Closed).then_some(why)
+                    matches!(why, Error::TakenOver { .. } | Error::LeaseOver { .. } | Error::Closed).then_some(why)
                 }
             },
             #[cfg(feature = "simulation")]

@@ -652,7 +652,9 @@ async fn partitions_of_two_stores_are_merged() {
             [vec![1, 5, 3], vec![1, 5]],
         ),
     ] {
-        let client = open_with(&url, |store| store.data_stores = Some(data_stores)).await.unwrap();
+        let client = open_with(&url, |store| store.data_stores = Some(data_stores))
+            .await
+            .unwrap();
         fill(&client).await;
         let ids: Vec<u64> = client.parts("t").await.iter().map(|part| part.id).collect();
         client.lift("t", ids[1]).await;

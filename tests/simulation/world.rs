@@ -374,7 +374,7 @@ impl World {
         Options {
             store: store::Options {
                 medium: Some(medium.clone()),
-                data_stores: self.data_stores,
+                data_stores: Some(self.data_stores),
                 ..store::Options::default()
             },
             seed: self.below(u64::MAX),

@@ -301,7 +301,7 @@ impl Store {
             return Error::clone(&lost);
         }
         if !home.is_owner() {
-            return Error::TakenOver {
+            return Error::LeaseOver {
                 location: home.location.to_string(),
             };
         }

@@ -96,7 +96,11 @@ impl Known {
     }
 
     /// The answer for an object. An error with a question means that the bucket must be asked.
-    pub(super) fn get(&self, location: &Path, options: &GetOptions) -> Result<StoreResult<GetResult>, Option<Question>> {
+    pub(super) fn get(
+        &self,
+        location: &Path,
+        options: &GetOptions,
+    ) -> Result<StoreResult<GetResult>, Option<Question>> {
         let (of, name) = place(location).ok_or(None)?;
         let folders = self.folders();
         let objects = folders.get(&of);
@@ -116,7 +120,9 @@ impl Known {
 
     /// The objects of a folder. An error with a question means that the bucket must be asked.
     pub(super) fn list(&self, prefix: &Path) -> Result<Vec<ObjectMeta>, Option<Question>> {
-        let (database, folder) = folder_of(prefix).filter(|(_, folder)| *folder != Folder::Log).ok_or(None)?;
+        let (database, folder) = folder_of(prefix)
+            .filter(|(_, folder)| *folder != Folder::Log)
+            .ok_or(None)?;
         let of = (database.to_owned(), folder);
         let folders = self.folders();
         let objects = folders.get(&of);
@@ -155,7 +161,9 @@ impl Known {
     /// Keeps a whole list that the bucket returned.
     pub(super) fn has_listed(&self, question: &Question, listed: Vec<ObjectMeta>) {
         let folder = question.of.1;
-        let numbered = listed.into_iter().map(|meta| Some((folder.id(meta.location.filename()?)?, meta)));
+        let numbered = listed
+            .into_iter()
+            .map(|meta| Some((folder.id(meta.location.filename()?)?, meta)));
         // A file that is none of SlateDB's is SlateDB's to warn of.
         if let Some(numbered) = numbered.collect() {
             self.answered(question, |objects| objects.listed = Some(numbered));

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
 //! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
-//! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
+//! | polls of manifest, compactor, clean-up | SlateDB's own | seldom; those of the owner ask the bucket nothing (known.rs) |
+//! | tables that are merged at once | 8 at most | 32: one merge takes all that were written since the last |
 //! | blocks that are cached | those of point reads | those of scans too: the next page finds what was read ahead |
 //! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
 //! | a scan of several partitions | reads one after the other | reads 512 KiB of each of the next ones ahead |
@@ -15,6 +16,7 @@ use std::time::Duration;
 use slatedb::Settings;
 use slatedb::config::{
     CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, ScanOptions,
+    SizeTieredCompactionSchedulerOptions,
 };
 use slatedb::db_cache::DbCache;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
@@ -37,8 +39,12 @@ const RETRIES_MAX: u32 = 3;
 /// at the next put.
 const MANIFEST_POLL: Duration = Duration::from_secs(30);
 
-/// Time between the polls of the compactor and of its worker.
-const COMPACTOR_POLL: Duration = Duration::from_secs(30);
+/// Time between the polls of the compactor and of its worker. A merge waits for both.
+const COMPACTOR_POLL: Duration = Duration::from_secs(15);
+
+/// Tables or runs of tables that one merge takes at most. Small writes make a table every three seconds, and tables are merged
+/// one set after another: with SlateDB's 8 they became ever more, and an opening reads a part of each.
+const MERGED_MAX: usize = 32;
 
 /// Time between looks at a compaction under way.
 const COMPACTION_POLL: Duration = Duration::from_secs(5);
@@ -111,6 +117,10 @@ pub(super) fn settings(options: &Options, is_remote: bool, shares_log: bool) -> 
             ..Settings::default()
         };
     }
+    let merging = SizeTieredCompactionSchedulerOptions {
+        max_compaction_sources: MERGED_MAX,
+        ..SizeTieredCompactionSchedulerOptions::default()
+    };
     Settings {
         flush_interval,
         manifest_poll_interval: MANIFEST_POLL,
@@ -121,6 +131,7 @@ pub(super) fn settings(options: &Options, is_remote: bool, shares_log: bool) -> 
                 compactions_poll_interval: COMPACTOR_POLL,
                 ..CompactionWorkerOptions::default()
             }),
+            scheduler_options: merging.into(),
             ..CompactorOptions::default()
         }),
         garbage_collector_options: Some(clean_up(shares_log)),

@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use slatedb::config::{DbReaderOptions, ScanOptions};
+use slatedb::manifest::SsTableHandle;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
-use slatedb::manifest::SsTableHandle;
 use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
 
 use super::failures::failure;
