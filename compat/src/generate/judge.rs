@@ -414,6 +414,19 @@ mod tests {
     }
 
     #[test]
+    fn a_drop_without_arguments_may_name_another_overload() {
+        let lacks = |what: &str| json!({"code": "0x2100", "message": format!("User r has no DROP permission on <function k.{what}> or any of its parents")});
+        let of = |text: &str, theirs: &str, ours: &str| {
+            reason(Kind::Schema, text, &[], &lacks(theirs), &lacks(ours)).is_some()
+        };
+        assert!(of("DROP FUNCTION f1", "f1()", "f1(int)"));
+        assert!(of("DROP AGGREGATE IF EXISTS f1", "f1(tuple<int, text>)", "f1(int)"));
+        assert!(!of("DROP FUNCTION f1", "f1()", "f2()"));
+        assert!(!of("DROP FUNCTION f1(int)", "f1()", "f1(int)"));
+        assert!(!of("DROP TABLE f1", "f1()", "f1(int)"));
+    }
+
+    #[test]
     fn statics_are_told_whatever_their_types() {
         let table = "CREATE TABLE t (p int, s0 text static, s1 map<ascii, frozen<map<int, int>>> static, \"S 2\" set<int> static, r int, PRIMARY KEY (p))";
         let table = Question::new(Kind::Schema, table.to_owned());

@@ -162,6 +162,23 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "which overload's permission is lacking where DROP names no arguments: Cassandra's order of overloads is that of a hash of the keyspace, too",
+        holds: |case| {
+            let text = &case.question.text;
+            // What stands before and behind the arguments.
+            let around = |answer| {
+                let (before, rest) = message_of(answer).split_once('(')?;
+                before.contains(" has no DROP permission on <function ").then_some(())?;
+                Some((before, rest.split_once(')')?.1))
+            };
+            case.is_refused_alike()
+                && (text.starts_with("DROP FUNCTION ") || text.starts_with("DROP AGGREGATE "))
+                && !text.contains('(')
+                && around(case.theirs).is_some()
+                && around(case.theirs) == around(case.ours)
+        },
+    },
+    Rule {
         reason: "Cassandra writes texts in the WHERE of a view without doubling their quotes, once a column was renamed",
         holds: |case| {
             case.question.text.contains(" FROM system_schema.views ")
