@@ -1,5 +1,6 @@
 //! An argument as overload resolution sees it: its text, how well it fits a type, and its own type.
 
+use super::Function;
 use crate::types::{Assignment, CqlType, Native};
 use std::fmt;
 
@@ -15,8 +16,24 @@ pub struct Argument<'a> {
     pub is_marker: bool,
     /// The number of elements of a list literal, which may become a vector.
     pub elements: Option<u32>,
-    /// Whether it calls a function whose result fits no frozen type ([`super::Function::returns_unfrozen`]).
-    pub is_unfrozen: bool,
+    /// What decides how functions of users, or `token`, take it, beside its type.
+    pub form: Form,
+}
+
+/// The forms of arguments that do not fit all that their types fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Any other.
+    #[default]
+    Other,
+    /// A call of a function whose result fits no frozen type ([`super::Function::returns_unfrozen`]).
+    Unfrozen,
+    /// A selector with a type hint. As a collection or a user-defined type it is no argument of users' functions.
+    HintedSelector,
+    /// The literal of a list, a set or a user-defined type.
+    Literal,
+    /// A frozen collection in a descending column. Functions do not know it as a collection.
+    Descending,
 }
 
 enum Fits<'a> {
@@ -41,7 +58,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Natural,
             is_marker: false,
             elements: None,
-            is_unfrozen: false,
+            form: Form::Other,
         }
     }
 
@@ -54,7 +71,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Anything,
             is_marker: true,
             elements: None,
-            is_unfrozen: false,
+            form: Form::Other,
         }
     }
 
@@ -67,7 +84,7 @@ impl<'a> Argument<'a> {
             fits: Fits::Ask(Box::new(fits)),
             is_marker: false,
             elements: None,
-            is_unfrozen: false,
+            form: Form::Other,
         }
     }
 
@@ -76,6 +93,19 @@ impl<'a> Argument<'a> {
     pub fn with_elements(mut self, elements: u32) -> Self {
         self.elements = Some(elements);
         self
+    }
+
+    /// How well it fits the type `expected` of an argument of `function`.
+    pub(super) fn fit_of(&self, function: &Function, expected: &CqlType) -> Assignment {
+        if !function.is_user_defined() {
+            return self.fit(expected);
+        }
+        let is_multi_cell = expected.unfrozen().is_multi_cell();
+        match self.form {
+            Form::HintedSelector | Form::Descending if is_multi_cell => Assignment::No,
+            // Cassandra's functions of users have no frozen types.
+            _ => self.fit(expected.unfrozen()),
+        }
     }
 
     /// How well it fits a type.

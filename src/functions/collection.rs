@@ -1,7 +1,7 @@
 //! map_keys, map_values and collection_count, _min, _max, _sum, _avg.
 
 use super::aggregate::{Aggregate, State};
-use super::argument::Argument;
+use super::argument::{Argument, Form};
 use super::candidates::{Candidates, natural, requires};
 use super::error::Error;
 use super::problem::{Problem, Unfit};
@@ -21,17 +21,22 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     }
 }
 
-/// The only argument and its type.
+/// The only argument and its type. A descending column is no collection, whatever its type.
 fn only<'a, 'b>(
     name: &str,
     parameter: &str,
+    required: &'static str,
     arguments: &'a [Argument<'b>],
 ) -> Result<(&'a Argument<'b>, &'a CqlType), Error> {
     let signature = format!("{KEYSPACE}.{name}({parameter})");
     let [argument] = arguments else {
         return Err(Error::GenericCount(signature));
     };
-    Ok((argument, natural(argument, &signature)?))
+    let given = natural(argument, &signature)?;
+    if argument.form == Form::Descending {
+        return Err(requires(name, required, "", argument));
+    }
+    Ok((argument, given))
 }
 
 fn damaged(invalid: types::Invalid) -> Problem {
@@ -39,7 +44,7 @@ fn damaged(invalid: types::Invalid) -> Problem {
 }
 
 fn of_map(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
-    let (argument, given) = only(name, "map", arguments)?;
+    let (argument, given) = only(name, "map", "a map", arguments)?;
     let CqlType::Map(key, value) = given.unfrozen() else {
         return Err(requires(name, "a map", "", argument));
     };
@@ -61,7 +66,7 @@ fn of_map(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result
 }
 
 fn count(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
-    let (argument, given) = only(name, "collection", arguments)?;
+    let (argument, given) = only(name, "collection", "a collection", arguments)?;
     if !matches!(given.unfrozen(), CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..)) {
         return Err(requires(name, "a collection", "", argument));
     }
@@ -80,7 +85,11 @@ fn count(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<
 }
 
 fn of_elements(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
-    let (argument, given) = only(name, "numeric_set_or_list", arguments)?;
+    let required = match name {
+        "collection_min" | "collection_max" => "a set or list",
+        _ => "a numeric set/list",
+    };
+    let (argument, given) = only(name, "numeric_set_or_list", required, arguments)?;
     let element = match given.unfrozen() {
         CqlType::List(element) | CqlType::Set(element) => Some(element.as_ref()),
         _ => None,
@@ -92,16 +101,11 @@ fn of_elements(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> R
         _ => Aggregate::Average,
     };
     let Some(element) = element else {
-        let required = if matches!(kind, Aggregate::Extreme(_)) {
-            "a set or list"
-        } else {
-            "a numeric set/list"
-        };
         return Err(requires(name, required, "", argument));
     };
     let numeric = matches!(element, CqlType::Native(native) if Aggregate::NUMBERS.contains(native));
     if !numeric && !matches!(kind, Aggregate::Extreme(_)) {
-        return Err(requires(name, "a numeric set/list", "", argument));
+        return Err(requires(name, required, "", argument));
     }
     let element = element.clone();
     let returns = element.clone();

@@ -80,12 +80,15 @@ fn masked_value(value_type: &CqlType) -> Vec<u8> {
     }
 }
 
-fn replace(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+fn replace(name: &str, arguments: &[Argument<'_>], receiver: Option<&CqlType>) -> Result<Function, Error> {
     let signature = signature(name, "any, any");
     let [value, _] = arguments else {
         return Err(Error::GenericCount(signature));
     };
-    let given = natural(value, &signature)?.clone();
+    let given = match (&value.natural, receiver) {
+        (None, Some(receiver)) => receiver.clone(),
+        _ => natural(value, &signature)?.clone(),
+    };
     let function = Function::scalar(name, [given.clone(), given.clone()], given, |call| {
         Ok(call.arguments.get(1).cloned().flatten())
     });
@@ -113,7 +116,8 @@ fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
         [value, begin, end, padding] => (value, [begin, end], Some(padding)),
         _ => return Err(Error::GenericCount(signature)),
     };
-    let given = natural(value, &signature)?.clone();
+    let text = CqlType::Native(Native::Text);
+    let given = value.natural.clone().unwrap_or(text);
     if !matches!(given, CqlType::Native(Native::Text | Native::Ascii)) {
         return Err(requires(name, "an", "[text|varchar|ascii]", value));
     }

@@ -38,7 +38,7 @@ mod user;
 mod tests;
 
 pub use aggregate::Accumulator;
-pub use argument::{Argument, fit};
+pub use argument::{Argument, Form, fit};
 pub use context::{CallLimits, Context, Timeuuids};
 pub use error::{Error, Failed};
 pub use mask::is_mask;

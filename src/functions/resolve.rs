@@ -234,7 +234,7 @@ fn matching(candidates: &[Function], arguments: &[Argument<'_>], receiver: Optio
             types
                 .iter()
                 .zip(arguments)
-                .map(|(expected, argument)| argument.fit(expected)),
+                .map(|(expected, argument)| argument.fit_of(candidate, expected)),
         ) {
             Assignment::Exact => return Match::Exact(candidate.clone()),
             Assignment::Weak => weak.push(candidate.clone()),
@@ -255,7 +255,7 @@ fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
         });
     }
     for (index, (expected, argument)) in types.iter().zip(arguments).enumerate() {
-        if !argument.fit(expected).is_assignable() {
+        if !argument.fit_of(function, expected).is_assignable() {
             return Err(Error::Argument {
                 argument: argument.text.clone(),
                 index,

@@ -14,10 +14,10 @@ use super::error::Error;
 use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm, type_fit};
-use super::text::{TermText, qualified};
+use super::text::qualified;
 use super::value;
 use crate::command::Value;
-use crate::functions::{self, Argument, Function, UserFold};
+use crate::functions::{self, Argument, Form, Function, UserFold};
 use crate::schema::{Keyspace, UserAggregate, UserFunction};
 use crate::token::Token;
 use crate::types::{Assignment, CqlType, Native};
@@ -198,7 +198,8 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
     let Some(table) = &typer.table else {
         return Err(refusal(functions::Error::Unknown("token".to_owned())));
     };
-    let types: Vec<CqlType> = table.partition_key().iter().map(|column| column.ty.clone()).collect();
+    let key = table.partition_key();
+    let types: Vec<CqlType> = key.iter().map(|column| column.ty.clone()).collect();
     if types.len() != arguments.len() {
         return Err(refusal(functions::Error::Count {
             function: TOKEN.to_owned(),
@@ -206,9 +207,18 @@ fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved
             provided: arguments.len(),
         }));
     }
-    for (index, (ty, argument)) in types.iter().zip(arguments).enumerate() {
-        let is_too_loose = argument.is_unfrozen && matches!(ty, CqlType::Frozen(_));
-        if is_too_loose || !argument.fit(ty).is_assignable() {
+    for (index, (column, argument)) in key.iter().zip(arguments).enumerate() {
+        let ty = &column.ty;
+        let is_native = matches!(ty, CqlType::Native(_));
+        // To Cassandra the type of a descending column is of another class, which is neither frozen nor not.
+        let is_loose = column.descending && matches!(ty.unfrozen(), CqlType::User(_));
+        let is_unfit = match argument.form {
+            Form::Unfrozen => matches!(ty, CqlType::Frozen(_)) && !is_loose,
+            Form::Literal => column.descending && !is_native,
+            _ => false,
+        };
+        let fits = argument.fit(ty).is_assignable() || is_loose && argument.fit(ty.unfrozen()).is_assignable();
+        if is_unfit || !fits {
             return Err(refusal(functions::Error::Argument {
                 argument: argument.text.clone(),
                 index,
@@ -307,22 +317,27 @@ fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<
 
 /// A term as an argument.
 pub(crate) fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argument<'a> {
-    let text = TermText(term).to_string();
+    let text = typer.text(term);
     match term {
         Term::BindMarker { .. } => Argument::marker(text),
         // Around a collection these may be parentheses or a tuple of one.
         Term::Tuple(of) if of.len() == 1 && !of.iter().any(is_collection) => {
             let mut inner = argument(typer, of.first().unwrap_or(term));
             inner.text = text;
+            inner.natural = exact(typer, term);
             inner
         }
         _ => {
             let fits = |ty: &CqlType| typer.fit(term, ty).unwrap_or(Assignment::No);
             let mut found = Argument::open(text, natural(typer, term), fits);
-            found.is_unfrozen = is_unfrozen(typer, term);
             let inner = match term {
                 Term::Tuple(of) if of.len() == 1 => of.first().unwrap_or(term),
                 term => term,
+            };
+            found.form = match inner {
+                Term::List(_) | Term::Set(_) | Term::Udt(_) => Form::Literal,
+                _ if is_unfrozen(typer, term) => Form::Unfrozen,
+                _ => Form::Other,
             };
             match inner {
                 Term::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
@@ -341,15 +356,61 @@ fn is_unfrozen(typer: &TypeChecker<'_>, term: &Term) -> bool {
     matches!(users.as_slice(), [only] if only.returns_unfrozen())
 }
 
+/// Whether a term has a type hint, in parentheses or not.
+fn is_hinted(term: &Term) -> bool {
+    match term {
+        Term::Tuple(of) => matches!(of.as_slice(), [only] if is_hinted(only)),
+        _ => matches!(term, Term::TypeHint { .. }),
+    }
+}
+
 fn is_collection(term: &Term) -> bool {
     matches!(term, Term::List(_) | Term::Set(_) | Term::Map(_) | Term::Udt(_))
 }
 
-/// The type of a term without a receiver: a call's result, a type hint, or a constant's preferred type.
+/// The type of a term without a receiver. Of constants it is the preferred one, of sets and maps of such the first that accepts all.
 fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
+    let widest = |terms: &mut dyn Iterator<Item = &Term>| {
+        let types: Vec<CqlType> = terms.filter_map(|term| natural(typer, term)).collect();
+        let fits = |ty: &&CqlType| types.iter().all(|other| type_fit(other, ty).is_assignable());
+        types.iter().find(fits).map(|ty| Arc::new(ty.freeze()))
+    };
     match term {
         Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
+        Term::Set(of) => Some(CqlType::Set(widest(&mut of.iter())?).freeze()),
+        Term::Map(of) => {
+            let key = widest(&mut of.iter().map(|(key, _)| key))?;
+            let value = widest(&mut of.iter().map(|(_, value)| value))?;
+            Some(CqlType::Map(key, value).freeze())
+        }
+        _ => exact(typer, term),
+    }
+}
+
+/// The type that a term has by itself: a call's result, a type hint, or what is made of those. Functions of users have none in
+/// Cassandra, which does not look for them here.
+fn exact(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
+    let first = |mut terms: &mut dyn Iterator<Item = &Term>| {
+        (&mut terms)
+            .find_map(|term| exact(typer, term))
+            .map(|ty| Arc::new(ty.freeze()))
+    };
+    match term {
         Term::TypeHint { target, .. } => typer.resolve_type(target).ok(),
+        Term::Set(of) => Some(CqlType::Set(first(&mut of.iter())?).freeze()),
+        Term::Map(of) => {
+            let key = first(&mut of.iter().map(|(key, _)| key))?;
+            let value = first(&mut of.iter().map(|(_, value)| value))?;
+            Some(CqlType::Map(key, value).freeze())
+        }
+        Term::Tuple(of) => match of.as_slice() {
+            [only] => exact(typer, only),
+            of => {
+                let types = of.iter().map(|of| Some(exact(typer, of)?.freeze()));
+                Some(CqlType::Tuple(types.collect::<Option<_>>()?))
+            }
+        },
+        _ if calls_users(typer, term) => None,
         Term::Function { at, .. } | Term::Arithmetic { at, .. } | Term::Negate { at, .. } | Term::Cast { at, .. } => {
             let find = || {
                 Ok(resolve_term(typer, term, None)
@@ -444,6 +505,20 @@ impl CallMemo {
     }
 }
 
+/// Whether a call is of a user's function, or has a call of one among its arguments.
+fn calls_users(typer: &TypeChecker<'_>, term: &Term) -> bool {
+    if let Term::Function { name, .. } = term
+        && !user_functions(typer, name).is_empty()
+    {
+        return true;
+    }
+    let mut target = String::new();
+    let arguments = parts(term, &mut target)
+        .map(|(_, arguments)| arguments)
+        .unwrap_or_default();
+    arguments.into_iter().any(|argument| calls_users(typer, argument))
+}
+
 fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>) -> Result<Option<Resolved>, Error> {
     let mut target = String::new();
     let Some((callee, terms)) = parts(term, &mut target) else {
@@ -466,7 +541,10 @@ fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>
 
 /// Resolves a call for a receiver and types its arguments.
 pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<TypedTerm, Error> {
-    let resolved = resolve_term(typer, term, Some(&receiver.ty));
+    // A descending column of a user-defined type takes what is not frozen, too.
+    let is_loose = receiver.is_descending && matches!(receiver.ty.unfrozen(), CqlType::User(_));
+    let wanted = if is_loose { receiver.ty.unfrozen() } else { &receiver.ty };
+    let resolved = resolve_term(typer, term, Some(wanted));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
             Error::UnknownFunction(qualified(name))
@@ -492,7 +570,9 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
         && receiver.ty.is_multi_cell()
         && !matches!(receiver.ty, CqlType::User(_))
         && matches!(resolved.returns, CqlType::Frozen(_));
-    if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
+    let is_of_users_for_descending = is_users && receiver.is_descending && receiver.ty.unfrozen().is_collection();
+    if is_frozen_for_cells || is_of_users_for_descending || type_fit(&resolved.returns, &receiver.ty) == Assignment::No
+    {
         return Err(Error::Result {
             function: name.into(),
             returns: match is_users {
@@ -510,9 +590,14 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
             Term::Function { name, .. } if resolved.function.is_some() && !user_functions(typer, name).is_empty() => {
                 ty.unfrozen()
             }
+            _ if is_users && is_hinted(term) => ty.unfrozen(),
             _ => ty,
         };
-        arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
+        let mut receiver = ColumnSpec::new(format!("arg{index}({name})"), ty.clone());
+        let of_token = typer.table.as_ref().filter(|_| resolved.function.is_none());
+        let column = of_token.and_then(|table| table.partition_key().get(index));
+        receiver.is_descending = column.is_some_and(|column| column.descending);
+        arguments.push(typer.term(term, &receiver)?);
     }
     typer.calls.note(resolved.function.as_ref());
     Ok(TypedTerm::Call(Box::new(Call {
@@ -524,7 +609,11 @@ pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSp
 /// How well the call at `at` fits a type.
 pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
     typer.calls.fit(at, ty, || {
-        match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
+        match resolve_term(typer, term, Some(ty)) {
+            // Of the casts to a type Cassandra finds none that has another type.
+            Ok(Some(resolved)) if matches!(term, Term::Cast { .. }) => {
+                type_fit(&resolved.returns, ty).max(Assignment::Weak)
+            }
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
             // A call that cannot be resolved is refused when its type is checked.
             Ok(None) | Err(_) => Assignment::Weak,

@@ -18,7 +18,7 @@ use super::restrict::{FilterPlan, KeysPlan, PartitionPlan};
 use super::restriction::{Kind, Restriction, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
-use super::validate::{RestrictionValidator, check_filters, filters_implicitly};
+use super::validate::{RestrictionValidator, filters_by_slices, filters_implicitly};
 use super::value;
 use crate::command::{
     Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
@@ -314,7 +314,6 @@ pub(crate) fn select(
     if ordering.is_some() {
         ann::refuse_legacy(table, &restrictions)?;
     }
-    check_filters(table, &restrictions)?;
     if let Some(feed) = feed {
         feed.check(table, &restrictions, !selection.template.aggregates.is_empty())?;
         if select.json && matches!(select.selection, ast::Selection::All) {
@@ -349,10 +348,13 @@ pub(crate) fn select(
                 .flat_map(|restriction| FilterPlan::of(table, restriction)),
         );
     }
-    filters.extend(
-        left.into_iter()
-            .flat_map(|restriction| FilterPlan::of(table, restriction)),
-    );
+    let by_slices = filters_by_slices(table, &restrictions);
+    let is_refused = |restriction: &&Restriction| by_slices && restriction.multi && restriction.is_slice();
+    filters.extend((by_slices && !left.iter().any(is_refused)).then(FilterPlan::refused));
+    filters.extend(left.into_iter().flat_map(|restriction| match is_refused(&restriction) {
+        true => vec![FilterPlan::refused()],
+        false => FilterPlan::of(table, restriction),
+    }));
     filters.extend(
         restrictions
             .others
@@ -360,7 +362,7 @@ pub(crate) fn select(
             .flat_map(|restriction| FilterPlan::of(table, restriction)),
     );
     let is_indexed = |restriction: &&Restriction| !partitions.names_keys() && index::is_supported(table, restriction);
-    let indexed = restrictions.clustering.iter().filter(is_indexed);
+    let indexed = restrictions.clustering.iter().filter(is_indexed).filter(|_| !by_slices);
     let indexed = indexed
         .flat_map(|restriction| FilterPlan::of(table, restriction))
         .collect();

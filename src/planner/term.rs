@@ -10,7 +10,7 @@ use super::error::Error;
 use super::function::{self, Call};
 use super::markers::{MarkerSpec, Markers};
 use super::refusal::{LiteralPart, TermRefusal};
-use super::text::TermText;
+use super::text::{TermText, type_text_full};
 use super::value;
 use crate::command::Value;
 use crate::schema::{Column, ColumnKind, Schema, Table};
@@ -25,6 +25,8 @@ pub(crate) struct ColumnSpec {
     pub(crate) ty: CqlType,
     /// The column's position in the partition key; `None` means that the receiver is no partition key column.
     pub(crate) partition_key: Option<usize>,
+    /// Whether it is a descending column.
+    pub(crate) is_descending: bool,
 }
 
 impl ColumnSpec {
@@ -34,6 +36,7 @@ impl ColumnSpec {
             name: name.into(),
             ty,
             partition_key: None,
+            is_descending: false,
         }
     }
 
@@ -43,6 +46,7 @@ impl ColumnSpec {
             name: column.name.clone(),
             ty: column.ty.clone(),
             partition_key: (column.kind == ColumnKind::PartitionKey).then_some(column.position),
+            is_descending: column.descending,
         }
     }
 
@@ -120,9 +124,14 @@ impl TypeChecker<'_> {
                     }
                     .into());
                 }
-                if self.fit(term, &receiver.ty)? == Assignment::No {
+                let is_loose = receiver.is_descending && matches!(receiver.ty.unfrozen(), CqlType::User(_));
+                let fit = match is_loose {
+                    true => type_fit(&ty, &receiver.ty),
+                    false => self.fit(term, &receiver.ty)?,
+                };
+                if fit == Assignment::No {
                     return Err(TermRefusal::Hinted {
-                        value: TermText(term).to_string(),
+                        value: self.text(term),
                         receiver: receiver.name.clone(),
                         ty: type_name(&receiver.ty),
                     }
@@ -148,6 +157,16 @@ impl TypeChecker<'_> {
             self.markers.define(at, spec, receiver.partition_key),
             receiver.ty.clone(),
         )
+    }
+
+    /// A term in Cassandra's format.
+    pub(crate) fn text(&self, term: &Term) -> String {
+        match term {
+            Term::TypeHint { target, term } => {
+                format!("({}){}", type_text_full(target, &self.keyspace), self.text(term))
+            }
+            term => TermText(term).to_string(),
+        }
     }
 
     /// Resolves a type as written; its user-defined types are those of the table's keyspace.
@@ -218,7 +237,14 @@ impl TypeChecker<'_> {
                 }
                 _ => Assignment::No,
             },
-            Term::TypeHint { target, .. } => type_fit(&self.resolve_type(target)?, ty),
+            Term::TypeHint { target, .. } => {
+                let hint = self.resolve_type(target)?;
+                // Of collections and user-defined types both are frozen, or neither.
+                match hint.unfrozen().is_multi_cell() && hint.is_multi_cell() != ty.is_multi_cell() {
+                    true => Assignment::No,
+                    false => type_fit(&hint, ty),
+                }
+            }
             Term::Function { at, .. }
             | Term::Arithmetic { at, .. }
             | Term::Negate { at, .. }

@@ -191,7 +191,11 @@ pub(crate) fn type_text(ty: &grammar::ast::Type) -> String {
 
 /// A type as a type hint in a SELECT clause prints it: user-defined types with their keyspace.
 pub(crate) fn type_text_full(ty: &grammar::ast::Type, keyspace: &str) -> String {
-    type_text_in(ty, Some(keyspace))
+    use grammar::ast::Type;
+    match ty {
+        Type::Frozen(of) if matches!(**of, Type::Tuple(_)) => type_text_in(of, Some(keyspace)),
+        ty => type_text_in(ty, Some(keyspace)),
+    }
 }
 
 /// A type's text; user-defined types without a keyspace get this one.

@@ -248,10 +248,10 @@ impl RestrictionValidator<'_, '_> {
     }
 }
 
-/// Refuses slices of several columns, which cannot be tested row by row.
-pub(crate) fn check_filters(table: &Table, found: &Restrictions) -> Result<(), Error> {
+/// Whether a slice of several columns would have to be tested row by row, which is refused when the statement is executed.
+pub(crate) fn filters_by_slices(table: &Table, found: &Restrictions) -> bool {
     if !found.clustering_filters {
-        return Ok(());
+        return false;
     }
     let mut position = table.partition_key_count;
     for restriction in &found.clustering {
@@ -260,11 +260,11 @@ pub(crate) fn check_filters(table: &Table, found: &Restrictions) -> Result<(), E
             || position != restriction.first()
             || index::is_supported(table, restriction);
         if filters && restriction.multi && restriction.is_slice() {
-            return Err(RestrictionRefusal::MultiColumnFilter.into());
+            return true;
         }
         if !filters && !restriction.is_slice() {
             position = restriction.last() + 1;
         }
     }
-    Ok(())
+    false
 }

@@ -277,6 +277,12 @@ pub fn mask_of(keyspace: &str, function: &str) -> String {
 }
 
 impl Column {
+    /// Whether functions take it for no collection: Cassandra gives descending columns a type of another class.
+    #[must_use]
+    pub fn is_descending_collection(&self) -> bool {
+        self.descending && self.ty.unfrozen().is_collection()
+    }
+
     /// The keyspace and the name of the function that masks it.
     #[must_use]
     pub fn mask_function(&self) -> Option<(String, String)> {

@@ -98,6 +98,12 @@ impl CqlType {
         matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_))
     }
 
+    /// Whether it is a list, set or map, not in `frozen<…>`.
+    #[must_use]
+    pub fn is_collection(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..))
+    }
+
     /// The type without `frozen<…>` around it.
     #[must_use]
     pub fn unfrozen(&self) -> &Self {

@@ -112,7 +112,7 @@ impl Facts {
                 facts.frozen_collections.extend(frozen);
                 let names = columns.split(", ").filter_map(not_of_key);
                 facts.columns.extend(names.map(str::to_owned));
-                let statics = columns.split(", ").filter_map(|column| column.strip_suffix(" static"));
+                let statics = outside_of_types(columns).filter_map(|column| column.strip_suffix(" static"));
                 let name = |column: &str| match column.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
                     Some((quoted, _)) => format!("\"{quoted}\""),
                     None => column.split(' ').next().unwrap_or_default().to_owned(),
@@ -126,6 +126,20 @@ impl Facts {
         }
         facts
     }
+}
+
+/// What stands between commas, those within types aside.
+fn outside_of_types(columns: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    let parts = columns.split(move |c: char| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim)
 }
 
 /// The name of a column that is declared here, if it is a static or regular one: such names begin with s and r.
@@ -397,6 +411,27 @@ mod tests {
             Verdict::Known(rule) => RULES.get(rule).map(|rule| rule.reason),
             Verdict::Same | Verdict::Different => None,
         }
+    }
+
+    #[test]
+    fn a_drop_without_arguments_may_name_another_overload() {
+        let lacks = |what: &str| json!({"code": "0x2100", "message": format!("User r has no DROP permission on <function k.{what}> or any of its parents")});
+        let of = |text: &str, theirs: &str, ours: &str| {
+            reason(Kind::Schema, text, &[], &lacks(theirs), &lacks(ours)).is_some()
+        };
+        assert!(of("DROP FUNCTION f1", "f1()", "f1(int)"));
+        assert!(of("DROP AGGREGATE IF EXISTS f1", "f1(tuple<int, text>)", "f1(int)"));
+        assert!(!of("DROP FUNCTION f1", "f1()", "f2()"));
+        assert!(!of("DROP FUNCTION f1(int)", "f1()", "f1(int)"));
+        assert!(!of("DROP TABLE f1", "f1()", "f1(int)"));
+    }
+
+    #[test]
+    fn statics_are_told_whatever_their_types() {
+        let table = "CREATE TABLE t (p int, s0 text static, s1 map<ascii, frozen<map<int, int>>> static, \"S 2\" set<int> static, r int, PRIMARY KEY (p))";
+        let table = Question::new(Kind::Schema, table.to_owned());
+        let asks = Question::new(Kind::Read, "SELECT * FROM t".to_owned());
+        assert_eq!(Facts::of([table].iter(), &asks).statics, ["s0", "s1", "\"S 2\""]);
     }
 
     #[test]

@@ -185,7 +185,8 @@ pub(super) const RULES: &[Rule] = &[
         agrees: is_ours_without_indexes,
     },
     Rule {
-        reason: "Cassandra finds a row by an expired element of a static collection where its partition is named; asked of all partitions it does not",
+        reason: "Cassandra finds a row by an expired or deleted element of a static collection where its partition is named; asked of all partitions it \
+                 does not",
         holds: |case| {
             let Some(clauses) = Clauses::of(case.question) else {
                 return false;

@@ -1,14 +1,14 @@
 //! Row filters: the restrictions of a WHERE clause that select no keys or ranges.
 
 use super::super::error::Error;
-use super::super::refusal::BoundRefusal;
+use super::super::refusal::{BoundRefusal, RestrictionRefusal};
 use super::super::restriction::{Operand, Restriction, Test, slice_comparison};
 use super::super::term::{Binding, TypedTerm};
 use super::super::{index, value};
 use super::at;
 use crate::command::{Comparison, FilterTarget, Like, Predicate, Value};
 use crate::schema::Table;
-use crate::types::CqlType;
+use crate::types::{CqlType, Native};
 
 /// A filter that is tested on each row, before binding.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ enum TargetPlan {
     Column(usize),
     Element(usize, TypedTerm),
     Tuple(Vec<usize>),
+    /// No row can be tested: the statement is refused.
+    Refused,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +60,17 @@ fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, 
 }
 
 impl FilterPlan {
+    /// In the place of a slice of several columns, which is refused once the filters before it are bound.
+    pub(crate) fn refused() -> Self {
+        Self {
+            target: TargetPlan::Refused,
+            comparison: Comparison::Eq,
+            operands: Operands::Each(Vec::new()),
+            ty: CqlType::Native(Native::Empty),
+            column: 0,
+        }
+    }
+
     /// The filters of a restriction.
     pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
         let first = restriction.columns.first().copied().unwrap_or_default();
@@ -146,6 +159,7 @@ impl FilterPlan {
         match &self.target {
             TargetPlan::Column(column) | TargetPlan::Element(column, _) => vec![*column],
             TargetPlan::Tuple(columns) => columns.clone(),
+            TargetPlan::Refused => Vec::new(),
         }
     }
 
@@ -175,6 +189,7 @@ impl FilterPlan {
         let target = match &self.target {
             TargetPlan::Column(column) => FilterTarget::Column(*column),
             TargetPlan::Tuple(columns) => FilterTarget::Tuple(columns.clone()),
+            TargetPlan::Refused => return Err(RestrictionRefusal::MultiColumnFilter.into()),
             TargetPlan::Element(column, key) => match key.bind(binding)? {
                 Value::Null => return Err(BoundRefusal::NullMapKey(name.clone()).into()),
                 Value::Unset => return Err(BoundRefusal::UnsetMapKey(name.clone()).into()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::{SelectorPlanner, parts::metadata_name, term_text};
-use crate::functions::{Argument, KEYSPACE};
+use crate::functions::{Argument, Form, KEYSPACE};
 use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Resolved};
 use crate::planner::operation;
@@ -166,12 +166,6 @@ impl SelectorPlanner<'_, '_> {
                     }
                 }))
             }
-            // A hint without `frozen` names the multi-cell type, which Cassandra passes to no argument of a frozen one.
-            (Selector::TypeHint { target, .. }, _)
-                if matches!(ty, CqlType::Frozen(_)) && self.typer.resolve_type(target)?.is_multi_cell() =>
-            {
-                Ok(Assignment::No)
-            }
             _ => Ok(self
                 .exact(selector)?
                 .map_or(Assignment::No, |exact| type_fit(&exact, ty))),
@@ -187,16 +181,23 @@ impl SelectorPlanner<'_, '_> {
                 [only] => {
                     let mut inner = self.argument(only)?;
                     inner.text = text;
+                    inner.natural = None;
                     return Ok(inner);
                 }
-                _ => self.exact(selector)?,
+                _ => self.compatible(selector)?,
             },
             Selector::List(_) | Selector::Set(_) => self.compatible(selector)?,
             _ => self.exact(selector)?,
         };
         let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
         let mut found = Argument::open(text, natural, fits);
-        found.is_unfrozen = self.is_unfrozen(selector);
+        found.form = match selector {
+            Selector::List(_) | Selector::Set(_) => Form::Literal,
+            Selector::TypeHint { .. } => Form::HintedSelector,
+            Selector::Column(name) if self.is_descending_collection(name) => Form::Descending,
+            _ if self.is_unfrozen(selector) => Form::Unfrozen,
+            _ => Form::Other,
+        };
         Ok(match selector {
             Selector::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
             _ => found,
@@ -211,6 +212,13 @@ impl SelectorPlanner<'_, '_> {
                 return Ok(crate::types::preferred_type(literal).map(CqlType::Native));
             }
             Selector::List(of) | Selector::Set(of) => of,
+            Selector::Tuple(of) if of.len() > 1 => {
+                let types = of
+                    .iter()
+                    .map(|of| self.compatible(of))
+                    .collect::<Result<Option<Vec<_>>, _>>()?;
+                return Ok(types.map(|types| CqlType::Tuple(types.iter().map(CqlType::freeze).collect())));
+            }
             _ => return self.exact(selector),
         };
         let mut types = Vec::with_capacity(of.len());
@@ -230,6 +238,12 @@ impl SelectorPlanner<'_, '_> {
             }
             .freeze()
         }))
+    }
+
+    fn is_descending_collection(&self, name: &ast::Name) -> bool {
+        let table = self.typer.table.as_ref();
+        let column = table.and_then(|table| table.column(name.as_str()));
+        column.is_some_and(|(_, column)| column.is_descending_collection())
     }
 
     /// Whether it calls a function whose result fits no frozen type.
