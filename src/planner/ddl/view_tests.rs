@@ -14,14 +14,13 @@ use crate::planner;
 use crate::planner::BoundRefusal;
 use crate::planner::markers::Markers;
 use crate::planner::restrict::FilterPlan;
-use crate::planner::restriction::Kind;
+use crate::planner::restriction::{Kind, Restriction};
 use crate::planner::term::Binding;
 use crate::planner::validate::RestrictionValidator;
 use crate::schema::{Table, ViewTest};
 
 /// The tests of these relations. IS NOT NULL is no test: it always holds for a key column, and Cassandra does not check
-/// it for others. As in Cassandra, values are read first, then `check` looks at what is restricted, and then it matters
-/// how.
+/// it for others. As in Cassandra, `check` looks at what is restricted behind the relations and before the values.
 pub(super) fn of(
     ddl: &Ddl<'_>,
     relations: &[Relation],
@@ -45,11 +44,11 @@ pub(super) fn of(
         allow_filtering: true,
         ann: None,
     };
-    let restrictions = validator.validate(&relations_to_test, false);
-    if matches!(&restrictions, Ok(_) | Err(planner::Error::Restriction(_))) {
-        check()?;
+    let restrictions = validator.validate(&relations_to_test, false).map_err(refused)?;
+    if restrictions.clustering_skips && restrictions.partition.iter().any(Restriction::is_in) {
+        return Err(ViewRefusal::InBesideFilter.into());
     }
-    let restrictions = restrictions.map_err(refused)?;
+    check()?;
     let context = Context::new(ddl.context.now_micros, Arc::new(Timeuuids::new(0)), 0);
     let binding = Binding {
         values: &[],

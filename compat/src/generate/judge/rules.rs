@@ -439,22 +439,6 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: where a view restricts a collection outside of its key, we name the key, Cassandra the collection",
-        holds: |case| {
-            case.is_refused_alike()
-                && case.question.text.contains(" MATERIALIZED VIEW ")
-                && message_of(case.theirs).ends_with("cannot be restricted by a '=' relation")
-                && message_of(case.ours).starts_with("Non-primary key columns can only be restricted")
-        },
-    },
-    Rule {
-        reason: "not mended: a view whose WHERE has IN on a part of the base's partition key beside a restriction that filters; Cassandra refuses it",
-        holds: |case| {
-            message_of(case.theirs).starts_with("Select on indexed columns and with IN clause for the PRIMARY KEY")
-                && case.question.text.contains(" MATERIALIZED VIEW ")
-        },
-    },
-    Rule {
         reason: "not mended: a page more without rows, of several partitions and an IN () of clustering columns",
         holds: |case| {
             case.question.page.is_some()

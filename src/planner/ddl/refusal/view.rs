@@ -104,6 +104,9 @@ pub enum ViewRefusal {
     /// A relation of a token.
     #[error("Cannot use token relation when defining a materialized view")]
     Token,
+    /// IN on the base table's partition key beside a relation of its clustering columns that filters.
+    #[error("Select on indexed columns and with IN clause for the PRIMARY KEY are not supported")]
+    InBesideFilter,
     /// Relations of columns that are not in the primary key.
     #[error("Non-primary key columns can only be restricted with 'IS NOT NULL' (got: {} restricted illegally)", .0.join(","))]
     RestrictedOthers(Vec<String>),
@@ -155,6 +158,7 @@ impl ViewRefusal {
             | Self::SeveralOthers(_)
             | Self::Markers
             | Self::Token
+            | Self::InBesideFilter
             | Self::RestrictedOthers(_)
             | Self::KeyNotRestricted(_)
             | Self::Where(_)
