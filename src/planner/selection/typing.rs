@@ -179,10 +179,15 @@ impl SelectorPlanner<'_, '_> {
             Selector::Term(Term::Literal(literal)) => crate::types::preferred_type(literal).map(CqlType::Native),
             Selector::Tuple(of) => match of.as_slice() {
                 [only] => {
-                    let mut inner = self.argument(only)?;
-                    inner.text = text;
-                    inner.natural = None;
-                    return Ok(inner);
+                    let inner = self.argument(only)?;
+                    if inner.is_marker {
+                        return Ok(Argument::marker(text));
+                    }
+                    // For a tuple it is one of one.
+                    let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
+                    let mut found = Argument::open(text, None, fits);
+                    (found.form, found.elements) = (inner.form, inner.elements);
+                    return Ok(found);
                 }
                 _ => self.compatible(selector)?,
             },
