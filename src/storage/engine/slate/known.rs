@@ -33,18 +33,30 @@ use super::places::{Folder, boundary_of, database_of, folder_of, numbered};
 /// Largest object that is kept. Larger ones are read again.
 const OBJECT_BYTES_MAX: usize = 1 << 20;
 
+/// Most folders that are known, two of each database. Then all are forgotten: those of removed databases are among them.
+const FOLDERS_MAX: usize = 1024;
+
 /// Small objects of all databases of a bucket.
 pub(super) struct Known {
     ticks: Arc<Ticks>,
+    folders: Mutex<Folders>,
+}
+
+#[derive(Default)]
+struct Folders {
     /// By the database's path.
-    folders: Mutex<HashMap<(String, Folder), Objects>>,
+    known: HashMap<(String, Folder), Objects>,
+    /// Counts the puts and removals in all folders.
+    changes: u64,
+    /// The number of changes when all folders were forgotten last.
+    forgotten: u64,
 }
 
 /// A folder's objects, and its boundary of clean-ups.
 #[derive(Default)]
 struct Objects {
-    /// Counts puts and removals.
-    changes: u64,
+    /// The number of the last put or removal.
+    changed: u64,
     /// `None` means not known.
     listed: Option<BTreeMap<u64, ObjectMeta>>,
     newest: Option<(u64, Bytes)>,
@@ -64,6 +76,7 @@ enum Name {
 pub(super) struct Question {
     of: (String, Folder),
     name: Option<Name>,
+    /// The number of changes before it.
     changes: u64,
 }
 
@@ -91,7 +104,7 @@ impl Known {
         }
     }
 
-    fn folders(&self) -> MutexGuard<'_, HashMap<(String, Folder), Objects>> {
+    fn folders(&self) -> MutexGuard<'_, Folders> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,9 +116,8 @@ impl Known {
     ) -> Result<StoreResult<GetResult>, Option<Question>> {
         let (of, name) = place(location).ok_or(None)?;
         let folders = self.folders();
-        let objects = folders.get(&of);
-        let answer = objects.and_then(|objects| objects.get(location, name));
-        let changes = objects.map_or(0, |objects| objects.changes);
+        let answer = folders.known.get(&of).and_then(|objects| objects.get(location, name));
+        let changes = folders.changes;
         drop(folders);
         let is_of_part = options.range.is_some() || options.version.is_some();
         match answer {
@@ -125,9 +137,9 @@ impl Known {
             .ok_or(None)?;
         let of = (database.to_owned(), folder);
         let folders = self.folders();
-        let objects = folders.get(&of);
+        let objects = folders.known.get(&of);
         let listed = objects.and_then(|objects| Some(objects.listed.as_ref()?.values().cloned().collect()));
-        let changes = objects.map_or(0, |objects| objects.changes);
+        let changes = folders.changes;
         drop(folders);
         listed.ok_or(Some(Question {
             of,
@@ -136,12 +148,12 @@ impl Known {
         }))
     }
 
-    /// The folder of a question, unless it changed since.
+    /// Keeps an answer, unless its folder was changed after the question.
     fn answered(&self, question: &Question, keep: impl FnOnce(&mut Objects)) {
         let mut folders = self.folders();
-        let objects = folders.entry(question.of.clone()).or_default();
-        if objects.changes == question.changes {
-            keep(objects);
+        let changed = folders.known.get(&question.of).map_or(0, |objects| objects.changed);
+        if changed.max(folders.forgotten) <= question.changes {
+            keep(folders.of(question.of.clone()));
         }
     }
 
@@ -182,9 +194,9 @@ impl Known {
     pub(super) fn forget(&self, location: &Path) {
         if let Some((of, _)) = place(location) {
             let mut folders = self.folders();
-            let objects = folders.entry(of).or_default();
+            let objects = folders.changed(of);
             *objects = Objects {
-                changes: objects.changes + 1,
+                changed: objects.changed,
                 ..Objects::default()
             };
         }
@@ -203,8 +215,7 @@ impl Put<'_> {
             version: put.version.clone(),
         };
         let mut folders = self.known.folders();
-        let objects = folders.entry(of).or_default();
-        objects.changes += 1;
+        let objects = folders.changed(of);
         let is_small = body.len() <= OBJECT_BYTES_MAX;
         match name {
             Name::Boundary => objects.boundary = is_small.then_some(Some((meta, body))),
@@ -225,6 +236,25 @@ impl Drop for Put<'_> {
         if self.of.is_some() {
             self.known.forget(&self.location);
         }
+    }
+}
+
+impl Folders {
+    fn of(&mut self, of: (String, Folder)) -> &mut Objects {
+        if self.known.len() >= FOLDERS_MAX && !self.known.contains_key(&of) {
+            self.known.clear();
+            self.forgotten = self.changes;
+        }
+        self.known.entry(of).or_default()
+    }
+
+    /// A folder that is changed now.
+    fn changed(&mut self, of: (String, Folder)) -> &mut Objects {
+        self.changes += 1;
+        let changed = self.changes;
+        let objects = self.of(of);
+        objects.changed = changed;
+        objects
     }
 }
 
@@ -424,5 +454,23 @@ mod tests {
         // Given up: nobody knows whether it is there.
         drop(known.begin_put(&manifest(2)));
         assert!(known.list(&folder).is_err());
+    }
+
+    #[test]
+    fn folders_are_forgotten_beyond_their_bound_and_answers_of_before_are_not_kept() {
+        let known = Known::new(Arc::new(Ticks::new(Clock::manual(0))));
+        let first = Folder::Manifests.path("stores/0");
+        let question = known.list(&first).unwrap_err().unwrap();
+        let early = known.list(&first).unwrap_err().unwrap();
+        known.has_listed(&question, Vec::new());
+        assert!(known.list(&first).is_ok());
+        known.forget(&Folder::Manifests.object("stores/0", 1));
+        for store in 1..=FOLDERS_MAX {
+            known.forget(&Folder::Manifests.object(&format!("stores/{store}"), 1));
+        }
+        assert!(known.folders().known.len() <= FOLDERS_MAX);
+        assert!(known.list(&first).is_err());
+        known.has_listed(&early, Vec::new());
+        assert!(known.list(&first).is_err(), "an answer of before the removal");
     }
 }
