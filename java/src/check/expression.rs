@@ -349,6 +349,15 @@ impl Checker {
                     self.assigned_to(lines.1, b, &ty),
                 )
             }
+            // A number or boolean beside null is boxed, whatever type is required.
+            (Some(_), None) | (None, Some(_)) if a.ty == Ty::Null || b.ty == Ty::Null => {
+                let ty = if a.ty == Ty::Null { b.ty.boxed() } else { a.ty.boxed() };
+                (
+                    ty.clone(),
+                    self.assigned_to(lines.0, a, &ty),
+                    self.assigned_to(lines.1, b, &ty),
+                )
+            }
             _ => {
                 // Each side is converted to the required type; if there is none, to their least upper bound.
                 let ty = to.map_or_else(|| least_upper(&a.ty.boxed(), &b.ty.boxed()), Clone::clone);

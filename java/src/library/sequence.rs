@@ -13,6 +13,13 @@ pub(super) const METHODS: &[Method] = &[
         _ => m.make(Object::Builder(Vec::new())),
     }),
     constructor(Builder, "String", |m, a| {
+        if matches!(a.first(), Some(Value::Null)) {
+            // The words are those of Java 17, whose constructor asks for the length first.
+            return m.throw(
+                Class::NullPointer,
+                "Cannot invoke \"String.length()\" because \"str\" is null",
+            );
+        }
         let units = text(m, a, 0)?;
         m.allocate(units.len() as u64 * 2)?;
         m.make(Object::Builder(units.to_vec()))

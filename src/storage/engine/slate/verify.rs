@@ -14,6 +14,7 @@
 //!
 //! SlateDB may panic on damaged objects. Each object is read by itself, so a panic means that this object is damaged.
 
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -21,14 +22,14 @@ use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use slatedb::config::{DbReaderOptions, ScanOptions};
-use slatedb::manifest::SsTableHandle;
+use slatedb::manifest::SsTableId;
 use slatedb::object_store::path::Path;
-use slatedb::object_store::{ObjectStore, ObjectStoreExt};
+use slatedb::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
 
 use super::failures::failure;
 use super::home::{Home, NumberedBlocks};
-use super::places::{Folder, boundary};
+use super::places::{Folder, boundary, database_of};
 use super::put_record::Ends;
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::tuning::scan_options;
@@ -114,19 +115,18 @@ impl Verifier<'_> {
         self.home.medium.file(&folder.object(self.database, id))
     }
 
+    /// The objects of a folder.
+    async fn objects(&self, folder: &Path) -> Result<Vec<ObjectMeta>> {
+        let listed = self.home.medium.list(Some(folder)).try_collect().await;
+        listed.map_err(|error| {
+            let error = slatedb::Error::unavailable("listing".to_owned()).with_source(Box::new(error));
+            failure(&self.home.location, &error)
+        })
+    }
+
     /// Numbers and sizes of a folder's objects, the least number first.
     async fn listed(&self, folder: Folder) -> Result<Vec<(u64, u64)>> {
-        let path = folder.path(self.database);
-        let listed: Vec<_> = self
-            .home
-            .medium
-            .list(Some(&path))
-            .try_collect()
-            .await
-            .map_err(|error| {
-                let error = slatedb::Error::unavailable("listing".to_owned()).with_source(Box::new(error));
-                failure(&self.home.location, &error)
-            })?;
+        let listed = self.objects(&folder.path(self.database)).await?;
         let numbered = listed
             .iter()
             .filter_map(|meta| Some((folder.id(meta.location.filename()?)?, meta.size)));
@@ -213,7 +213,12 @@ impl Verifier<'_> {
     /// Verifies the objects of the log after a number.
     async fn log(&self, after: u64) -> Result<Found> {
         let mut ends = self.noted.clone().unwrap_or_default();
-        let listed = self.listed(Folder::Log).await?;
+        let has_own_log = self.home.log.is_none();
+        let listed = if has_own_log {
+            self.listed(Folder::Log).await?
+        } else {
+            Vec::new()
+        };
         let newest = listed.last().map_or(after, |(id, _)| after.max(*id));
         self.must_reach(Folder::Log, newest)?;
         let mut unread = listed.into_iter().filter(|(id, _)| *id > after);
@@ -267,33 +272,51 @@ impl Verifier<'_> {
         self.read(self.object(Folder::Log, id), read).await
     }
 
-    /// Reads the ends and indexes of all tables. A bucket checks its objects itself, so of its tables only the indexes are
-    /// read, where the manifest says that they are: one request for each.
+    /// Reads the ends and indexes of all tables. A bucket checks its objects itself, so there each must only be listed.
     async fn tables(&self, manifest: &VersionedManifest) -> Result<()> {
         let places = PathResolver::new(self.database, manifest);
-        let mut tables: Vec<_> = manifest.all_sst_views().map(|view| view.sst.clone()).collect();
-        tables.sort_unstable_by_key(|table| table.id);
-        tables.dedup_by_key(|table| table.id);
-        let is_remote = self.home.is_remote();
-        let read = |table: SsTableHandle| {
-            let location = places.sst_path(&table.id);
-            let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
+        let mut tables: Vec<_> = manifest.all_sst_views().map(|view| view.sst.id).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let located = tables.into_iter().map(|table| (places.sst_path(&table), table));
+        if self.home.is_remote() {
+            let mut of_database: BTreeMap<String, Vec<Path>> = BTreeMap::new();
+            for (location, _) in located {
+                of_database
+                    .entry(database_of(&location).to_owned())
+                    .or_default()
+                    .push(location);
+            }
+            let listed = of_database
+                .iter()
+                .map(|(database, tables)| self.must_have(database, tables));
+            return futures::future::try_join_all(listed).await.map(drop);
+        }
+        let read = |(location, table): (Path, SsTableId)| {
             // The table may belong to another database, if this one is its clone.
-            let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
-            let read = async move {
-                let table = if is_remote {
-                    reader.open_with_handle(table)?
-                } else {
-                    reader.open(table.id.value()).await?
-                };
-                table.index().await.map(drop)
-            };
+            let reader = SstReader::new(Path::from(database_of(&location)), self.home.objects(), None, None);
+            let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
             self.read(self.home.medium.file(&location), read)
         };
-        stream::iter(tables.into_iter().map(read))
+        stream::iter(located.map(read))
             .buffered(self.together())
             .try_collect()
             .await
+    }
+
+    /// Checks that a database has these tables.
+    async fn must_have(&self, database: &str, tables: &[Path]) -> Result<()> {
+        let folder = Path::from(format!("{database}/compacted"));
+        let there: HashSet<Path> = self
+            .objects(&folder)
+            .await?
+            .into_iter()
+            .map(|meta| meta.location)
+            .collect();
+        match tables.iter().find(|table| !there.contains(table)) {
+            Some(table) => Err(missing(self.home.medium.file(table), "")),
+            None => Ok(()),
+        }
     }
 
     /// Reads the parts of the tables that an opening reads: if the start itself failed there, it would already have
