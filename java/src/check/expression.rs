@@ -349,6 +349,7 @@ impl Checker {
                     self.assigned_to(lines.1, b, &ty),
                 )
             }
+            (None, None) if a.ty == Ty::Null && b.ty == Ty::Null => (Ty::Null, a.node, b.node),
             // A number or boolean beside null is boxed, whatever type is required.
             (Some(_), None) | (None, Some(_)) if a.ty == Ty::Null || b.ty == Ty::Null => {
                 let ty = if a.ty == Ty::Null { b.ty.boxed() } else { a.ty.boxed() };

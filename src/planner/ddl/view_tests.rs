@@ -37,9 +37,14 @@ pub(super) fn of(
     let refused = |error: planner::Error| DdlError::from(ViewRefusal::Where(error.to_string()));
     let mut markers = Markers::default();
     let mut typer = planner::typer(ddl.schema, base, &mut markers);
+    // No index of the base answers for a view.
+    let unindexed = Table {
+        indexes: Default::default(),
+        ..Table::clone(base)
+    };
     let validator = RestrictionValidator {
         typer: &mut typer,
-        table: Arc::clone(base),
+        table: Arc::new(unindexed),
         kind: Kind::Select,
         allow_filtering: true,
         ann: None,
