@@ -6,9 +6,10 @@
 //! ```
 //! So it never goes back: neither while the server runs, nor after a restart with an earlier wall clock.
 //!
-//! SlateDB also waits by it between its polls of the manifest, the compactor's work and the clean-up. Each poll of a
-//! bucket is a request that is paid for, and finds nothing if nothing was put since. So a poll of an idle database comes
-//! at the first multiple of its interval after a put, or after [`IDLE_INTERVALS_MAX`] intervals ([`Pace`]).
+//! SlateDB also waits by it between its polls of the manifest, the compactor's work and the clean-up. A poll of a bucket
+//! finds nothing if nothing was put since. The owner knows the manifests (known.rs), but a clean-up lists tables, which is a
+//! request that is paid for. So a poll of an idle database comes at the first multiple of its interval after a put, or
+//! after [`IDLE_INTERVALS_MAX`] intervals ([`Pace`]).
 //!
 //! Source: SlateDB 0.18.0 (`clock.rs`, `manifest/invariants.rs`, `compactions_store/invariants.rs`).
 

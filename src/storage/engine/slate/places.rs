@@ -36,6 +36,10 @@ impl Folder {
         }
     }
 
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     const fn suffix(self) -> &'static str {
         match self {
             Self::Log => ".sst",
@@ -72,21 +76,21 @@ pub(super) fn database_of(location: &Path) -> &str {
 pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
     let (database, kind) = folder.rsplit_once('/')?;
-    let folder = Folder::ALL.into_iter().find(|one| one.name() == kind)?;
+    let folder = Folder::named(kind)?;
     Some((database, folder, folder.id(name)?))
 }
 
 /// A folder, by its path: its database and kind. `None` means any other folder.
 pub(super) fn folder_of(path: &Path) -> Option<(&str, Folder)> {
     let (database, folder) = path.as_ref().rsplit_once('/')?;
-    Some((database, Folder::ALL.into_iter().find(|one| one.name() == folder)?))
+    Some((database, Folder::named(folder)?))
 }
 
 /// The folder whose clean-up boundary an object is. `None` means any other object.
 pub(super) fn boundary_of(location: &Path) -> Option<Folder> {
     let (folder, name) = location.as_ref().rsplit_once('/')?;
     let name = name.strip_suffix(".boundary").filter(|_| folder.ends_with("/gc"))?;
-    Folder::ALL.into_iter().find(|one| one.name() == name)
+    Folder::named(name)
 }
 
 /// The path of a folder's clean-up boundary.

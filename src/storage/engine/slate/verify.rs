@@ -4,7 +4,7 @@
 //! ```text
 //! newest manifest ─► newest list of compactions ─► boundaries
 //!     ─► the log that the manifest leaves to be read, object by object
-//!     ─► ends of the tables that the manifest names
+//!     ─► ends of the tables that the manifest names; in a bucket, whether they are there
 //!     ─► the parts of them that an opening reads: catalog, deletions, the store's own records
 //! ```
 //! Compared with the record of puts (put_record.rs): no number there may be greater than the newest object's, and no
