@@ -6,6 +6,8 @@
 //!
 //! A store that hangs does what was asked when it comes back, long after its clients have turned away.
 
+pub mod moves;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +35,11 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// SERIAL, native_protocol_v4.spec §3.
 const SERIAL: u16 = 0x0008;
 
+const SCHEMA: [&str; 2] = [
+    "CREATE KEYSPACE faults WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE faults.register (k int PRIMARY KEY, v int) WITH helenus_partitions = 4",
+];
+
 /// What one fault showed.
 #[derive(Debug, Default)]
 struct Seen {
@@ -47,13 +54,29 @@ struct Seen {
 
 /// What clients and the run share.
 struct Shared {
-    address: String,
+    /// The server's.
+    address: Mutex<String>,
     is_over: AtomicBool,
+    /// The server did not start again: clients give up.
+    is_given_up: AtomicBool,
     /// When the store came back; `None`: not yet.
     returned: Mutex<Option<Instant>>,
     seen: Mutex<Seen>,
     /// Clients that had a write acknowledged since.
     back: Mutex<usize>,
+}
+
+impl Shared {
+    fn new(address: &str) -> Self {
+        Self {
+            address: Mutex::new(address.to_owned()),
+            is_over: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
+            returned: Mutex::new(None),
+            seen: Mutex::default(),
+            back: Mutex::new(0),
+        }
+    }
 }
 
 /// Runs all faults, each for so long; true when nothing was lost or doubled and all came back in time.
@@ -65,9 +88,9 @@ pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
     let mut server = start(&store, folder.path())?;
     let mut connection = server.connect()?;
-    connection
-        .must("CREATE KEYSPACE faults WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")?;
-    connection.must("CREATE TABLE faults.register (k int PRIMARY KEY, v int)")?;
+    for statement in SCHEMA {
+        connection.must(statement)?;
+    }
     let mut held = true;
     for (name, fault) in [
         ("503", Fault::Unavailable),
@@ -102,13 +125,7 @@ pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
 }
 
 fn one(store: &Objects, address: &str, fault: Fault, length: Duration) -> Outcome<Seen> {
-    let shared = Shared {
-        address: address.to_owned(),
-        is_over: AtomicBool::new(false),
-        returned: Mutex::new(None),
-        seen: Mutex::default(),
-        back: Mutex::new(0),
-    };
+    let shared = Shared::new(address);
     std::thread::scope(|scope| {
         for k in 0..CLIENTS {
             let shared = &shared;
@@ -148,7 +165,7 @@ enum Told {
 
 fn client(shared: &Shared, k: i32) -> Outcome<()> {
     let (mut connection, mut known, mut is_unsure, mut is_back) = (None, 0, false, false);
-    while !shared.is_over.load(Ordering::SeqCst) || is_unsure {
+    while !shared.is_over.load(Ordering::SeqCst) || (is_unsure && !shared.is_given_up.load(Ordering::SeqCst)) {
         let (next, began) = (known + 1, clock::now());
         match update(&mut connection, shared, k, known, next) {
             Told::Applied => {
@@ -183,7 +200,7 @@ fn update(connection: &mut Option<Connection>, shared: &Shared, k: i32, known: i
     let text = format!("UPDATE faults.register SET v = {next} WHERE k = {k} IF v = {known}");
     let mut open = match connection
         .take()
-        .map_or_else(|| Connection::open(&shared.address, 4), Ok)
+        .map_or_else(|| Connection::open(&lock(&shared.address).clone(), 4), Ok)
     {
         Ok(open) => open,
         Err(_) => return Told::Failed,

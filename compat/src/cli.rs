@@ -140,6 +140,15 @@ enum Command {
         #[arg(long)]
         google: bool,
     },
+    /// The same with splits, merges, lifts, lowers and kills.
+    BucketMoves {
+        /// Lives of the server.
+        #[arg(long, default_value_t = 8)]
+        lives: u32,
+        /// Of everything random.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Serves a store of objects in memory that speaks the XML API of Google Cloud Storage, until it is killed.
     Objects {
         /// HOST:PORT.
@@ -531,6 +540,7 @@ pub fn run() -> Outcome<bool> {
             let protocol = if google { Protocol::Google } else { Protocol::S3 };
             bucket_faults::run(Duration::from_secs(seconds), protocol)
         }
+        Command::BucketMoves { lives, seed } => bucket_faults::moves::run(lives, seed),
         Command::Objects { listen } => Objects::serve(Protocol::Google, &listen),
         Command::BucketSpeed {
             seconds,

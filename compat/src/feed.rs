@@ -15,6 +15,7 @@ mod full;
 use crate::crash::all_rows;
 use crate::crash::writers::gone;
 use crate::launch::{Launch, each_engine};
+use crate::layout_mover::{self, Moved};
 use crate::raw::connection::succeeded;
 use crate::raw::{Connection, Params, unhex};
 use crate::{Error, Outcome, clock};
@@ -34,8 +35,6 @@ const WRITERS: i32 = 3;
 /// Of so many writes one deletes a row, or its partition.
 const DELETES_ONE_OF: i32 = 12;
 const PAGE_ROWS: i32 = 50;
-/// Longest pause of the client that moves partitions, in milliseconds.
-const PAUSE_MILLIS_MAX: u64 = 30;
 /// Differences that are printed.
 const PRINTED_MAX: usize = 30;
 
@@ -204,7 +203,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
             .map(|(writer, history)| write(&address, writer, history, random.u64(..)))
             .collect();
         let following = follow(&address, std::mem::take(&mut readers), &stop);
-        let mover = start_mover(&address, random.u64(..), &stop);
+        let mover = layout_mover::start(&address, "feed.t", random.u64(..), &stop);
         std::thread::sleep(Duration::from_millis(random.u64(150..900)));
         server.kill()?;
         stop.store(true, Ordering::Relaxed);
@@ -228,11 +227,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
         differences.len(),
         begun.elapsed().as_secs_f64()
     );
-    if !control_differs
-        || !log.has_proof()
-        || writes == 0
-        || moved.splits + moved.merges + moved.lifts + moved.lowers == 0
-    {
+    if !control_differs || !log.has_proof() || writes == 0 || moved.all() == 0 {
         println!("feed: nothing proved");
         return Ok(false);
     }
@@ -377,91 +372,4 @@ fn follow(address: &str, readers: Vec<Reader>, stop: &Arc<AtomicBool>) -> JoinHa
             Ok(()) | Err(_) => Ok(readers),
         }
     })
-}
-
-/// What was done with partitions.
-#[derive(Debug, Clone, Copy, Default)]
-struct Moved {
-    splits: u32,
-    merges: u32,
-    lifts: u32,
-    lowers: u32,
-    cut: u32,
-    refused: u32,
-}
-
-impl Moved {
-    fn add(&mut self, other: Self) {
-        self.splits += other.splits;
-        self.merges += other.merges;
-        self.lifts += other.lifts;
-        self.lowers += other.lowers;
-        self.cut += other.cut;
-        self.refused += other.refused;
-    }
-}
-
-impl std::fmt::Display for Moved {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} splits, {} merges, {} lifts and {} lowers done, {} cut, {} refused",
-            self.splits, self.merges, self.lifts, self.lowers, self.cut, self.refused
-        )
-    }
-}
-
-fn start_mover(address: &str, seed: u64, stop: &Arc<AtomicBool>) -> JoinHandle<Outcome<Moved>> {
-    let (address, stop) = (address.to_owned(), Arc::clone(stop));
-    std::thread::spawn(move || {
-        let mut moved = Moved::default();
-        match change_partitions(&address, seed, &stop, &mut moved) {
-            Err(error) if !gone(&error) => Err(error),
-            Ok(()) | Err(_) => Ok(moved),
-        }
-    })
-}
-
-fn change_partitions(address: &str, seed: u64, stop: &AtomicBool, moved: &mut Moved) -> Outcome<()> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut connection = Connection::open(address, 4)?;
-    while !stop.load(Ordering::Relaxed) {
-        let rows = all_rows(
-            &mut connection,
-            "SELECT id, store FROM system_cosmos.partitions WHERE keyspace_name = 'feed' AND table_name = 't'",
-        )?;
-        let cell = |row: &Value, place: usize| unhex(row.get(place)?.as_str()?);
-        let id = |row: &Value| {
-            cell(row, 0)
-                .and_then(|bytes| bytes.try_into().ok())
-                .map(i64::from_be_bytes)
-        };
-        let place = random.usize(..rows.len().max(1));
-        let row = rows.get(place);
-        let left = place.checked_sub(1).and_then(|left| rows.get(left)).and_then(id);
-        let is_main = row
-            .and_then(|row| cell(row, 1))
-            .is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
-        let id = row.and_then(id).ok_or(Error::Malformed("an id of a partition"))?;
-        let (property, count) = match (random.u8(..8), left, is_main) {
-            (0, _, _) if rows.len() < 12 => (format!("helenus_split_at = {}", random.i64(..)), &mut moved.splits),
-            (1 | 2, Some(left), _) if rows.len() > 3 => (
-                format!("helenus_merge = {{'left': {left}, 'right': {id}}}"),
-                &mut moved.merges,
-            ),
-            (_, _, true) => (format!("helenus_lift = {id}"), &mut moved.lifts),
-            (_, _, false) => (format!("helenus_lower = {id}"), &mut moved.lowers),
-        };
-        match connection.must(&format!("ALTER TABLE feed.t WITH {property}")) {
-            Ok(_) => *count += 1,
-            // Not every two partitions can be merged, and stores are few.
-            Err(Error::Refused { .. }) => moved.refused += 1,
-            Err(error) => {
-                moved.cut += 1;
-                return Err(error);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(random.u64(..PAUSE_MILLIS_MAX)));
-    }
-    Ok(())
 }

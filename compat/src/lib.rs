@@ -40,6 +40,7 @@ pub mod golden;
 pub mod index;
 pub mod jumps;
 pub mod launch;
+mod layout_mover;
 pub mod linear;
 pub mod malformed;
 pub mod metering;
