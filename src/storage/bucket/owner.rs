@@ -7,8 +7,9 @@
 //! - **After a put without an answer** the lease is read. If its incarnation is the holder's own, the holder continues.
 //! - **A holder that finds another server's lease** has lost the prefix for good: it reads and writes nothing any more.
 //!
-//! The lease's time includes the machine's sleep, where the system counts it. Writes do not depend on the lease:
-//! SlateDB's epoch fences them.
+//! The lease's time includes the machine's sleep, where the system counts it. A write to the log that all databases share
+//! is durable only if the lease is held when its answer comes. Writes to a log of SlateDB do not depend on the lease:
+//! fences that are kept for ever, and its epochs, refuse those of an earlier owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

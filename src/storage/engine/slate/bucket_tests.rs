@@ -47,6 +47,8 @@ pub(super) struct Network {
     link: AtomicU8,
     /// Puts of manifests wait while it is set.
     pub(super) holds_manifests: AtomicBool,
+    /// Requests about the lease fail while it is set.
+    pub(super) refuses_lease: AtomicBool,
     /// Objects of the log that were put and read.
     pub(super) log_puts: AtomicU64,
     pub(super) log_gets: AtomicU64,
@@ -59,6 +61,7 @@ impl Network {
             logs,
             link: AtomicU8::new(Link::Good as u8),
             holds_manifests: AtomicBool::new(false),
+            refuses_lease: AtomicBool::new(false),
             log_puts: AtomicU64::new(0),
             log_gets: AtomicU64::new(0),
         })
@@ -66,6 +69,13 @@ impl Network {
 
     pub(super) fn set(&self, link: Link) {
         self.link.store(link as u8, Ordering::SeqCst);
+    }
+
+    fn pass_lease(&self, at: &Path) -> StoreResult<()> {
+        if at.as_ref().starts_with("fleet/") && self.refuses_lease.load(Ordering::SeqCst) {
+            return Err(unavailable());
+        }
+        Ok(())
     }
 
     async fn pass(&self) -> StoreResult<()> {
@@ -98,6 +108,7 @@ impl fmt::Display for Network {
 impl ObjectStore for Network {
     async fn put_opts(&self, at: &Path, body: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
         self.pass().await?;
+        self.pass_lease(at)?;
         if is_of_log(at) {
             while self.link.load(Ordering::SeqCst) == Link::Held as u8 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -127,6 +138,7 @@ impl ObjectStore for Network {
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
         self.pass().await?;
+        self.pass_lease(at)?;
         if is_of_log(at) && !options.head {
             self.log_gets.fetch_add(1, Ordering::SeqCst);
         }
@@ -237,6 +249,7 @@ macro_rules! with_either_log {
 with_either_log! {
     a_second_server_is_refused_by_the_name_of_the_first,
     an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over,
+    what_is_missing_once_the_lease_is_over_is_not_damage,
     an_owner_knows_its_lease_again_when_the_answers_to_its_puts_were_lost,
     a_store_comes_back_by_itself_when_the_bucket_does,
     groups_are_in_flight_together_and_shown_when_they_are_durable,
@@ -282,6 +295,24 @@ async fn an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over(l
     assert!(answered(&second, "a").await);
     assert!(!answered(&second, "c").await);
     put(&second, "d").await.unwrap();
+}
+
+/// A server that takes over removes objects of the log and of tables.
+async fn what_is_missing_once_the_lease_is_over_is_not_damage(logs: Logs) {
+    let network = Network::to(&Arc::new(InMemory::new()), logs);
+    let store = open(&network, "first").await.unwrap();
+    let home = store.home().unwrap();
+    let missed = || {
+        let missing = Error::Corrupt {
+            path: "log/1.log".into(),
+            what: "it is gone, and was acknowledged".to_owned(),
+        };
+        home.failure(&slatedb::Error::data(String::new()).with_source(Box::new(missing)))
+    };
+    assert!(matches!(missed(), Error::Corrupt { .. }));
+    network.set(Link::Hung);
+    until("the lease is over", async || !home.is_owner()).await;
+    assert!(matches!(missed(), Error::LeaseOver { .. }));
 }
 
 async fn an_owner_knows_its_lease_again_when_the_answers_to_its_puts_were_lost(logs: Logs) {

@@ -177,7 +177,7 @@ impl Home {
             Logs::Own => None,
             Logs::Shared => {
                 let (of, process) = (Arc::clone(&location), owner.incarnation().to_owned());
-                match Log::open(Arc::clone(&medium), of, process, Arc::clone(&ticks), options).await {
+                match Log::open(Arc::clone(&medium), of, process, Arc::clone(&ticks), options, is_used).await {
                     Ok(log) => Some(log),
                     Err(error) => {
                         owner.release().await;
@@ -414,13 +414,17 @@ impl Home {
     }
 
     /// Classifies an error of SlateDB. Once the medium is lost, every error means that. A database that SlateDB closed
-    /// because the disk was full refuses everything else too, for that reason.
+    /// because the disk was full refuses everything else too, for that reason. A server that has taken over removes
+    /// objects that it no longer needs: what this process misses then is not damage.
     pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
         if let Some(lost) = self.medium.lost() {
             return Error::clone(&lost);
         }
         match (failure(&self.location, error), self.medium.full()) {
             (Error::Engine { .. }, Some(full)) if matches!(error.kind(), ErrorKind::Closed(_)) => Error::clone(&full),
+            (Error::Corrupt { .. }, _) if !self.is_owner() => Error::LeaseOver {
+                location: self.location.to_string(),
+            },
             (failure, _) => failure,
         }
     }

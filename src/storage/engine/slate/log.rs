@@ -18,8 +18,9 @@
 //! made here.
 //!
 //! **One writer.** An object is put only if its number is free. A process that takes the log over puts a fence with the
-//! next number. A process that finds its number taken by another one has lost the bucket. After a put without an answer it
-//! reads the object: it may be its own.
+//! next number, and never removes it. A process that finds its number taken by another one has lost the bucket. After a
+//! put without an answer it reads the object: it may be its own. Nothing is put without the lease, and a put has landed
+//! only if the lease is still held when its answer comes ([`Medium`]).
 //!
 //! **A put that fails** closes all databases, and its object is kept. The committers open them again; the first one puts
 //! the object again before any database is read ([`Log::mend`]). So an object is always settled before a later one is
@@ -115,8 +116,10 @@ struct State {
     is_wanted: bool,
     /// The highest time at which a row was written, ms.
     millis: i64,
-    /// The least number that an object may have.
+    /// The least number that an object may have, but for fences of processes before.
     lowest: u64,
+    /// The number of this process's fence.
+    fence: u64,
 }
 
 /// An object that is being put.
@@ -479,9 +482,15 @@ impl Log {
             let failed = match tokio::time::timeout(ATTEMPT_MAX, put).await {
                 Ok(Ok(_)) => return Put::Landed,
                 Ok(Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => {
-                    match self.read(number).await {
-                        Ok(found) if found.process == self.process => return Put::Landed,
-                        Ok(_) => return Put::Fenced,
+                    match self.find(number).await {
+                        Ok(Some(found)) if found.process == self.process => return Put::Landed,
+                        Ok(Some(_)) => return Put::Fenced,
+                        // A process that took the log over has put and removed it, or the store contradicts itself. The
+                        // lease tells which.
+                        Ok(None) => StoreError::Generic {
+                            store: "bucket",
+                            source: format!("{location} is there when it is put, and gone when it is read").into(),
+                        },
                         Err(error) => error,
                     }
                 }
@@ -613,7 +622,9 @@ impl Log {
         }
         let log = Arc::clone(self);
         tokio::spawn(async move {
-            let paths = stream::iter((from..until).map(|number| Ok(path(number)))).boxed();
+            let fence = log.state().fence;
+            let numbers = (from..until).filter(move |number| *number != fence);
+            let paths = stream::iter(numbers.map(|number| Ok(path(number)))).boxed();
             let mut removed = log.medium.delete_stream(paths);
             let mut failed = None;
             while let Some(one) = removed.next().await {

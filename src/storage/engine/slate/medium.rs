@@ -36,7 +36,7 @@ use slatedb::object_store::{
 use super::clock::{LastPut, Ticks};
 use super::failures::{Meaning, at_object, carried, system_error};
 use super::known::{self, Known};
-use super::places::{database_of, is_of_clean_up, is_sealed, numbered};
+use super::places::{database_of, is_of_clean_up, is_of_shared_log, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
@@ -102,8 +102,9 @@ impl Medium {
         }
     }
 
-    /// From now on manifests are put and removed only while this process owns the bucket: one that was paused and
-    /// replaced would end the databases of the new owner. Meanwhile they are read once ([`Known`]).
+    /// From now on manifests are put and removed, and the shared log is put, only while this process owns the bucket.
+    /// One that was paused and replaced would end the databases of the new owner with a manifest, and could acknowledge
+    /// what it puts in the log where the new owner has removed objects. Meanwhile manifests are read once ([`Known`]).
     pub(super) fn ask_owner(&self, is_owner: impl Fn() -> bool + Send + Sync + 'static, ticks: &Arc<Ticks>) {
         let owned = Owned {
             is_owner: Box::new(is_owner),
@@ -321,26 +322,38 @@ impl State {
             .map_or_else(|| PathBuf::from(name), |root| root.join(name))
     }
 
+    /// Whether this process owns the bucket now.
+    fn is_owner(&self) -> bool {
+        self.owner.get().is_none_or(|owned| (owned.is_owner)())
+    }
+
     /// What the owner knows of manifests and such. `None` means that this process is not the owner now.
     fn known(&self) -> Option<&Known> {
         let owned = self.owner.get().filter(|owned| (owned.is_owner)())?;
         Some(&owned.known)
     }
 
-    /// Refuses once the medium is lost, and to change manifests and such for another owner. May pass: the lease may be
-    /// renewed yet.
+    /// Refuses once the medium is lost, and to change manifests and the shared log without the lease. May pass: the
+    /// lease may be renewed yet.
     fn may_change(&self, location: &Path) -> StoreResult<()> {
         self.may_write()?;
-        let Some(url) = &self.url else { return Ok(()) };
-        let is_refused = is_sealed(location) && self.owner.get().is_some_and(|owned| !(owned.is_owner)());
-        if is_refused {
-            let refusal = Refusal::Unreachable {
-                what: "its lease is not held now".to_owned(),
-            };
-            let url = url.to_string();
-            return Err(carried(Error::Bucket { url, refusal }, true));
+        if is_sealed(location) || is_of_shared_log(location) {
+            self.needs_owner()?;
         }
         Ok(())
+    }
+
+    fn needs_owner(&self) -> StoreResult<()> {
+        match &self.url {
+            Some(url) if !self.is_owner() => {
+                let refusal = Refusal::Unreachable {
+                    what: "its lease is not held now".to_owned(),
+                };
+                let url = url.to_string();
+                Err(carried(Error::Bucket { url, refusal }, true))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Forgets what was known of an object's folder.
@@ -442,6 +455,10 @@ impl ObjectStore for Medium {
             put.await
                 .map_err(|error| self.state.failed("writing", location, error))?
         };
+        if is_of_shared_log(location) {
+            // Without the lease, another owner may have read the log before, and removed the object of this number.
+            self.state.needs_owner()?;
+        }
         self.state.has_written();
         self.date_put(location);
         if let Some((begun, body)) = begun {
@@ -594,7 +611,7 @@ mod tests {
     /// A process that was paused and replaced wakes up: a manifest of it would end the databases of the one that
     /// replaced it.
     #[tokio::test]
-    async fn no_manifest_is_put_without_the_lease() {
+    async fn no_manifest_and_no_log_is_put_without_the_lease() {
         for (is_owner, is_put) in [(None, true), (Some(true), true), (Some(false), false)] {
             let medium = Medium::remote(Arc::new(InMemory::new()), "s3://bucket/p".into());
             if let Some(is_owner) = is_owner {
@@ -604,7 +621,8 @@ mod tests {
                 (Folder::Manifests.object("stores/1", 7), is_put),
                 (Folder::Compactions.object("engine", 2), is_put),
                 (boundary("engine", Folder::Manifests), is_put),
-                (Path::from("log/00000000000000000001.log"), true),
+                (Path::from("log/00000000000000000001.log"), is_put),
+                (Path::from("engine/wal/00000000000000000001.sst"), true),
                 (Path::from("engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst"), true),
             ] {
                 let put = medium.put(&location, PutPayload::from_static(b"1")).await;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
-use super::failures::failure;
 use super::home::{Home, NumberedBlocks};
 use super::places::{DATABASE, Folder};
 use super::put_record::{self, PutRecord};
@@ -172,7 +171,7 @@ fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Opt
 /// Calls SlateDB and turns its panics into errors. The database was verified before, so these errors name no object.
 pub(super) async fn guard<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
-        Ok(answer) => answer.map_err(|error| failure(&home.location, &error)),
+        Ok(answer) => answer.map_err(|error| home.failure(&error)),
         Err(panic) => Err(Error::Corrupt {
             path: home.path(),
             what: format!("the engine panicked: {}", panic_text(panic.as_ref())),

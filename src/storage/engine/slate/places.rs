@@ -103,6 +103,11 @@ pub(super) fn is_of_clean_up(location: &Path) -> bool {
     location.as_ref().ends_with(".boundary")
 }
 
+/// Whether an object is one of the log that all databases of a bucket share.
+pub(super) fn is_of_shared_log(location: &Path) -> bool {
+    location.as_ref().starts_with("log/")
+}
+
 /// Whether SlateDB reads the object without a checksum.
 pub(super) fn is_sealed(location: &Path) -> bool {
     match numbered(location) {

@@ -1,6 +1,6 @@
 //! How a process takes the log over, and reads its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,14 +56,28 @@ fn number(location: &Path) -> Option<u64> {
     location.filename()?.strip_suffix(".log")?.parse().ok()
 }
 
+/// The first number of those that follow each other up to the last one. Fences lie below it, alone.
+fn lowest(numbers: &BTreeSet<u64>) -> u64 {
+    let mut lowest = numbers.last().copied().unwrap_or(1);
+    for number in numbers.iter().rev().skip(1) {
+        if number + 1 != lowest {
+            break;
+        }
+        lowest = *number;
+    }
+    lowest
+}
+
 impl Log {
-    /// Takes over the log of a bucket that this process owns, and starts to put.
+    /// Takes over the log of a bucket that this process owns, and starts to put. `is_used`: it was used before, so there
+    /// is an object.
     pub(in crate::storage::engine::slate) async fn open(
         medium: Arc<Medium>,
         location: Arc<str>,
         process: String,
         ticks: Arc<Ticks>,
         options: &Options,
+        is_used: bool,
     ) -> StoreResult<Arc<Self>> {
         let wake = Arc::new(Notify::new());
         let log = Arc::new(Self {
@@ -79,17 +93,25 @@ impl Log {
             tail: Tail::default(),
             is_cleaning: AtomicBool::default(),
         });
-        log.take_over().await?;
+        log.take_over(is_used).await?;
         tokio::spawn(run(Arc::downgrade(&log), wake));
         Ok(log)
     }
 
     /// Puts a fence after the last object.
-    async fn take_over(&self) -> StoreResult<()> {
+    async fn take_over(&self, is_used: bool) -> StoreResult<()> {
         let listed: Vec<_> = self.medium.list(Some(&Path::from(FOLDER))).try_collect().await?;
-        let numbers = listed.iter().filter_map(|meta| number(&meta.location));
-        let mut last = numbers.clone().max().unwrap_or(0);
-        let lowest = numbers.min().unwrap_or(1);
+        let numbers: BTreeSet<u64> = listed.iter().filter_map(|meta| number(&meta.location)).collect();
+        if is_used && numbers.is_empty() {
+            let gone = Error::Corrupt {
+                path: self.medium.file(&Path::from(FOLDER)),
+                what: "all objects of the log are gone, with acknowledged rows; restore a backup into a new prefix"
+                    .to_owned(),
+            };
+            return Err(carried(gone, false));
+        }
+        let mut last = numbers.last().copied().unwrap_or(0);
+        let lowest = lowest(&numbers);
         for _ in 0..FENCES_MAX {
             let newest = match last {
                 0 => Object::default(),
@@ -116,6 +138,7 @@ impl Log {
                         databases: newest.needs.into_iter().map(of).collect(),
                         millis: newest.millis,
                         lowest,
+                        fence: last + 1,
                         ..State::default()
                     };
                     return Ok(());
@@ -132,25 +155,37 @@ impl Log {
 
     /// Reads an object, which must exist.
     pub(super) async fn read(&self, number: u64) -> StoreResult<Object> {
-        let location = path(number);
-        let damaged = |what: &str| {
-            let damaged = Error::Corrupt {
-                path: self.medium.file(&location),
-                what: what.to_owned(),
-            };
-            carried(damaged, false)
-        };
-        let bytes = match self.medium.get(&location).await {
+        let found = self.find(number).await?;
+        found.ok_or_else(|| {
+            self.damaged(
+                number,
+                "it is gone, and was acknowledged; restore a backup into a new prefix",
+            )
+        })
+    }
+
+    /// Reads an object. `None` means that there is none of this number.
+    pub(super) async fn find(&self, number: u64) -> StoreResult<Option<Object>> {
+        let bytes = match self.medium.get(&path(number)).await {
             Ok(found) => found.bytes().await?,
-            Err(StoreError::NotFound { .. }) => return Err(damaged("it is gone, and was acknowledged")),
+            Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let object = Object::decode(&bytes).ok_or_else(|| damaged("its bytes are not those of its checksum"))?;
+        let decoded = Object::decode(&bytes);
+        let object = decoded.ok_or_else(|| self.damaged(number, "its bytes are not those of its checksum"))?;
         if object.number == number {
-            Ok(object)
+            Ok(Some(object))
         } else {
-            Err(damaged(&format!("it is object {}", object.number)))
+            Err(self.damaged(number, &format!("it is object {}", object.number)))
         }
+    }
+
+    fn damaged(&self, number: u64, what: &str) -> StoreError {
+        let damaged = Error::Corrupt {
+            path: self.medium.file(&path(number)),
+            what: what.to_owned(),
+        };
+        carried(damaged, false)
     }
 
     /// Reads an object for an opening.
@@ -160,5 +195,23 @@ impl Log {
         read.await
             .cloned()
             .map_err(|error| WalError::Unavailable(Arc::new(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_that_were_kept_are_not_of_the_log() {
+        for (numbers, expected) in [
+            (vec![], 1),
+            (vec![7], 7),
+            (vec![1, 2, 3], 1),
+            (vec![1, 40, 90, 91, 92], 90),
+            (vec![1, 2, 5], 5),
+        ] {
+            assert_eq!(lowest(&BTreeSet::from_iter(numbers)), expected);
+        }
     }
 }

@@ -361,3 +361,55 @@ async fn a_damaged_object_of_the_log_is_named() {
     drop(main);
     bucket.delete(&location).await.unwrap();
 }
+
+/// An owner whose lease is over, and which does not know of the next one, puts in the log where that one has removed
+/// objects: nobody reads them there.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_acknowledged_that_is_put_where_the_next_owner_has_removed_objects() {
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket, Logs::Shared);
+    let first = open(&network, "first").await.unwrap();
+    put(&first, "a").await.unwrap();
+    network.refuses_lease.store(true, std::sync::atomic::Ordering::SeqCst);
+    let second = open(&Network::to(&bucket, Logs::Shared), "second").await.unwrap();
+    let fence = names(&bucket).await.pop().unwrap();
+    put(&second, "b").await.unwrap();
+    // As the second one does after some hundred writes.
+    bucket.delete(&Path::from(fence.as_str())).await.unwrap();
+    let late = tokio::time::timeout(Duration::from_secs(30), put(&first, "c")).await;
+    assert!(late.unwrap().is_err());
+    assert!(answered(&second, "a").await && answered(&second, "b").await);
+    assert!(!answered(&second, "c").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_gone_is_not_begun_anew() {
+    let bucket = Arc::new(InMemory::new());
+    let store = open(&Network::to(&bucket, Logs::Shared), "first").await.unwrap();
+    for n in 0..20 {
+        put(&store, &n.to_string()).await.unwrap();
+    }
+    store.close().await.unwrap();
+    for name in names(&bucket).await {
+        bucket.delete(&Path::from(name)).await.unwrap();
+    }
+    let refused = open(&Network::to(&bucket, Logs::Shared), "second")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("all objects of the log are gone"), "{refused}");
+    // As if it had been begun anew.
+    let first = Object {
+        number: 1,
+        ..Object::default()
+    };
+    bucket.put(&path(1), first.encode().into()).await.unwrap();
+    let refused = open(&Network::to(&bucket, Logs::Shared), "third")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("it is gone, although tables have what it had"),
+        "{refused}"
+    );
+}

@@ -52,6 +52,10 @@ impl WriterInit for LogWriterInit {
         }
         // SlateDB wants nothing from before it.
         let after = manifest.replay_after_wal_id();
+        if after > log.state().next {
+            let what = "it is gone, although tables have what it had, and so are those after it";
+            return Err(damaged(log, after, what));
+        }
         let numbers = log.to_read(&self.database).into_iter().filter(|number| *number > after);
         let _reading = log.tail.begin();
         let objects: Vec<_> = stream::iter(numbers)
@@ -65,7 +69,7 @@ impl WriterInit for LogWriterInit {
                 continue;
             };
             found.push_back((object.number, part.last_seq));
-            let rows = rows(part).ok_or_else(|| damaged(log, object.number))?;
+            let rows = rows(part).ok_or_else(|| damaged(log, object.number, "the rows in it cannot be read"))?;
             replayed.push_back(WalRows {
                 rows,
                 last_consumed_wal_file_id: object.number,
@@ -92,10 +96,10 @@ pub(in crate::storage::engine::slate) struct Logged {
     seq: u64,
 }
 
-fn damaged(log: &Log, number: u64) -> WalError {
+fn damaged(log: &Log, number: u64, what: &str) -> WalError {
     WalError::DataError(Arc::new(Error::Corrupt {
         path: log.medium.file(&super::path(number)),
-        what: "the rows in it cannot be read".to_owned(),
+        what: what.to_owned(),
     }))
 }
 
