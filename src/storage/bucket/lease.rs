@@ -97,8 +97,18 @@ fn one_line(text: &str) -> String {
 /// The state of a server that waits for another server's lease to end.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// The tag seen last, and when it was seen first.
-    seen: Option<(UpdateVersion, Duration)>,
+    seen: Option<Seen>,
+}
+
+/// The lease seen last.
+#[derive(Debug)]
+struct Seen {
+    incarnation: String,
+    tag: UpdateVersion,
+    /// When this tag was seen first.
+    since: Duration,
+    /// Whether its holder has changed it once before.
+    is_changed: bool,
 }
 
 /// The result of one check of a lease.
@@ -116,25 +126,33 @@ impl Watch {
     /// Evaluates the lease found now. The holder counts its lease from before it sent its put; this server counts from
     /// when it first saw the tag. So the holder's lease ends first. Only the rates of the two clocks matter: a
     /// hundredth of the length and 50 ms are added for their difference.
+    ///
+    /// A holder that changes its lease once may be dead: the bucket may carry out its last put late. It cannot carry
+    /// out two, as each names the tag of the one before.
     pub(super) fn check(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
         if !lease.is_live {
             return Found::Over;
         }
-        match &self.seen {
-            Some((seen, _)) if seen != tag => Found::Alive,
-            Some((_, since)) => {
+        let is_changed = match &self.seen {
+            Some(seen) if seen.tag == *tag => {
                 let longest = lease.length + lease.length / 100 + Duration::from_millis(50);
-                if now.saturating_sub(*since) >= longest {
+                return if now.saturating_sub(seen.since) >= longest {
                     Found::Over
                 } else {
                     Found::Unknown
-                }
+                };
             }
-            None => {
-                self.seen = Some((tag.clone(), now));
-                Found::Unknown
-            }
-        }
+            Some(seen) if seen.is_changed || seen.incarnation != lease.incarnation => return Found::Alive,
+            Some(_) => true,
+            None => false,
+        };
+        self.seen = Some(Seen {
+            incarnation: lease.incarnation.clone(),
+            tag: tag.clone(),
+            since: now,
+            is_changed,
+        });
+        Found::Unknown
     }
 }
 
@@ -186,7 +204,25 @@ mod tests {
         assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
         assert_eq!(watch.check(&lease(), &tag("1"), at(3570)), Found::Unknown);
         assert_eq!(watch.check(&lease(), &tag("1"), at(3575)), Found::Over);
-        assert_eq!(watch.check(&lease(), &tag("2"), at(9000)), Found::Alive);
+        assert_eq!(watch.check(&lease(), &tag("2"), at(9000)), Found::Unknown, "put late");
+        assert_eq!(watch.check(&lease(), &tag("2"), at(11_574)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("2"), at(11_575)), Found::Over);
+    }
+
+    #[test]
+    fn a_holder_that_renews_twice_or_has_just_come_is_alive() {
+        let at = Duration::from_millis;
+        let mut watch = Watch::default();
+        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("2"), at(1800)), Found::Unknown);
+        assert_eq!(watch.check(&lease(), &tag("3"), at(2600)), Found::Alive);
+        let other = Lease {
+            incarnation: "b-1".into(),
+            ..lease()
+        };
+        let mut watch = Watch::default();
+        assert_eq!(watch.check(&lease(), &tag("1"), at(1000)), Found::Unknown);
+        assert_eq!(watch.check(&other, &tag("2"), at(3600)), Found::Alive);
     }
 
     #[test]
