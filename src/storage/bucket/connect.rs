@@ -24,6 +24,7 @@ use super::address::EMULATOR;
 use super::counted::Counted;
 use super::files::Section;
 use super::found::refusal;
+use super::removal::RepeatableRemoval;
 use super::rules::Rules;
 use super::{Address, Cloud, Encryption, Reach, Refusal};
 
@@ -60,8 +61,8 @@ impl Reached {
         let options = client_options(reach)?;
         let (objects, rules) = match address.cloud {
             Cloud::S3 => s3(address, reach, options)?,
-            Cloud::Azure => (azure(address, reach, options)?, None),
-            Cloud::Google => (google(address, reach, options)?, None),
+            Cloud::Azure => (repeatable(azure(address, reach, options)?), None),
+            Cloud::Google => (repeatable(google(address, reach, options)?), None),
         };
         let prefix = Path::from(address.prefix.as_str());
         Ok(Self {
@@ -73,6 +74,10 @@ impl Reached {
             },
         })
     }
+}
+
+fn repeatable(client: Client) -> Client {
+    Arc::new(RepeatableRemoval(client))
 }
 
 #[cfg(test)]
@@ -91,6 +96,14 @@ fn setting(what: &str) -> Refusal {
     Refusal::Setting { what: what.to_owned() }
 }
 
+/// Whether the host of a URL is an IP address.
+fn is_of_ip_address(endpoint: &str) -> bool {
+    let host = endpoint.split_once("://").map_or(endpoint, |(_, host)| host);
+    let host = host.split('/').next().unwrap_or_default();
+    let without_port = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    host.starts_with('[') || without_port.parse::<std::net::IpAddr>().is_ok()
+}
+
 fn check_settings(address: &Address, reach: &Reach) -> Result<(), Refusal> {
     if let Some(endpoint) = &reach.endpoint {
         let host = endpoint
@@ -107,6 +120,11 @@ fn check_settings(address: &Address, reach: &Reach) -> Result<(), Refusal> {
                 "the address of Azure's emulator is taken from AZURITE_BLOB_STORAGE_URL, not from bucket-endpoint",
             ));
         }
+    }
+    if reach.is_virtual_hosted && reach.endpoint.as_deref().is_some_and(is_of_ip_address) {
+        return Err(setting(
+            "bucket-path-style=false names the bucket in the host, which needs a host name in bucket-endpoint, not an IP address",
+        ));
     }
     if address.cloud != Cloud::S3 {
         if reach.encryption != Encryption::Bucket {

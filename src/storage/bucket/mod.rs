@@ -43,6 +43,8 @@ mod lease;
 mod owner;
 mod refusal;
 #[cfg(feature = "slate")]
+mod removal;
+#[cfg(feature = "slate")]
 mod rules;
 
 use std::fmt;

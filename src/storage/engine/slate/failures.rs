@@ -90,13 +90,21 @@ fn causes<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (
     })
 }
 
+/// SlateDB's text for the first manifest or such of a database that exists already (0.18.0, `error.rs`): another writer's,
+/// or its own, whose answer was lost.
+const MET: &str = "(e.g. manifest) version already exists";
+
 /// Classifies an error of SlateDB.
 pub(super) fn failure(location: &str, error: &slatedb::Error) -> Error {
     if let Some(AtObject(cause)) = causes(error).find_map(|cause| cause.downcast_ref()) {
         return cause.clone();
     }
+    let is_met = || error.kind() == ErrorKind::Data && with_causes(error).contains(MET);
     match error.kind() {
         ErrorKind::Closed(CloseReason::Fenced) => Error::TakenOver {
+            location: location.to_owned(),
+        },
+        _ if is_met() => Error::TakenOver {
             location: location.to_owned(),
         },
         ErrorKind::Data => Error::Corrupt {
@@ -174,6 +182,11 @@ mod tests {
         );
         let fenced = slatedb::Error::closed("detected newer DB client".to_owned(), CloseReason::Fenced);
         assert!(matches!(failure("x", &fenced), Error::TakenOver { .. }));
+        let met = "transactional object (e.g. manifest) version already exists";
+        let met = slatedb::Error::data(met.to_owned());
+        assert!(matches!(failure("x", &met), Error::TakenOver { .. }));
+        let damaged = slatedb::Error::data("checksum mismatch".to_owned());
+        assert!(matches!(failure("x", &damaged), Error::Corrupt { .. }));
     }
 
     #[test]
