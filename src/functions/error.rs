@@ -45,6 +45,11 @@ pub enum Error {
         "Ambiguous call to function {0} (can be matched by following signatures: {1}): use type casts to disambiguate"
     )]
     Ambiguous(String, String),
+    /// Several casts fit.
+    #[error(
+        "Ambiguous call to function {0} (can be matched by following signatures: {1}): use type casts to disambiguate"
+    )]
+    AmbiguousCast(String, String),
     /// No such operation for these operands.
     #[error("the '{operator}' operation is not supported between {left} and {right}")]
     Operation {

@@ -182,7 +182,7 @@ pub fn resolve_cast(target: &str, argument: &Argument<'_>) -> Result<Option<Func
             if compatible.is_empty() {
                 Error::NoMatchingCast(written.clone(), list(candidates))
             } else {
-                Error::Ambiguous(written.clone(), list(compatible))
+                Error::AmbiguousCast(written.clone(), list(compatible))
             }
         },
     )

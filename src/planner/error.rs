@@ -246,12 +246,13 @@ const fn is_of_lookup(error: &functions::Error) -> bool {
         | Error::GenericCount(_)
         | Error::Argument { .. }
         | Error::NoMatch(..)
-        | Error::Operation { .. }
-        | Error::Requirement { .. } => true,
-        Error::NoMatchingCast(..)
         | Error::Ambiguous(..)
         | Error::AmbiguousOperation { .. }
         | Error::AmbiguousNegation
+        | Error::Operation { .. }
+        | Error::Requirement { .. } => true,
+        Error::NoMatchingCast(..)
+        | Error::AmbiguousCast(..)
         | Error::Inference(..)
         | Error::Cast(..)
         | Error::Dimensions

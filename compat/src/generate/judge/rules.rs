@@ -7,6 +7,13 @@ use super::{
 use crate::generate::question::Kind;
 use serde_json::Value;
 
+/// The words of a message, names in lists included, sorted.
+fn sorted_words(answer: &Value) -> Vec<&str> {
+    let mut words: Vec<_> = message_of(answer).split([' ', ',', '(', ')']).collect();
+    words.sort_unstable();
+    words
+}
+
 /// What is known to differ, and why.
 pub(crate) const RULES: &[Rule] = &[
     Rule {
@@ -189,15 +196,18 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         reason: "Cassandra names the columns that are too many in the key of a view in the order of a hash table",
         holds: |case| {
-            let sorted = |answer| {
-                let mut words: Vec<_> = message_of(answer).split([' ', ',', '(', ')']).collect();
-                words.sort_unstable();
-                words
-            };
             case.is_refused_alike()
                 && message_of(case.theirs)
                     .starts_with("Cannot include more than one non-primary key column in materialized view")
-                && sorted(case.theirs) == sorted(case.ours)
+                && sorted_words(case.theirs) == sorted_words(case.ours)
+        },
+    },
+    Rule {
+        reason: "Cassandra names the indexes that depend on a column in the order of a hash table of objects",
+        holds: |case| {
+            case.is_refused_alike()
+                && message_of(case.theirs).contains(" because it has dependent secondary indexes (")
+                && sorted_words(case.theirs) == sorted_words(case.ours)
         },
     },
     Rule {
