@@ -162,6 +162,16 @@ fn form(matches: &ArgMatches) -> Form {
     }
 }
 
+/// The absolute path that `to` names.
+fn folder_or_file(to: &str) -> Result<PathBuf, Failure> {
+    if to.contains("://") {
+        return Err(
+            format!("to: {to} is a URL; backups and exports are written to a folder or file of this machine").into(),
+        );
+    }
+    Ok(std::path::absolute(to)?)
+}
+
 fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     // A running server writes the file itself, and has another standard output.
@@ -170,7 +180,7 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
             "to: export writes a file only, and - is not taken for standard output; ./- is a file of that name".into(),
         );
     }
-    let to = std::path::absolute(given("to"))?;
+    let to = folder_or_file(&given("to"))?;
     if to.symlink_metadata().is_ok() {
         return Err(format!(
             "to: {} exists already, and export overwrites nothing: name another file, or remove this one",
@@ -244,7 +254,7 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         }
         (None, None) => Scope::Whole,
     };
-    let to = std::path::absolute(given("to").unwrap_or_default())?;
+    let to = folder_or_file(&given("to").unwrap_or_default())?;
     let ask = Ask::Backup { to: to.clone(), scope };
     let Came::Backup(figures) = carry_out(config, seed, ask)? else {
         return Err("another answer came than that of a backup".into());

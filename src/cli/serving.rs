@@ -134,7 +134,7 @@ pub(super) fn serve(
             tracing::error!(
                 why,
                 code = EXIT_LOST,
-                "data can no longer be read; look at the disk and start again"
+                "data can no longer be read here: the disk has failed, or another server has taken over"
             );
             return Ok(ExitCode::from(EXIT_LOST));
         }

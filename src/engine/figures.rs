@@ -37,8 +37,6 @@ pub struct Figures<'a> {
     /// The virtual nodes, each as its clients see it.
     pub(super) seen: &'a [NodeInfo],
     pub(super) clock: &'a Clock,
-    /// Of one store.
-    pub(super) row_cache_bytes_max: usize,
 }
 
 /// A physical partition, as it is shown.
@@ -113,7 +111,7 @@ impl<'a> Figures<'a> {
             sum.row_cache_hits += figures.row_cache_hits;
             sum.row_cache_misses += figures.row_cache_misses;
             sum.row_cache_bytes += figures.row_cache_bytes as u64;
-            sum.row_cache_bytes_max += self.row_cache_bytes_max as u64;
+            sum.row_cache_bytes_max += self.stores.row_cache_bytes_max() as u64;
         }
         sum
     }

@@ -66,7 +66,6 @@ pub struct Engine {
     nodes: Arc<Nodes>,
     live: OnceLock<LiveSource>,
     pub(crate) page_bytes_max: usize,
-    row_cache_bytes_max: usize,
     pub(crate) statements: Arc<Statements>,
     prober: Prober,
     pub(crate) guardrails: Guardrails,
@@ -222,7 +221,6 @@ impl Engine {
             nodes: &self.nodes,
             seen: &self.seen,
             clock: &self.clock,
-            row_cache_bytes_max: self.row_cache_bytes_max,
         }
     }
 

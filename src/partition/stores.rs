@@ -185,6 +185,12 @@ impl Stores {
         self.0.reserve.is_short()
     }
 
+    /// Most bytes of the row cache of one store.
+    #[must_use]
+    pub fn row_cache_bytes_max(&self) -> usize {
+        self.0.options.row_cache_bytes_max
+    }
+
     /// Most side stores.
     #[must_use]
     pub fn beside_max(&self) -> usize {

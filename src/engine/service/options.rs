@@ -177,7 +177,6 @@ impl Options {
             nodes,
             live: OnceLock::new(),
             page_bytes_max: self.page_bytes_max,
-            row_cache_bytes_max: self.store.row_cache_bytes_max,
             statements: Arc::default(),
             prober: Prober::default(),
             guardrails: self.guardrails,
