@@ -202,6 +202,10 @@ impl Committer {
     async fn take(&mut self, first: Command) -> Option<oneshot::Sender<Result<()>>> {
         let mut requests = Vec::new();
         let (mut bytes, mut flush, mut clone, mut closing) = (0_usize, None, None, None);
+        if self.home.is_remote() && matches!(first, Command::Commit(_)) {
+            // The runtime wakes this task before the other clients that were answered with this one have sent again.
+            tokio::task::yield_now().await;
+        }
         let mut command = Some(first);
         while let Some(next) = command.take() {
             match next {
