@@ -10,6 +10,7 @@ pub mod moves;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -77,6 +78,16 @@ impl Shared {
             back: Mutex::new(0),
         }
     }
+
+    fn start_clients<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        for k in 0..CLIENTS {
+            scope.spawn(move || {
+                if let Err(error) = client(self, k) {
+                    lock(&self.seen).wrong.push(format!("client {k}: {error}"));
+                }
+            });
+        }
+    }
 }
 
 /// Runs all faults, each for so long; true when nothing was lost or doubled and all came back in time.
@@ -127,14 +138,7 @@ pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
 fn one(store: &Objects, address: &str, fault: Fault, length: Duration) -> Outcome<Seen> {
     let shared = Shared::new(address);
     std::thread::scope(|scope| {
-        for k in 0..CLIENTS {
-            let shared = &shared;
-            scope.spawn(move || {
-                if let Err(error) = client(shared, k) {
-                    lock(&shared.seen).wrong.push(format!("client {k}: {error}"));
-                }
-            });
-        }
+        shared.start_clients(scope);
         std::thread::sleep(QUIET);
         store.set(fault);
         std::thread::sleep(length);

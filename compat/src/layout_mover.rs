@@ -19,6 +19,9 @@ const PAUSE_MILLIS_MAX: u64 = 30;
 const PARTITIONS_MIN: usize = 3;
 const PARTITIONS_MAX: usize = 12;
 
+/// Damage in an answer or in the server's log.
+pub(crate) const DAMAGE: &str = "damaged";
+
 /// What was done with partitions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moved {
@@ -113,7 +116,7 @@ fn work(address: &str, table: &str, seed: u64, stop: &AtomicBool, moved: &mut Mo
             // Not every two partitions can be merged, one that is at home is not lowered, and stores are few.
             Err(Error::Refused { message, .. }) => {
                 moved.refused += 1;
-                if message.contains("damaged") {
+                if message.contains(DAMAGE) {
                     moved.damage.push(format!("{property}: {message}"));
                 }
             }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{CLIENTS, SCHEMA, Shared, client, lock};
+use super::{CLIENTS, SCHEMA, Shared, lock};
 use crate::bucket_speed::{end, start};
-use crate::layout_mover::{self, Moved};
+use crate::layout_mover::{self, DAMAGE, Moved};
 use crate::objects::{Fault, Latency, Objects, Protocol};
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
@@ -19,9 +19,6 @@ const FAULTS_MAX: u32 = 4;
 /// Longest fault, and time before and after it.
 const FAULT_MILLIS_MAX: u64 = 6_000;
 const QUIET_MILLIS_MAX: u64 = 5_000;
-
-/// Damage in an answer or in the log.
-const DAMAGE: &str = "damaged";
 
 /// Runs so many lives of a server, most of which `kill -9` ends; true when nothing was lost, doubled or damaged.
 ///
@@ -42,14 +39,7 @@ pub fn run(lives: u32, seed: u64) -> Outcome<bool> {
     let shared = Shared::new(server.address());
     let began = clock::now();
     let (server, mut moved) = std::thread::scope(|scope| {
-        for k in 0..CLIENTS {
-            let shared = &shared;
-            scope.spawn(move || {
-                if let Err(error) = client(shared, k) {
-                    lock(&shared.seen).wrong.push(format!("client {k}: {error}"));
-                }
-            });
-        }
+        shared.start_clients(scope);
         let lived = live(&store, folder.path(), &shared, server, lives, &mut random);
         store.set(Fault::None);
         shared.is_given_up.store(lived.is_err(), Ordering::SeqCst);
