@@ -7,10 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::ordmap::DiffItem;
-
 use super::{ChangeKind, ChangeTarget, SchemaChange};
-use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, typename};
+use crate::schema::{Keyspace, Schema, UserAggregate, UserFunction, table_changes, typename};
 
 /// The changes between two schemas, in the order of their events. The cost depends on the number of changes, not on the
 /// size of the schema.
@@ -100,12 +98,9 @@ impl Differing {
 
     fn of_tables(was: &Keyspace, is: &Keyspace) -> Self {
         let mut differing = Self::default();
-        // Skips the shared part, which is nearly all.
-        for item in was.tables.diff(&is.tables) {
-            match item {
-                DiffItem::Add(name, _) => differing.note(false, true, name, Vec::new()),
-                DiffItem::Update { new: (name, _), .. } => differing.note(true, true, name, Vec::new()),
-                DiffItem::Remove(name, _) => differing.note(true, false, name, Vec::new()),
+        for (was, is) in table_changes(Some(was), Some(is)) {
+            if let Some(table) = is.or(was) {
+                differing.note(was.is_some(), is.is_some(), &table.name, Vec::new());
             }
         }
         differing

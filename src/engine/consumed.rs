@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashMapExt};
+use imbl::shared_ptr::DefaultSharedPtr;
 
 use crate::throughput::{PartitionRef, RequestUnits};
 
@@ -18,10 +20,13 @@ const FORMER: u64 = u64::MAX;
 /// Millionths of a unit.
 type Counter = Arc<AtomicU64>;
 
+/// A copy shares all but the counters that are added to it, so a new partition costs the same beside many others.
+type Counters = imbl::GenericHashMap<PartitionRef, Counter, RandomState, DefaultSharedPtr>;
+
 /// Units charged since the server started.
 #[derive(Debug, Default)]
 pub(super) struct ConsumedUnits {
-    counters: ArcSwap<HashMap<PartitionRef, Counter>>,
+    counters: ArcSwap<Counters>,
     /// All units, metadata included.
     total: AtomicU64,
 }
@@ -39,21 +44,17 @@ impl ConsumedUnits {
             }
         }
         if missing {
-            let known = HashMap::clone(&counters);
+            let known = Counters::clone(&counters);
             drop(counters);
             self.add_new(charges, &known);
         }
     }
 
     /// Adds the counters that `known` lacks, and counts on those.
-    fn add_new(
-        &self,
-        charges: impl Iterator<Item = (PartitionRef, u64)> + Clone,
-        known: &HashMap<PartitionRef, Counter>,
-    ) {
+    fn add_new(&self, charges: impl Iterator<Item = (PartitionRef, u64)> + Clone, known: &Counters) {
         let new = charges.filter(|(partition, _)| !known.contains_key(partition));
         self.counters.rcu(|counters| {
-            let mut next = HashMap::clone(counters);
+            let mut next = Counters::clone(counters);
             for (partition, _) in new.clone() {
                 next.entry(partition).or_default();
             }
@@ -103,14 +104,14 @@ impl ConsumedUnits {
         self.counters.rcu(|counters| {
             let kept = counters.iter().filter(|(partition, _)| is_there(partition.table));
             kept.map(|(partition, counter)| (*partition, Arc::clone(counter)))
-                .collect::<HashMap<_, _>>()
+                .collect::<Counters>()
         });
     }
 }
 
 /// One counter for each table.
-fn folded(counters: &HashMap<PartitionRef, Counter>) -> HashMap<PartitionRef, Counter> {
-    let mut folded: HashMap<PartitionRef, Counter> = HashMap::new();
+fn folded(counters: &Counters) -> Counters {
+    let mut folded: Counters = Counters::default();
     for (partition, counter) in counters {
         let former = PartitionRef {
             partition: FORMER,

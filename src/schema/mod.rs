@@ -20,6 +20,7 @@ pub mod analysis;
 pub mod cosmos;
 mod create;
 pub mod describe;
+mod differences;
 pub(crate) mod encode;
 pub mod feed_range;
 pub mod index;
@@ -35,12 +36,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::cosmos::{CellLevel, FullFidelity, Throughput};
 pub use self::create::in_dependency_order;
+pub use self::differences::{TableChange, table_changes};
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::functions::UserScalar;
 use crate::types::{CqlType, UserType, quoted};
@@ -208,11 +209,7 @@ impl Keyspace {
     /// The tables and views that are new or different since `was`. The cost depends on the changes, not on the schema's
     /// size; only views are all compared.
     pub fn tables_since<'a>(&'a self, was: &'a Self) -> impl Iterator<Item = &'a Arc<Table>> {
-        let tables = was.tables.diff(&self.tables).filter_map(|change| match change {
-            DiffItem::Add(_, is) => Some(is),
-            DiffItem::Update { new: (_, is), .. } => Some(is),
-            DiffItem::Remove(..) => None,
-        });
+        let tables = table_changes(Some(was), Some(self)).filter_map(|(_, is)| is);
         let is_same = |name: &String, view: &Arc<View>| was.views.get(name).is_some_and(|old| Arc::ptr_eq(old, view));
         let views = self.views.iter().filter(move |(name, view)| !is_same(name, view));
         tables.chain(views.map(|(_, view)| &view.table))

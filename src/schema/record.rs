@@ -18,7 +18,6 @@ pub mod rename;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use imbl::ordmap::DiffItem;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -26,7 +25,7 @@ use uuid::Uuid;
 pub use self::load::load;
 use super::{
     Column, ColumnKind, FullFidelity, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate,
-    UserFunction, View, ViewTest, system,
+    UserFunction, View, ViewTest, system, table_changes,
 };
 use crate::types::{CqlType, UserType};
 
@@ -363,25 +362,8 @@ fn differences<'a>(old: &'a Schema, new: &'a Schema, visit: &mut dyn FnMut(Optio
         map_differences(was.map(|k| &k.types), is.map(|k| &k.types), &mut |was, is| {
             visit(was.map(Object::Type), is.map(Object::Type));
         });
-        match (was, is) {
-            (Some(was), Some(is)) => {
-                // Skips the structure that both share, which is nearly all of it.
-                for change in was.tables.diff(&is.tables) {
-                    match change {
-                        DiffItem::Add(_, is) => visit(None, Some(Object::Table(is))),
-                        DiffItem::Update { old, new } => {
-                            visit(Some(Object::Table(old.1)), Some(Object::Table(new.1)));
-                        }
-                        DiffItem::Remove(_, was) => visit(Some(Object::Table(was)), None),
-                    }
-                }
-            }
-            (Some(was), None) => was
-                .tables
-                .values()
-                .for_each(|was| visit(Some(Object::Table(was)), None)),
-            (None, Some(is)) => is.tables.values().for_each(|is| visit(None, Some(Object::Table(is)))),
-            (None, None) => {}
+        for (was, is) in table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref)) {
+            visit(was.map(|was| Object::Table(was)), is.map(|is| Object::Table(is)));
         }
         map_differences(was.map(|k| &k.views), is.map(|k| &k.views), &mut |was, is| {
             visit(was.map(Object::View), is.map(Object::View));

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
 use super::publication::Publication;
@@ -19,7 +17,7 @@ use crate::invariant::Broken;
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Damaged, Space};
 use crate::partition::{Homes, KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
-use crate::schema::{Schema, StorageId, Table, Throughput, system};
+use crate::schema::{Schema, StorageId, Table, Throughput, system, table_changes};
 use crate::token::Token;
 
 impl Catalog {
@@ -276,7 +274,6 @@ pub(super) fn partitions_after(
     later: &mut Option<Vec<Uuid>>,
 ) -> Result<Partitions, Error> {
     let mut partitions = before.partitions.clone();
-    let no_tables = OrdMap::new();
     let were = &before.schema.keyspaces;
     let names: BTreeSet<&String> = were.keys().chain(schema.keyspaces.keys()).collect();
     // Shared throughput that has changed.
@@ -290,17 +287,8 @@ pub(super) fn partitions_after(
         {
             continue;
         }
-        let (was_tables, is_tables) = (
-            was.map_or(&no_tables, |keyspace| &keyspace.tables),
-            is.map_or(&no_tables, |keyspace| &keyspace.tables),
-        );
-        for change in was_tables.diff(is_tables) {
-            changes.push(match change {
-                DiffItem::Add(_, is) => (None, Some(is)),
-                DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
-                DiffItem::Remove(_, was) => (Some(was), None),
-            });
-        }
+        let differing = table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref));
+        changes.extend(differing.map(|(was, is)| (was.map(AsRef::as_ref), is.map(AsRef::as_ref))));
         if let (Some(was), Some(is)) = (was, is)
             && was.throughput != is.throughput
             && let Some(throughput) = is.throughput

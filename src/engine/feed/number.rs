@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::index::change::renumbered;
 use crate::profile::Profile;
-use crate::schema::{FullFidelity, Keyspace, Schema, StorageId, Table, system};
+use crate::schema::{FullFidelity, Keyspace, Schema, StorageId, Table, system, table_changes};
 
 /// The schema with new numbers for changed indexes ([`renumbered`]), a number for each table that begins to have a
 /// feed, and none for each that no longer has one.
@@ -22,12 +22,9 @@ pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id
         }
         let mut next = Keyspace::clone(keyspace);
         let mut is_changed = false;
-        for table in keyspace.tables.values() {
-            let was = was.and_then(|was| was.tables.get(&table.name));
+        for (was, table) in table_changes(was.map(AsRef::as_ref), Some(keyspace)) {
+            let Some(table) = table else { continue };
             let was = was.filter(|was| was.id == table.id);
-            if was.is_some_and(|was| Arc::ptr_eq(was, table)) {
-                continue;
-            }
             let feed = match (
                 wants(was.map(AsRef::as_ref), table, profile),
                 was.and_then(|was| was.feed()),
@@ -76,12 +73,10 @@ pub(crate) fn changed_logs(before: &Schema, after: &Schema) -> (BTreeSet<Storage
         if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
             continue;
         }
-        let logs = |keyspace: Option<&Arc<Keyspace>>| {
-            let tables = keyspace.into_iter().flat_map(|keyspace| keyspace.tables.values());
-            tables.filter_map(|table| table.log()).collect::<Vec<_>>()
-        };
-        old.extend(logs(was));
-        new.extend(logs(is));
+        for (was, is) in table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref)) {
+            old.extend(was.and_then(|table| table.log()));
+            new.extend(is.and_then(|table| table.log()));
+        }
     }
     (&new - &old, &old - &new)
 }

@@ -4,12 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use imbl::ordmap::DiffItem;
-
 use super::Record;
 use super::rows::IndexedRows;
 use crate::partition::store::{Both, Derivation, Derivations};
-use crate::schema::{IndexTarget, Schema, StorageId, Table, system};
+use crate::schema::{IndexTarget, Schema, StorageId, Table, system, table_changes};
 
 /// The difference between two schemas, as far as indexes are concerned.
 #[derive(Debug, Default)]
@@ -26,21 +24,13 @@ impl Difference {
     /// Compares two schemas, and skips what they share.
     pub(crate) fn between(before: &Schema, after: &Schema) -> Self {
         let mut difference = Self::default();
-        let nothing = imbl::OrdMap::new();
         let names = before.keyspaces.keys().chain(after.keyspaces.keys());
         for name in names.filter(|name| !system::is_local(name)) {
             let (was, is) = (before.keyspaces.get(name), after.keyspaces.get(name));
             if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
                 continue;
             }
-            let was = was.map_or(&nothing, |keyspace| &keyspace.tables);
-            let is = is.map_or(&nothing, |keyspace| &keyspace.tables);
-            for change in was.diff(is) {
-                let (old, new) = match change {
-                    DiffItem::Add(_, new) => (None, Some(new)),
-                    DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
-                    DiffItem::Remove(_, old) => (Some(old), None),
-                };
+            for (old, new) in table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref)) {
                 let put = |tables: &mut BTreeMap<StorageId, Arc<Table>>, table: Option<&Arc<Table>>| {
                     if let Some(table) = table.filter(|table| !table.indexes.is_empty() || table.feed().is_some()) {
                         tables.insert(table.storage_id, Arc::clone(table));
