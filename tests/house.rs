@@ -234,6 +234,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "puts of the log and of tables: the committer awaits or aborts them before it closes the database",
     ),
     (
+        "src/storage/engine/slate/ranges.rs",
+        "a reading of keys to remove: the committer awaits or aborts it",
+    ),
+    (
         "src/storage/engine/slate/log.rs",
         "a removal of objects that nothing needs: it may be cut at any time",
     ),

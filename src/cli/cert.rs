@@ -100,8 +100,8 @@ fn find(values: &Values, config: &Config) -> Result<String, Failure> {
     match servers::data_directory(config).map(|directory| identity::certificate_file(&directory)) {
         Some(path) if path.exists() => read(&path),
         _ => Err(format!(
-            "there is no certificate: no server with TLS has {} open; give --data as to the server, or --ready-json FILE",
-            config.data
+            "there is no certificate: {}; give --data as to a server with TLS, or --ready-json FILE",
+            servers::not_found(config)
         )
         .into()),
     }

@@ -18,6 +18,11 @@ pub(super) fn data_directory(config: &Config) -> Option<PathBuf> {
     crate::server::run::data_directory(&config.data)
 }
 
+/// Whether the data of the settings is in a bucket.
+fn is_in_bucket(config: &Config) -> bool {
+    crate::server::run::is_in_bucket(config).unwrap_or(false)
+}
+
 /// Rejects a default data directory that depends on the working directory: a user without a home directory has no
 /// default.
 ///
@@ -242,6 +247,18 @@ pub(super) fn refuse_other(values: &Values, config: &Config) -> Result<(), Failu
     }
 }
 
+/// That a server was not found by the data of the settings, as a sentence without an end.
+pub(super) fn not_found(config: &Config) -> String {
+    if is_in_bucket(config) {
+        format!(
+            "the address of a server of {} is not known on this machine",
+            config.data
+        )
+    } else {
+        format!("no server has {} open", config.data)
+    }
+}
+
 /// The server as the settings describe it: its data may be in memory, or on another machine.
 fn configured(config: &Config) -> Result<ServerRecord, Failure> {
     let (cql, tls) = addresses(config);
@@ -250,8 +267,8 @@ fn configured(config: &Config) -> Result<ServerRecord, Failure> {
     }
     if config.profile.is_cosmos() && config.server.credentials.is_none() {
         return Err(format!(
-            "no server has {} open, so its key is not known: give --account-key as to the server",
-            config.data
+            "{}, so its key is not known: give --account-key as to the server",
+            not_found(config)
         )
         .into());
     }
@@ -318,6 +335,10 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
             Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
         }
         None => {
+            if is_in_bucket(&config) {
+                let bucket = not_found(&config);
+                return Err(format!("{bucket}: give --admin-listen ADDRESS:PORT as to the server").into());
+            }
             let dev = match is_other_than_dev(values) {
                 true => "",
                 false if is_given(values, "listen") || is_given(values, "tls-listen") => {

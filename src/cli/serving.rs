@@ -266,8 +266,12 @@ fn banner(config: &Config, running: &Running) -> String {
 /// How to connect, and how to stop.
 fn next_steps(config: &Config, running: &Running) -> String {
     let plain = running.server().addresses().first();
-    let cqlsh = plain.filter(|_| config.server.credentials.is_none() && !config.profile.is_cosmos());
-    let cqlsh = cqlsh.map(|address| format!("cqlsh {} {}", address.ip(), address.port()));
+    let user = match &config.server.credentials {
+        Some(credentials) => format!("-u {} ", credentials.user),
+        None => String::new(),
+    };
+    let cqlsh = plain.filter(|_| !config.profile.is_cosmos());
+    let cqlsh = cqlsh.map(|address| format!("cqlsh {user}{} {}", address.ip(), address.port()));
     let shell = data_directory(config).map(|_| format!("helenus shell --data {}", config.data));
     let ways: Vec<String> = cqlsh.into_iter().chain(shell).collect();
     match ways.as_slice() {

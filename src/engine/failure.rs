@@ -69,6 +69,8 @@ pub enum FailureCause {
     Reopening,
     /// The lease of the bucket is not held now.
     LeaseOver,
+    /// The bucket does not answer, or refuses requests.
+    Bucket,
     /// The store is closed, or another writer has it.
     Closed,
     /// Bytes in the store are damaged.
@@ -98,6 +100,9 @@ impl fmt::Display for FailureCause {
             Self::Reopening => "the store is being opened again after a failure; try again",
             Self::LeaseOver => {
                 "this server does not hold the lease of its bucket; it renews the lease, unless another one has taken over"
+            }
+            Self::Bucket => {
+                "the bucket does not answer, or refuses requests; the server tries again by itself; see the server's log"
             }
             Self::Closed => "the store is closed; the server is stopping or another one has taken over",
             Self::Damaged => "data in the store is damaged; see the server's log",
@@ -156,9 +161,9 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::LostWrites { .. }
         | StoreError::Damaged(_) => FailureCause::Damaged,
         StoreError::Engine { .. } => FailureCause::Engine,
+        StoreError::Bucket { .. } => FailureCause::Bucket,
         // Occurs only when a store is opened, before there are requests.
         StoreError::UnknownScheme { .. }
-        | StoreError::Bucket { .. }
         | StoreError::NoBucket { .. }
         | StoreError::InBucket { .. }
         | StoreError::WithoutFeature { .. }

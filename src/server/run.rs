@@ -68,7 +68,7 @@ pub enum RunError {
     #[error(transparent)]
     Setting(#[from] store::Error),
     /// The data cannot be opened.
-    #[error("cannot open {url}: {source}")]
+    #[error("cannot open {}", with_url(url, source))]
     Open {
         /// The location of the data.
         url: String,
@@ -87,6 +87,16 @@ pub enum RunError {
     /// The fault plan contradicts other settings.
     #[error("fault-plan: {0}")]
     Faults(#[from] PlanError),
+}
+
+/// A cause with the location of the data, unless it begins with it.
+fn with_url(url: &str, cause: &cql::Error) -> String {
+    let cause = cause.to_string();
+    if cause.starts_with(url) {
+        cause
+    } else {
+        format!("{url}: {cause}")
+    }
 }
 
 /// A server and its database.
@@ -391,7 +401,10 @@ pub(super) fn directory(config: &Config) -> Result<Option<PathBuf>, RunError> {
 }
 
 /// Whether the data is in a bucket.
-pub(super) fn is_in_bucket(config: &Config) -> Result<bool, RunError> {
+///
+/// # Errors
+/// The settings name no data.
+pub fn is_in_bucket(config: &Config) -> Result<bool, RunError> {
     Ok(matches!(config.data.parse()?, store::Url::Bucket(_)))
 }
 

@@ -60,7 +60,7 @@ fn keys(out: &mut String, what: &str, columns: &[Printed], rows: &[Value]) {
     table(out, columns, rows.iter().filter(|row| !is_hidden(row)).take(KEYS_MAX));
     let hidden = rows.iter().filter(is_hidden).count();
     if hidden > 0 {
-        let _ = writeln!(out, "\n{hidden} {what} are hidden: start with --admin-show-keys");
+        let _ = writeln!(out, "\n{what}: {hidden} hidden; start with --admin-show-keys");
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let hidden = vec![json!({"partition_key": HIDDEN_KEY, "keyspace": "ks", "table": "t"}); 12];
         let text = text(&json!({"status": {}, "keys": {"hot": hidden, "largest": []}}));
         assert!(
-            text.ends_with("\n12 hot keys are hidden: start with --admin-show-keys\n"),
+            text.ends_with("\nhot keys: 12 hidden; start with --admin-show-keys\n"),
             "{text}"
         );
         assert_eq!(text.matches("hidden").count(), 1, "{text}");

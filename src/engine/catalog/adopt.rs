@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::partition_maps::NewTables;
 use super::{Catalog, to_the_end};
-use crate::engine::Error;
+use crate::engine::{Error, storage_write};
 use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
@@ -35,7 +35,7 @@ impl Catalog {
             changing.next_storage_id = next;
             catalog.take_up_to(next).await?;
             let durable = catalog.stores.make_durable(catalog.main()).await;
-            durable.map_err(|error| Error::Fault(error.to_string()))?;
+            durable.map_err(|error| storage_write(&error))?;
             Ok(first..next)
         })
         .await
@@ -81,7 +81,7 @@ impl Catalog {
                     .await?;
             }
             let durable = catalog.stores.make_durable(catalog.main()).await;
-            durable.map_err(|error| Error::Fault(error.to_string()))
+            durable.map_err(|error| storage_write(&error))
         })
         .await
     }

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::leftovers::{STEP_BYTES, rest_after};
 use crate::engine::refusal::MoveRefusal;
-use crate::engine::{Error, storage_read};
+use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::PartitionLatch;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 
@@ -88,7 +88,7 @@ pub(super) async fn copy_range(
         });
         scanned.await.map_err(|error| storage_read(&error))?;
         let committed = target.commit(batch).await;
-        committed.map_err(|error| Error::Fault(error.to_string()))?;
+        committed.map_err(|error| storage_write(&error))?;
         rest = last.map(|last| rest_after(last, left));
     }
     Ok(sum)

@@ -250,7 +250,7 @@ pub(super) async fn make_data_stores(stores: &Stores, recorded: &mut Recorded) -
 /// # Errors
 /// When one cannot be removed.
 pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>) -> Result<(), Error> {
-    let failed = |error: store::Error| Error::Fault(error.to_string());
+    let failed = |error: store::Error| storage_write(&error);
     for id in unfinished {
         stores.remove(id).await.map_err(failed)?;
         let mut batch = Batch::new();

@@ -37,7 +37,7 @@ use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase, State};
 use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::command::PartitionChange;
-use crate::engine::Error;
+use crate::engine::{Error, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::latch::Hold;
 use crate::partition::log;
@@ -345,10 +345,6 @@ impl Catalog {
     }
 }
 
-fn failed(error: store::Error) -> Error {
-    Error::Fault(error.to_string())
-}
-
 /// The error of a state that needs a result which no earlier step gave: the table of steps.rs would be wrong.
 fn missing(what: &'static str) -> Error {
     Error::Fault(format!(
@@ -395,7 +391,11 @@ impl Run<'_> {
             // Syncs most of the copy while writers still work, so that later they wait only for the rest.
             Action::MakeDurable => {
                 let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
-                self.catalog.stores.make_durable(target).await.map_err(failed)?;
+                self.catalog
+                    .stores
+                    .make_durable(target)
+                    .await
+                    .map_err(|error| storage_write(&error))?;
             }
             Action::Lock => {
                 let changing = self.changing.insert(self.catalog.changing.lock().await);
@@ -405,7 +405,12 @@ impl Run<'_> {
             Action::CheckUnchanged => self.catalog.is_as_it_was(&self.of)?,
             Action::CopyLast => {
                 // Completes after the commits of cancelled writers, so that their keys are copied too.
-                self.of.partition.store().commit(Batch::new()).await.map_err(failed)?;
+                self.of
+                    .partition
+                    .store()
+                    .commit(Batch::new())
+                    .await
+                    .map_err(|error| storage_write(&error))?;
                 self.copy_recorded().await?;
                 self.copy_log(Some(self.logged_to)).await?;
             }
@@ -435,13 +440,16 @@ impl Run<'_> {
         commit(self.catalog.main(), batch).await?;
         // Durable before the store is made: after a power loss the number is not assigned again.
         let durable = self.catalog.stores.make_durable(self.catalog.main()).await;
-        durable.map_err(failed)
+        durable.map_err(|error| storage_write(&error))
     }
 
     async fn begin_tracking(&mut self) -> Result<(), Error> {
         let (source, latch) = (self.of.partition.store(), &self.of.partition.latch);
         let hold = latch.hold().await;
-        source.commit(Batch::new()).await.map_err(failed)?;
+        source
+            .commit(Batch::new())
+            .await
+            .map_err(|error| storage_write(&error))?;
         latch.begin_tracking(&self.of.range);
         self.at = Some(source.snapshot());
         drop(hold);
@@ -452,10 +460,17 @@ impl Run<'_> {
         let (of, stores) = (&self.of, &self.catalog.stores);
         let at = self.at.take().ok_or_else(|| missing("snapshot"))?;
         let source = of.partition.store();
-        let is_clone =
-            of.is_lift() && of.is_source_kept && stores.clone_side(source, of.to, &of.range).await.map_err(failed)?;
+        let is_clone = of.is_lift()
+            && of.is_source_kept
+            && stores
+                .clone_side(source, of.to, &of.range)
+                .await
+                .map_err(|error| storage_write(&error))?;
         let target = if of.is_lift() {
-            stores.open_side(of.to, true).await.map_err(failed)?
+            stores
+                .open_side(of.to, true)
+                .await
+                .map_err(|error| storage_write(&error))?
         } else {
             stores.get(of.to).ok_or_else(|| missing("target"))?
         };
@@ -467,7 +482,9 @@ impl Run<'_> {
             }
         } else {
             if !mutant::is_on(Mutant::TargetNotEmptied) {
-                empty(&target, &of.copied()).await.map_err(failed)?;
+                empty(&target, &of.copied())
+                    .await
+                    .map_err(|error| storage_write(&error))?;
             }
             copy_and_compare((source, &at), Space::Rows, &of.range, &target).await?;
         }
@@ -485,7 +502,7 @@ impl Run<'_> {
         match of.definition.log().filter(|_| !of.is_lift() && !of.is_source_kept) {
             Some(log) => log::copy(of.partition.store(), target, log, after)
                 .await
-                .map_err(failed),
+                .map_err(|error| storage_write(&error)),
             None => Ok(()),
         }
     }

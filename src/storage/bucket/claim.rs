@@ -85,6 +85,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
         }
     }
     drop(listed);
+    tracing::info!("checking whether the bucket can keep a database; this is done once, and takes some seconds");
     let checked = check::check(reached, draw).await?;
     for note in &checked.notes {
         tracing::warn!(note, "the bucket was checked");

@@ -158,6 +158,7 @@ impl State {
             address: reach.address.clone(),
         };
         let mut watch = Watch::default();
+        let mut is_told = false;
         loop {
             let mode = match within(REQUEST_MAX, self.read()).await? {
                 None => PutMode::Create,
@@ -171,6 +172,14 @@ impl State {
                         });
                     }
                     Found::Unknown => {
+                        if !is_told {
+                            tracing::info!(
+                                name = found.name,
+                                address = found.address,
+                                "waiting until the lease of the server that had the bucket is over, or until it renews it"
+                            );
+                            is_told = true;
+                        }
                         tokio::time::sleep(CHECK_INTERVAL).await;
                         continue;
                     }

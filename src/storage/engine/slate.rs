@@ -47,6 +47,7 @@ mod medium;
 mod opening;
 mod places;
 mod put_record;
+mod ranges;
 mod records;
 mod recovery;
 pub(super) mod salvage;
@@ -75,6 +76,7 @@ use self::group::Request;
 use self::home::Home;
 use self::medium::Medium;
 use self::places::DATABASE;
+use self::ranges::RangeJobs;
 use self::tuning::{LONG_SCAN_ENTRIES, ahead_options, scan_options};
 use self::unlogged::Unlogged;
 use super::layout::{full_key, full_range};
@@ -258,6 +260,7 @@ impl Store {
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
+            ranges: RangeJobs::default(),
             drawn: options.drawn(),
             flight,
             log_objects: 0,

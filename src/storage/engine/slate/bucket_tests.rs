@@ -2,6 +2,7 @@
 //! are transient.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -258,6 +259,8 @@ with_either_log! {
     an_opening_reads_two_hundred_objects_of_the_log_at_most,
     a_server_whose_clock_is_behind_dates_above_the_one_that_it_takes_over_from,
     a_group_is_judged_by_those_in_flight_before_it,
+    commits_go_on_beside_the_deletion_of_a_range,
+    an_opening_finishes_the_deletion_of_a_range,
 }
 
 async fn a_second_server_is_refused_by_the_name_of_the_first(logs: Logs) {
@@ -551,4 +554,74 @@ async fn a_group_is_judged_by_those_in_flight_before_it(logs: Logs) {
     let published = store.snapshot().unwrap();
     let row = published.get_row(b"row", store.cache()).await.unwrap().unwrap();
     assert!((70_000..100_000).contains(&row.len()), "{}", row.len());
+}
+
+/// Fills a range with the keys of eight steps of a deletion.
+async fn fill(store: &Store) {
+    for part in 0..8 {
+        let mut batch = Batch::new();
+        for n in 0..4096 {
+            batch.put(Space::Catalog, format!("gone {part} {n}").into_bytes(), "1");
+        }
+        store.commit(batch).await.unwrap();
+    }
+}
+
+/// Begins to delete the range.
+fn delete(store: &Store) -> tokio::task::JoinHandle<Result<CommitSeq>> {
+    let mut batch = Batch::new();
+    batch.delete_range(Space::Catalog, KeyRange::prefix(b"gone "));
+    batch.put(Space::Catalog, b"with it".to_vec(), "1");
+    let store = store.clone();
+    tokio::spawn(async move { store.commit(batch).await })
+}
+
+/// How many keys the range has. `None` means that the store does not answer.
+async fn left(store: &Store) -> Option<usize> {
+    let mut keys = 0;
+    let count = |_: &[u8], _: &[u8]| {
+        keys += 1;
+        ControlFlow::Continue(())
+    };
+    let range = KeyRange::prefix(b"gone ");
+    let published = store.snapshot()?;
+    published
+        .scan(Space::Catalog, &range, Order::Forward, count)
+        .await
+        .ok()?;
+    Some(keys)
+}
+
+async fn commits_go_on_beside_the_deletion_of_a_range(logs: Logs) {
+    let network = Network::to(&Arc::new(InMemory::new()), logs);
+    let store = open(&network, "first").await.unwrap();
+    fill(&store).await;
+    assert_eq!(left(&store).await, Some(8 * 4096));
+    let deletion = delete(&store);
+    until("its record is durable", async || answered(&store, "with it").await).await;
+    let mut meanwhile = 0;
+    while !deletion.is_finished() {
+        put(&store, &format!("key {meanwhile}")).await.unwrap();
+        meanwhile += 1;
+    }
+    deletion.await.unwrap().unwrap();
+    assert!(meanwhile >= 2, "{meanwhile} commits beside eight steps");
+    assert_eq!(left(&store).await, Some(0), "a deletion that is answered is done");
+    assert!(answered(&store, "key 0").await);
+}
+
+async fn an_opening_finishes_the_deletion_of_a_range(logs: Logs) {
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket, logs);
+    let store = open(&network, "first").await.unwrap();
+    fill(&store).await;
+    let deletion = delete(&store);
+    until("its record is durable", async || answered(&store, "with it").await).await;
+    // It ends without closing.
+    network.set(Link::Hung);
+    let second = open(&Network::to(&bucket, logs), "second").await.unwrap();
+    until("the range is empty", async || left(&second).await == Some(0)).await;
+    assert!(answered(&second, "with it").await);
+    second.close().await.unwrap();
+    deletion.abort();
 }

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::flight::{Flight, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
+use super::ranges::{RangeJobs, Step};
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::tuning::{LOG_OBJECTS_MAX, scan_options, settings};
 use super::unlogged::Unlogged;
@@ -23,9 +24,9 @@ use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::change_log::Logging;
-use crate::storage::derivation::{self, Derivations};
+use crate::storage::derivation::Derivations;
 use crate::storage::engine::layout::{full_key, range_record, time_record};
-use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
+use crate::storage::engine::{DeletionTables, Order, add_table, table_of};
 use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
@@ -37,9 +38,6 @@ const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 /// With `durability = periodic`, a commit must be in the log after this many periods before another one is taken.
 /// SlateDB puts the log each period by itself.
 const LATE_PERIODS: u32 = 2;
-
-/// Keys that one step of a range deletion removes.
-const RANGE_STEP_KEYS: usize = 4096;
 
 pub(super) enum Command {
     Commit(Request),
@@ -78,6 +76,7 @@ pub(super) struct Committer {
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
+    pub(super) ranges: RangeJobs,
     /// The positions in the change feed that are not published yet.
     pub(super) drawn: Drawn,
     /// Groups that are written and not durable yet.
@@ -99,6 +98,8 @@ enum Next {
     Command(Command),
     /// Write tables.
     Tables,
+    /// Write a step of the deletion of a range.
+    RangeStep(Result<Step>),
     /// Every handle of the store has been dropped.
     Over,
 }
@@ -149,10 +150,10 @@ impl Committer {
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.shared.published.store(Some(Arc::new(self.view()?)));
         self.drawn.all_published();
-        for (number, space, range) in own.unfinished {
+        for (number, ..) in &own.unfinished {
             self.next_range = self.next_range.max(number + 1);
-            self.delete_range(number, space, range).await?;
         }
+        self.ranges.resume(own.unfinished);
         Ok(())
     }
 
@@ -165,9 +166,11 @@ impl Committer {
                 Next::PutEnded(result) => drop(self.settle(result).await),
                 Next::Command(first) => closing = self.take(first).await,
                 Next::Tables => self.begin_tables(),
+                Next::RangeStep(step) => self.step_range(step).await,
                 Next::Over => break,
             }
         }
+        self.ranges.end(&Error::Closed);
         // A failure was already answered.
         drop(self.land().await);
         // The log has everything, or gets it now.
@@ -249,9 +252,11 @@ impl Committer {
             return Next::Put;
         }
         let (is_put, has_room) = (self.flight.is_put(), self.flight.has_room());
+        self.begin_range_step();
         tokio::select! {
             biased;
             result = self.flight.end_of_put(), if is_put => Next::PutEnded(result),
+            step = self.ranges.read(), if self.ranges.is_reading() => Next::RangeStep(step),
             command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
             () = self.tables_wanted.notified() => Next::Tables,
@@ -290,30 +295,23 @@ impl Committer {
             }
             group.log(logging.entries(position));
         }
-        let mut ranges = Vec::new();
-        for (request, refusal) in requests.iter().zip(&refusals) {
-            for change in request.changes.iter().filter(|_| refusal.is_none()) {
-                if let Change::DeleteRange { space, range } = change {
-                    let (key, value) = range_record(self.next_range, *space, range);
-                    group.own.push((key, Some(value)));
-                    ranges.push((self.next_range, *space, range.clone()));
-                    self.next_range += 1;
-                }
-            }
-        }
-        let batches = requests.into_iter().zip(refusals).collect();
+        let ranges = self.record_ranges(&mut group, &requests, &refusals);
+        let batches: Vec<_> = requests.into_iter().zip(refusals).collect();
         // A range is deleted in steps, and its record lets the next opening finish them. So the record must be durable
         // first.
-        if ranges.is_empty() {
+        if ranges.iter().all(Vec::is_empty) {
             return self.send_off(group, batches).await;
         }
-        let mut done = self.write_through(group).await;
-        for (number, space, range) in ranges {
-            if done.is_ok() {
-                done = self.delete_range(number, space, range).await.map(|()| self.seq);
+        let written = self.write_through(group).await;
+        let mut answered = Vec::new();
+        for (batch, ranges) in batches.into_iter().zip(ranges) {
+            if written.is_ok() && !ranges.is_empty() {
+                self.begin_ranges(ranges, batch.0);
+            } else {
+                answered.push(batch);
             }
         }
-        answer_batches(batches, &done);
+        answer_batches(answered, &written);
     }
 
     /// Reads the values on which changes of the group depend. These are values of purges, rows from which index entries
@@ -381,43 +379,6 @@ impl Committer {
             newest.scan(Space::Deletions, &range, Order::Forward, visit).await?;
             outcome?;
             logging.deletions_are(prefix, deletions);
-        }
-        Ok(())
-    }
-
-    /// Removes the keys of a range in steps, and then its record.
-    async fn delete_range(&mut self, number: u64, space: Space, range: KeyRange) -> Result<()> {
-        let mut rest = Some(range.clone());
-        while let Some(left) = rest.take() {
-            let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
-            let derivations = self.shared.derivations.load_full();
-            let mut group = Group::default();
-            let mut last = None;
-            let mut removed = 0_usize;
-            let visit = |key: &[u8], value: &[u8]| {
-                group.folds.insert(full_key(space, key), (space, Fold::Delete));
-                if let Some(derivation) = derivation::of_row(&derivations, key).filter(|_| space == Space::Rows) {
-                    for (entry, _) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
-                        let deleted = (Space::Indexes, Fold::Delete);
-                        group.folds.insert(full_key(Space::Indexes, &entry), deleted);
-                    }
-                }
-                removed += 1;
-                if removed < RANGE_STEP_KEYS {
-                    return ControlFlow::Continue(());
-                }
-                last = Some(key.to_vec());
-                ControlFlow::Break(())
-            };
-            published.scan(space, &left, Order::Forward, visit).await?;
-            rest = last.map(|last| rest_of_range(&left, Order::Forward, last));
-            if rest.is_none() {
-                group.own.push((range_record(number, space, &range).0, None));
-                if space == Space::Deletions {
-                    remove_tables(&mut self.deletion_tables, &range);
-                }
-            }
-            self.write_through(group).await?;
         }
         Ok(())
     }
@@ -560,7 +521,7 @@ impl Committer {
 }
 
 impl Request {
-    fn answer(self, answer: Result<CommitSeq>) {
+    pub(super) fn answer(self, answer: Result<CommitSeq>) {
         drop(self.queue_space);
         // The caller may have been dropped; the batch took effect nevertheless.
         drop(self.answer.send(answer));

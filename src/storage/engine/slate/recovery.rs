@@ -56,6 +56,7 @@ impl Committer {
     pub(super) async fn fail(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes");
         self.failed = true;
+        self.ranges.end(error);
         if self.home.may_pass(error) || self.is_full(error) {
             return;
         }
