@@ -153,7 +153,7 @@ fn outward(error: &StoreError) -> Outward {
         StoreError::Io { source, .. } if !error.is_disk_full() => FailureCause::Medium(source.kind()),
         StoreError::Io { .. } => FailureCause::DiskFull,
         StoreError::WritesRefused { .. } => FailureCause::WritesRefused,
-        StoreError::Reopening | StoreError::OpenedAgain => FailureCause::Reopening,
+        StoreError::Reopening | StoreError::OpenedAgain | StoreError::MetItself { .. } => FailureCause::Reopening,
         StoreError::LeaseOver { .. } => FailureCause::LeaseOver,
         StoreError::Closed | StoreError::TakenOver { .. } => FailureCause::Closed,
         StoreError::Corrupt { .. }
@@ -252,6 +252,9 @@ mod tests {
                 location: "/secret/place".to_owned(),
             },
             StoreError::LeaseOver {
+                location: "/secret/place".to_owned(),
+            },
+            StoreError::MetItself {
                 location: "/secret/place".to_owned(),
             },
             StoreError::Damaged(Damaged::row("cell")),

@@ -221,6 +221,13 @@ pub enum Error {
         /// The store.
         location: String,
     },
+    /// A put to the bucket was refused because its object exists, although no other writer can have put it: the put was
+    /// tried again after its answer was lost.
+    #[error("a put to {location} was tried again, since its answer was lost, and met its own object")]
+    MetItself {
+        /// The store.
+        location: String,
+    },
     /// The lease of the bucket is over, and not renewed yet: another server may have taken over.
     #[error("the lease of {location} is over and not renewed; another server may have taken over")]
     LeaseOver {

@@ -133,12 +133,16 @@ pub(super) fn costs(sources: Sources<'_>, requests: &[RequestRow]) -> Option<Cos
 pub(super) fn line(row: &Row<'_>) -> Option<String> {
     let of = |name: &str| row.text(&format!("bucket.{name}"));
     row.some("bucket.puts")?;
+    // A start makes many requests, so a rate over a few minutes says nothing about a month.
+    let month = match row.count("uptime_seconds") {
+        ..3600 => "a month's cost after the first hour".to_owned(),
+        _ => format!("{:.2} a month at this rate", row.float("bucket.cost_of_a_month")),
+    };
     Some(format!(
-        "{} puts and lists, {} gets and heads, {} removals; requests for {:.2} so far, {:.2} a month at this rate",
+        "{} puts and lists, {} gets and heads, {} removals; requests for {:.2} so far, {month}",
         of("puts"),
         of("gets"),
         of("deletes"),
         row.float("bucket.cost"),
-        row.float("bucket.cost_of_a_month")
     ))
 }

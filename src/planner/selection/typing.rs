@@ -1,6 +1,7 @@
 //! Types of selectors: a selector's own type, how well it fits another type, the function of its call, and its text in
 //! messages.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use grammar::ast::{self, MetadataKind, Selector, Term};
@@ -126,6 +127,7 @@ impl SelectorPlanner<'_, '_> {
             (Selector::Set(of), CqlType::Set(element)) => all(of, element),
             (Selector::Set(of), CqlType::Map(..)) if of.is_empty() => Ok(Assignment::Weak),
             (Selector::Map(entries), CqlType::Map(key, value)) => {
+                self.entries_exist(entries)?;
                 let mut worst = Assignment::Weak;
                 for (k, v) in entries {
                     worst = worst.min(self.fit(k, key)?).min(self.fit(v, value)?);
@@ -153,7 +155,11 @@ impl SelectorPlanner<'_, '_> {
                 }
                 Ok(worst)
             }
-            (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
+            (Selector::Map(entries), _) => {
+                self.entries_exist(entries)?;
+                Ok(Assignment::No)
+            }
+            (Selector::List(_) | Selector::Set(_), _) => Ok(Assignment::No),
             // A call may resolve to another function if another type is required.
             (Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. }, _) => {
                 Ok(self.typer.calls.fit(*at, ty, || {
@@ -172,19 +178,30 @@ impl SelectorPlanner<'_, '_> {
         }
     }
 
-    pub(super) fn argument<'s>(&'s self, selector: &'s Selector) -> Result<Argument<'s>, Error> {
+    /// Checks the columns of a map's entries. In Cassandra a map is one only if no user-defined type is required, so it
+    /// looks for them late.
+    fn entries_exist(&self, entries: &[(Selector, Selector)]) -> Result<(), Error> {
+        for (key, value) in entries {
+            self.exact(key)?;
+            self.exact(value)?;
+        }
+        Ok(())
+    }
+
+    /// An argument of a call. The first fault of a test whether it fits a type is kept: it ends the search for the function.
+    fn argument<'s>(&'s self, selector: &'s Selector, fault: &'s OnceCell<Error>) -> Result<Argument<'s>, Error> {
         let text = self.text(selector)?;
         let natural = match selector {
             Selector::Term(Term::BindMarker { .. }) => return Ok(Argument::marker(text)),
             Selector::Term(Term::Literal(literal)) => crate::types::preferred_type(literal).map(CqlType::Native),
             Selector::Tuple(of) => match of.as_slice() {
                 [only] => {
-                    let inner = self.argument(only)?;
+                    let inner = self.argument(only, fault)?;
                     if inner.is_marker {
                         return Ok(Argument::marker(text));
                     }
                     // For a tuple it is one of one.
-                    let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
+                    let fits = move |ty: &CqlType| self.fit_or_fault(selector, ty, fault);
                     let mut found = Argument::open(text, None, fits);
                     (found.form, found.elements) = (inner.form, inner.elements);
                     return Ok(found);
@@ -194,7 +211,7 @@ impl SelectorPlanner<'_, '_> {
             Selector::List(_) | Selector::Set(_) => self.compatible(selector)?,
             _ => self.exact(selector)?,
         };
-        let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
+        let fits = move |ty: &CqlType| self.fit_or_fault(selector, ty, fault);
         let mut found = Argument::open(text, natural, fits);
         found.form = match selector {
             Selector::List(_) | Selector::Set(_) => Form::Literal,
@@ -206,6 +223,13 @@ impl SelectorPlanner<'_, '_> {
         Ok(match selector {
             Selector::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
             _ => found,
+        })
+    }
+
+    fn fit_or_fault(&self, selector: &Selector, ty: &CqlType, fault: &OnceCell<Error>) -> Assignment {
+        self.fit(selector, ty).unwrap_or_else(|error| {
+            fault.get_or_init(|| error);
+            Assignment::No
         })
     }
 
@@ -271,12 +295,16 @@ impl SelectorPlanner<'_, '_> {
             Selector::Negate { of, .. } => (Callee::Negate, vec![of]),
             _ => return Err(Unsupported::Selector.into()),
         };
+        let fault = OnceCell::new();
         let arguments = selectors
             .into_iter()
-            .map(|of| self.argument(of))
+            .map(|of| self.argument(of, &fault))
             .collect::<Result<Vec<_>, _>>()?;
-        let resolved = function::resolve(self.typer, callee, arguments, receiver)?;
-        resolved.ok_or_else(|| Unsupported::Selector.into())
+        let resolved = function::resolve(self.typer, callee, arguments, receiver);
+        if let Some(fault) = fault.into_inner() {
+            return Err(fault);
+        }
+        resolved?.ok_or_else(|| Unsupported::Selector.into())
     }
 
     /// Resolves the function of a call for the type `expected`; the caller checks whether it fits.

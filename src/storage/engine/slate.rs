@@ -95,7 +95,7 @@ use crate::storage::sizes::Estimate;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// Attempts of a start to open a database in a bucket.
-const OPENINGS_MAX: u32 = 3;
+const OPENINGS_MAX: u32 = 8;
 
 /// The SlateDB engine. Clones are the same store; it closes in the background when the last one is dropped.
 #[derive(Clone, Debug)]

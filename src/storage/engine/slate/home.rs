@@ -205,23 +205,15 @@ impl Home {
     }
 
     /// Whether a failure of a bucket may pass. All of them are classified when the database is opened again.
-    ///
-    /// While this process owns the bucket, a database that seems to be another writer's is not: a put whose answer was late
-    /// was tried again, and met itself.
     pub(super) fn may_pass(&self, error: &Error) -> bool {
-        self.is_remote()
-            && match error {
-                Error::TakenOver { .. } => self.is_owner() && self.medium.lost().is_none(),
-                Error::Corrupt { .. } => false,
-                _ => true,
-            }
+        self.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }
 
     /// Whether a database of a bucket that did not open at a start may open when it is tried again.
     pub(super) fn may_open(&self, error: &Error) -> bool {
         match error {
             Error::Bucket { refusal, .. } => refusal.may_pass(),
-            Error::TakenOver { .. } => self.may_pass(error),
+            Error::MetItself { .. } => true,
             _ => false,
         }
     }
@@ -415,7 +407,8 @@ impl Home {
 
     /// Classifies an error of SlateDB. Once the medium is lost, every error means that. A database that SlateDB closed
     /// because the disk was full refuses everything else too, for that reason. A server that has taken over removes
-    /// objects that it no longer needs: what this process misses then is not damage.
+    /// objects that it no longer needs: what this process misses then is not damage. While this process owns the bucket, a
+    /// database that seems to be another writer's is its own.
     pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
         if let Some(lost) = self.medium.lost() {
             return Error::clone(&lost);
@@ -425,6 +418,7 @@ impl Home {
             (Error::Corrupt { .. }, _) if !self.is_owner() => Error::LeaseOver {
                 location: self.location.to_string(),
             },
+            (Error::TakenOver { location }, _) if self.is_remote() && self.is_owner() => Error::MetItself { location },
             (failure, _) => failure,
         }
     }
