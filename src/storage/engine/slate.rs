@@ -304,9 +304,7 @@ impl Store {
             return Error::clone(&lost);
         }
         if !home.is_owner() {
-            return Error::LeaseOver {
-                location: home.location.to_string(),
-            };
+            return home.lease_over();
         }
         shared
             .medium

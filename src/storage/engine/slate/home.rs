@@ -415,11 +415,16 @@ impl Home {
         }
         match (failure(&self.location, error), self.medium.full()) {
             (Error::Engine { .. }, Some(full)) if matches!(error.kind(), ErrorKind::Closed(_)) => Error::clone(&full),
-            (Error::Corrupt { .. }, _) if !self.is_owner() => Error::LeaseOver {
-                location: self.location.to_string(),
-            },
+            (Error::Corrupt { .. }, _) if !self.is_owner() => self.lease_over(),
             (Error::TakenOver { location }, _) if self.is_remote() && self.is_owner() => Error::MetItself { location },
             (failure, _) => failure,
+        }
+    }
+
+    /// The error of a request while this process does not own the bucket.
+    pub(super) fn lease_over(&self) -> Error {
+        Error::LeaseOver {
+            location: self.location.to_string(),
         }
     }
 

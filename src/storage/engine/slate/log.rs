@@ -58,11 +58,9 @@ pub(super) use self::writer::{LogAdmin, LogWriterInit, Logged};
 use super::clock::Ticks;
 use super::flight::{GATHERING_MAX, Gathering};
 use super::medium::Medium;
+use super::places::SHARED_LOG;
 use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::Error;
-
-/// The folder of the log's objects.
-const FOLDER: &str = "log";
 
 /// Longest time of one put, and of all attempts of it.
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
@@ -76,7 +74,7 @@ const CLEAN_UP_OBJECTS: u64 = 500;
 
 /// The path of an object of the log.
 fn path(number: u64) -> Path {
-    Path::from(format!("{FOLDER}/{number:020}.log"))
+    Path::from(format!("{SHARED_LOG}/{number:020}.log"))
 }
 
 /// The log of a bucket.

@@ -14,6 +14,9 @@ use slatedb::object_store::path::Path;
 /// The path of the main database in its object store.
 pub(super) const DATABASE: &str = "engine";
 
+/// The folder of the log that all databases of a bucket share.
+pub(super) const SHARED_LOG: &str = "log";
+
 /// A folder whose objects are numbered consecutively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Folder {
@@ -105,7 +108,7 @@ pub(super) fn is_of_clean_up(location: &Path) -> bool {
 
 /// Whether an object is one of the log that all databases of a bucket share.
 pub(super) fn is_of_shared_log(location: &Path) -> bool {
-    location.as_ref().starts_with("log/")
+    location.as_ref().split('/').next() == Some(SHARED_LOG)
 }
 
 /// Whether SlateDB reads the object without a checksum.

@@ -11,10 +11,11 @@ use slatedb::wal::WalError;
 use tokio::sync::{Notify, OnceCell};
 
 use super::object::Object;
-use super::{Database, FOLDER, Log, Put, State, path, run};
+use super::{Database, Log, Put, State, path, run};
 use crate::storage::engine::slate::clock::Ticks;
 use crate::storage::engine::slate::failures::carried;
 use crate::storage::engine::slate::medium::Medium;
+use crate::storage::engine::slate::places::SHARED_LOG;
 use crate::storage::engine::slate::tuning;
 use crate::storage::{Error, Options};
 
@@ -100,11 +101,11 @@ impl Log {
 
     /// Puts a fence after the last object.
     async fn take_over(&self, is_used: bool) -> StoreResult<()> {
-        let listed: Vec<_> = self.medium.list(Some(&Path::from(FOLDER))).try_collect().await?;
+        let listed: Vec<_> = self.medium.list(Some(&Path::from(SHARED_LOG))).try_collect().await?;
         let numbers: BTreeSet<u64> = listed.iter().filter_map(|meta| number(&meta.location)).collect();
         if is_used && numbers.is_empty() {
             let gone = Error::Corrupt {
-                path: self.medium.file(&Path::from(FOLDER)),
+                path: self.medium.file(&Path::from(SHARED_LOG)),
                 what: "all objects of the log are gone, with acknowledged rows; restore a backup into a new prefix"
                     .to_owned(),
             };

@@ -153,7 +153,7 @@ async fn what_was_acknowledged_survives_and_what_was_missing_stays_missing() {
 }
 
 async fn names(bucket: &InMemory) -> Vec<String> {
-    let listed: Vec<_> = bucket.list(Some(&Path::from(FOLDER))).try_collect().await.unwrap();
+    let listed: Vec<_> = bucket.list(Some(&Path::from(SHARED_LOG))).try_collect().await.unwrap();
     let mut names: Vec<_> = listed.iter().map(|meta| meta.location.to_string()).collect();
     names.sort_unstable();
     names
