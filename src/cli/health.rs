@@ -15,9 +15,27 @@ use crate::server::admin::client::{self, Place};
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// OPTIONS in version 4 of the protocol; the answer is SUPPORTED (native_protocol_v4.spec, 2 and 4.1.3).
-const OPTIONS: [u8; 9] = [4, 0, 0, 0, 5, 0, 0, 0, 0];
-const SUPPORTED: [u8; 5] = [0x84, 0, 0, 0, 6];
+/// Version 4 of the protocol, in requests and in answers (native_protocol_v4.spec, 2.1).
+const VERSION: [u8; 2] = [4, 0x84];
+
+/// Codes of messages (native_protocol_v4.spec, 2.4).
+const ERROR: u8 = 0;
+const STARTUP: u8 = 1;
+const READY: u8 = 2;
+const AUTHENTICATE: u8 = 3;
+const OPTIONS: u8 = 5;
+const SUPPORTED: u8 = 6;
+const QUERY: u8 = 7;
+const RESULT: u8 = 8;
+
+/// The body of STARTUP: one option (4.1.1).
+const STARTUP_BODY: &[u8] = b"\0\x01\0\x0bCQL_VERSION\0\x053.0.0";
+
+/// What a driver asks first. A server that cannot read its data refuses it.
+const QUESTION: &str = "SELECT key FROM system.local";
+
+/// Longest answer that is read, in bytes.
+const ANSWER_BYTES_MAX: u32 = 65_536;
 
 /// The arguments of the verb.
 #[must_use]
@@ -65,7 +83,8 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
     }
 }
 
-/// Queries the admin port if it is known: that writes and reads a record in each store. Otherwise sends OPTIONS.
+/// Queries the admin port if it is known: that writes and reads a record in each store. Otherwise asks as a driver does, as
+/// far as that is possible without a login.
 fn look(values: &Values) -> Result<(), Failure> {
     if let Some(admin) = values.admin_listen()? {
         return ask_admin(admin.into());
@@ -100,36 +119,83 @@ fn ask_admin(place: Place) -> Result<(), Failure> {
 
 fn ask_cql(address: SocketAddr) -> Result<(), Failure> {
     let mut socket = servers::connect(address)?;
-    let head = ask(&mut socket).map_err(|error| format!("no answer from {address}: {error}"))?;
-    judge(address, head)
+    let answer = ask(&mut socket).map_err(|error| format!("no answer from {address}: {error}"))?;
+    judge(address, answer)
 }
 
-/// Asks over TLS, with any certificate: OPTIONS carries no secret. A server that wants the client's certificate says so behind the
+/// Asks over TLS, with any certificate: the questions carry no secret. A server that wants the client's certificate says so behind the
 /// handshake, and that is all that it says to a client without one.
 fn ask_tls(address: SocketAddr) -> Result<(), Failure> {
     let socket = servers::connect(address)?;
     let mut socket = cqlsh::with_any_certificate(socket, &address.ip().to_string())?;
     match ask(&mut socket) {
-        Ok(head) => judge(address, head),
+        Ok(answer) => judge(address, answer),
         Err(error) if cqlsh::is_certificate_required(&error) => Ok(()),
         Err(error) => Err(format!("no answer from {address} over TLS: {error}").into()),
     }
 }
 
-/// Sends OPTIONS; the beginning of the answer.
-fn ask(socket: &mut (impl Read + Write)) -> io::Result<[u8; 5]> {
-    let mut head = [0; 5];
-    socket.write_all(&OPTIONS)?;
-    socket.flush()?;
-    socket.read_exact(&mut head)?;
-    Ok(head)
+/// What a server answered.
+enum Answer {
+    Ready,
+    /// It refused, in these words.
+    Refused(String),
+    /// Not in the protocol.
+    Strange,
 }
 
-fn judge(address: SocketAddr, head: [u8; 5]) -> Result<(), Failure> {
-    if head == SUPPORTED {
-        Ok(())
-    } else {
-        Err(format!("{address} does not answer like a CQL server: is it the port of another program?").into())
+/// Asks what a driver asks, until the server wants a login.
+fn ask(socket: &mut (impl Read + Write)) -> io::Result<Answer> {
+    let mut query = Vec::from(u32::try_from(QUESTION.len()).unwrap_or(0).to_be_bytes());
+    query.extend_from_slice(QUESTION.as_bytes());
+    // Consistency ONE, no flags.
+    query.extend_from_slice(&[0, 1, 0]);
+    for (code, body, expected) in [
+        (OPTIONS, &[][..], SUPPORTED),
+        (STARTUP, STARTUP_BODY, READY),
+        (QUERY, &query, RESULT),
+    ] {
+        match exchange(socket, code, body)? {
+            Some((found, _)) if found == expected => {}
+            Some((AUTHENTICATE, _)) => break,
+            // An error's code, the length of its text, its text (9).
+            Some((ERROR, body)) => {
+                let text = body.get(6..).unwrap_or_default();
+                return Ok(Answer::Refused(String::from_utf8_lossy(text).into_owned()));
+            }
+            _ => return Ok(Answer::Strange),
+        }
+    }
+    Ok(Answer::Ready)
+}
+
+/// Sends a message; the code and the body of the answer. `None` means that it is not in the protocol.
+fn exchange(socket: &mut (impl Read + Write), code: u8, body: &[u8]) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let [request, response] = VERSION;
+    let mut frame = vec![request, 0, 0, 0, code];
+    frame.extend_from_slice(&u32::try_from(body.len()).unwrap_or(0).to_be_bytes());
+    frame.extend_from_slice(body);
+    socket.write_all(&frame)?;
+    socket.flush()?;
+    let mut head = [0; 9];
+    socket.read_exact(&mut head)?;
+    let [version, _, _, _, found, length @ ..] = head;
+    let length = u32::from_be_bytes(length);
+    if version != response || length > ANSWER_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    io::Read::by_ref(socket).take(length.into()).read_to_end(&mut body)?;
+    Ok(Some((found, body)))
+}
+
+fn judge(address: SocketAddr, answer: Answer) -> Result<(), Failure> {
+    match answer {
+        Answer::Ready => Ok(()),
+        Answer::Refused(text) => Err(format!("{address} answers: {text}").into()),
+        Answer::Strange => {
+            Err(format!("{address} does not answer like a CQL server: is it the port of another program?").into())
+        }
     }
 }
 

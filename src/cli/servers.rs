@@ -230,21 +230,21 @@ pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenT
     Ok(record)
 }
 
-/// Rejects the default address for a data directory that was named and that no server has open: another server may have that
-/// address.
+/// Rejects the default address for data that was named and that no known server has open: another server may have that address.
 ///
 /// # Errors
-/// The settings name the data directory and no address.
+/// The settings name a data directory or a bucket, and no address.
 pub(super) fn refuse_other(values: &Values, config: &Config) -> Result<(), Failure> {
     let is_given = |name| is_given(values, name);
-    match data_directory(config) {
-        Some(_) if is_given("data") && !is_given("listen") && !is_given("tls-listen") => Err(format!(
-            "no server has {} open: start it, or give --listen ADDRESS:PORT of the server that is meant",
-            config.data
+    let is_elsewhere = data_directory(config).is_some() || is_in_bucket(config);
+    if is_elsewhere && is_given("data") && !is_given("listen") && !is_given("tls-listen") {
+        return Err(format!(
+            "{}: start it, or give --listen ADDRESS:PORT of the server that is meant",
+            not_found(config)
         )
-        .into()),
-        _ => Ok(()),
+        .into());
     }
+    Ok(())
 }
 
 /// That a server was not found by the data of the settings, as a sentence without an end.

@@ -211,8 +211,9 @@ where
 }
 
 /// Operands are bounded by the maximum length of a stored number, so a result within that limit is computed quickly.
-fn within_bound(value: BigInt) -> Result<BigInt, Problem> {
-    if value.bits() <= 8 * types::NUMBER_BYTES_MAX as u64 {
+pub(super) fn within_bound(value: BigInt) -> Result<BigInt, Problem> {
+    // One bit is the sign's.
+    if value.bits() < 8 * types::NUMBER_BYTES_MAX as u64 {
         return Ok(value);
     }
     Err(overflow())

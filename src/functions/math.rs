@@ -1,5 +1,6 @@
 //! abs, exp, log, log10, round, each for every numeric type and with its own type as the result.
 
+use super::arithmetic::within_bound;
 use super::candidates::Candidates;
 use super::cast::{Number, saturated, whole};
 use super::problem::{Failure, Problem};
@@ -75,7 +76,7 @@ fn compute(operation: Operation, number: Number) -> Result<Number, Problem> {
             Operation::Round => Number::Varint(value),
             _ => {
                 let result = decimals(operation, &whole(value))?;
-                Number::Varint(result.to_integer(100_000).ok_or_else(overflow)?)
+                Number::Varint(within_bound(result.to_integer(100_000).ok_or_else(overflow)?)?)
             }
         },
         Number::Decimal(value) => Number::Decimal(decimals(operation, &value)?),

@@ -8,6 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
+use super::ring::StoreId;
 use super::stores::Stores;
 use crate::storage::change_log::{self, Before, KEY_BYTES, Logged, LoggedChange};
 use crate::storage::deletion::{self, Covered};
@@ -318,9 +319,12 @@ impl Stores {
     /// # Errors
     /// As [`Store::commit`].
     pub async fn begin_log(&self, log: TableId) -> Result<i64> {
-        for (_, store) in self.all() {
-            // Every later commit of the store logs its changes.
-            store.commit(Batch::new()).await?;
+        for (id, store) in self.all() {
+            // Every later commit of the store logs its changes. One that was closed meanwhile has none.
+            match store.commit(Batch::new()).await {
+                Err(Error::Closed) if id != StoreId::MAIN => {}
+                committed => drop(committed?),
+            }
         }
         let floor = self.position_of_now();
         self.set_log_floor(log, floor).await?;

@@ -198,7 +198,7 @@ impl TypeChecker<'_> {
             },
             Term::Map(entries) => match bare {
                 CqlType::Map(key, of) => {
-                    let mut worst = Assignment::Weak;
+                    let mut worst = Assignment::of_elements(entries.len());
                     for (k, v) in entries {
                         worst = worst.min(self.fit(k, key)?).min(self.fit(v, of)?);
                     }
@@ -253,7 +253,7 @@ impl TypeChecker<'_> {
     }
 
     fn fit_all(&self, terms: &[Term], ty: &CqlType) -> Result<Assignment, Error> {
-        let mut worst = Assignment::Weak;
+        let mut worst = Assignment::of_elements(terms.len());
         for term in terms {
             worst = worst.min(self.fit(term, ty)?);
         }

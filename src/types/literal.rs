@@ -27,6 +27,12 @@ impl Assignment {
         tests.into_iter().min().unwrap_or(Self::Exact)
     }
 
+    /// Where the tests of a collection's elements begin: an empty collection fits many types.
+    #[must_use]
+    pub const fn of_elements(count: usize) -> Self {
+        if count == 0 { Self::Weak } else { Self::Exact }
+    }
+
     /// Whether it can be assigned at all.
     #[must_use]
     pub fn is_assignable(self) -> bool {

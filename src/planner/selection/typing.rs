@@ -89,7 +89,7 @@ impl SelectorPlanner<'_, '_> {
     /// How well a selector fits a type (`Selectable.testAssignment`).
     pub(super) fn fit(&self, selector: &Selector, ty: &CqlType) -> Result<Assignment, Error> {
         let all = |selectors: &[Selector], ty: &CqlType| -> Result<Assignment, Error> {
-            let mut worst = Assignment::Weak;
+            let mut worst = Assignment::of_elements(selectors.len());
             for selector in selectors {
                 worst = worst.min(self.fit(selector, ty)?);
             }
@@ -128,7 +128,7 @@ impl SelectorPlanner<'_, '_> {
             (Selector::Set(of), CqlType::Map(..)) if of.is_empty() => Ok(Assignment::Weak),
             (Selector::Map(entries), CqlType::Map(key, value)) => {
                 self.entries_exist(entries)?;
-                let mut worst = Assignment::Weak;
+                let mut worst = Assignment::of_elements(entries.len());
                 for (k, v) in entries {
                     worst = worst.min(self.fit(k, key)?).min(self.fit(v, value)?);
                 }

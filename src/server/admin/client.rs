@@ -85,11 +85,19 @@ pub enum ClientError {
     },
     /// The server has roles, and the request has no login.
     #[error(
-        "the admin port {place} asks for a login: give --data as to the server, whose record has the token, or --admin-token TEXT"
+        "the admin port {place} asks for a login: give --admin-token TEXT, or --data as to the server if that is a directory, whose record has the token"
     )]
     Login {
         /// The port.
         place: Place,
+    },
+    /// The server cannot answer now.
+    #[error("the server at {place} cannot answer now: {what}")]
+    Unavailable {
+        /// The port.
+        place: Place,
+        /// The reason, in the server's words.
+        what: String,
     },
     /// The answer is not that of an admin port, or comes from another version.
     #[error("{place} does not answer like an admin port: {what}")]
@@ -190,6 +198,10 @@ fn page(place: &Place, token: Option<&str>, path: &str) -> Result<Value, ClientE
     match get_as(place, token, path)? {
         (401, _) => Err(ClientError::Login { place: place.clone() }),
         (200, body) => serde_json::from_str(&body).map_err(|error| strange(format!("{path}: {error}"))),
+        (503, body) => Err(ClientError::Unavailable {
+            place: place.clone(),
+            what: body.trim().to_owned(),
+        }),
         (status, _) => Err(strange(format!("{path}: status {status}"))),
     }
 }

@@ -213,7 +213,7 @@ mod tests {
             ),
             (
                 "Error performing PUT http://169.254.169.254/latest/api/token in 1s".to_owned(),
-                "found no credentials",
+                "found no usable credentials",
             ),
         ] {
             let told = classify(&text, None).to_string();

@@ -265,8 +265,14 @@ impl State {
                 Renewed::Failed => wait = wait.min(RETRY_INTERVAL),
                 Renewed::Lost(holder) => {
                     self.ends_micros.store(0, Ordering::Release);
-                    let (name, address) = holder.map(|holder| (holder.name, holder.address)).unwrap_or_default();
-                    tracing::error!(name, address, "another server has taken the bucket over");
+                    match holder {
+                        Some(Lease { name, address, .. }) => {
+                            tracing::error!(name, address, "another server has taken the bucket over");
+                        }
+                        None => tracing::error!(
+                            "the lease is gone from the bucket: its objects were removed, or another server has put one of another version"
+                        ),
+                    }
                     return lost();
                 }
             }

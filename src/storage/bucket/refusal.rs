@@ -25,7 +25,7 @@ pub enum Refusal {
     #[error("the credentials have expired; renew them")]
     Expired,
     /// No credentials were found.
-    #[error("found no credentials; set them in the environment or in the files that the cloud's own tools read")]
+    #[error("found no usable credentials; set them in the environment or in the files that the cloud's own tools read")]
     NoCredentials,
     /// The bucket is in another region.
     #[error(
@@ -67,7 +67,9 @@ pub enum Refusal {
     #[error("there are objects below the prefix and no fleet/id of Helenus; choose a prefix that is new")]
     NotOurs,
     /// Another server owns the prefix.
-    #[error("{name} serves this prefix at {address}; stop that server first, or choose another prefix")]
+    #[error(
+        "{name} serves this prefix at {address}; stop that server first, or choose another prefix; a server with operator-folder makes backups and exports itself, with --operator-folder DIR"
+    )]
     InUse {
         /// The other server.
         name: String,

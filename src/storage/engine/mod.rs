@@ -106,6 +106,13 @@ pub(super) fn walk_stride<K: AsRef<[u8]>, V: AsRef<[u8]>>(
     Ok(Stride::Done)
 }
 
+/// Most keys that one step of a range deletion removes.
+pub(super) const RANGE_STEP_KEYS_MAX: usize = 4096;
+
+/// A step ends with the key that reaches this length of keys, and in SlateDB of index entries: others' writes wait for a step, and
+/// a slow bucket must take it in the time of a put.
+pub(super) const RANGE_STEP_BYTES: usize = 256 * 1024;
+
 /// The rest of a range after a key was visited.
 pub(super) fn rest_of_range(range: &KeyRange, order: Order, after: Vec<u8>) -> KeyRange {
     let passed = Bound::Excluded(after);

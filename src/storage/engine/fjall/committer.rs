@@ -38,7 +38,10 @@ use fjall::PersistMode;
 use super::super::acknowledged::{Acknowledged, ChainEnd};
 use super::super::directory::{Directory, full_or};
 use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
-use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
+use super::super::{
+    DeletionTables, Order, RANGE_STEP_BYTES, RANGE_STEP_KEYS_MAX, add_table, is_counted, remove_tables, rest_of_range,
+    table_of,
+};
 use super::group::{Group, Placed, in_order, placed, runs};
 use super::opening::Provisional;
 use super::request::{Command, Request, Then, answer_all, has_ranges, refuse_of_other_openings, release_queue_space};
@@ -56,9 +59,6 @@ use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
 use crate::storage::{CommitSeq, Committed, Error, Result};
-
-/// Keys that one step of a range deletion removes: a few milliseconds, then other commits proceed.
-const RANGE_STEP_KEYS: usize = 4096;
 
 /// The committer waits when this many memtables wait for their flush. At four, fjall itself waits, and does not notice
 /// a failure meanwhile.
@@ -451,23 +451,27 @@ impl Committer {
         let mut group = Group::default();
         let derivations = self.shared.derivations.load_full();
         let mut last = None;
-        let mut removed = 0_usize;
+        let (mut removed, mut bytes) = (0_usize, 0_usize);
         if !range.is_empty() {
             let engine = Arc::clone(self.engine()?);
             let view = engine.database.snapshot();
             for entry in engine
                 .entries(&view, full_range(space, range), Order::Forward)?
-                .take(RANGE_STEP_KEYS)
+                .take(RANGE_STEP_KEYS_MAX)
             {
                 let (full, value) = entry?;
                 let key = full.get(1..).unwrap_or_default();
                 group.remove(space, key, &value, &derivations);
                 last = Some(key.to_vec());
                 removed += 1;
+                bytes += key.len();
+                if bytes >= RANGE_STEP_BYTES {
+                    break;
+                }
             }
         }
         let rest = last
-            .filter(|_| removed >= RANGE_STEP_KEYS)
+            .filter(|_| removed >= RANGE_STEP_KEYS_MAX || bytes >= RANGE_STEP_BYTES)
             .map(|last| rest_of_range(range, Order::Forward, last));
         group.finish();
         let tables = DeletionTables::clone(&self.deletion_tables);

@@ -261,6 +261,7 @@ with_either_log! {
     a_group_is_judged_by_those_in_flight_before_it,
     commits_go_on_beside_the_deletion_of_a_range,
     an_opening_finishes_the_deletion_of_a_range,
+    a_step_of_a_deletion_is_small_however_long_its_keys_are,
 }
 
 async fn a_second_server_is_refused_by_the_name_of_the_first(logs: Logs) {
@@ -608,6 +609,21 @@ async fn commits_go_on_beside_the_deletion_of_a_range(logs: Logs) {
     assert!(meanwhile >= 2, "{meanwhile} commits beside eight steps");
     assert_eq!(left(&store).await, Some(0), "a deletion that is answered is done");
     assert!(answered(&store, "key 0").await);
+}
+
+/// A bucket at the end of a slow line must take a step in the time of a put.
+async fn a_step_of_a_deletion_is_small_however_long_its_keys_are(logs: Logs) {
+    let network = Network::to(&Arc::new(InMemory::new()), logs);
+    let store = open(&network, "first").await.unwrap();
+    let padding = "x".repeat(32_000);
+    for n in 0..100 {
+        put(&store, &format!("gone {n} {padding}")).await.unwrap();
+    }
+    let before = network.log_puts.load(Ordering::SeqCst);
+    delete(&store).await.unwrap().unwrap();
+    assert_eq!(left(&store).await, Some(0));
+    let puts = network.log_puts.load(Ordering::SeqCst) - before;
+    assert!(puts > 100 * 32_000 / (256 * 1024), "3.2 MB of keys in {puts} puts");
 }
 
 async fn an_opening_finishes_the_deletion_of_a_range(logs: Logs) {

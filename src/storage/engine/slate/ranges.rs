@@ -20,12 +20,9 @@ use super::group::{Fold, Group, Request};
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::{full_key, range_record};
-use crate::storage::engine::{Order, remove_tables, rest_of_range};
+use crate::storage::engine::{Order, RANGE_STEP_BYTES, RANGE_STEP_KEYS_MAX, remove_tables, rest_of_range};
 use crate::storage::key::KeyRange;
 use crate::storage::{CommitSeq, Error, Result};
-
-/// Keys that one step of a range deletion removes.
-const RANGE_STEP_KEYS: usize = 4096;
 
 /// A range that is being deleted.
 struct DeletedRange {
@@ -211,21 +208,23 @@ impl Committer {
     }
 }
 
-/// Reads the first keys of a range, and makes the changes that remove them.
+/// Reads the first keys of a range, at least one, and makes the changes that remove them.
 async fn removal(published: &Published, derivations: &Derivations, space: Space, range: KeyRange) -> Result<Step> {
     let mut group = Group::default();
     let mut last = None;
-    let mut removed = 0_usize;
+    let (mut removed, mut bytes) = (0_usize, 0_usize);
     let visit = |key: &[u8], value: &[u8]| {
         group.folds.insert(full_key(space, key), (space, Fold::Delete));
+        bytes += key.len();
         if let Some(derivation) = derivation::of_row(derivations, key).filter(|_| space == Space::Rows) {
             for (entry, _) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
+                bytes += entry.len();
                 let deleted = (Space::Indexes, Fold::Delete);
                 group.folds.insert(full_key(Space::Indexes, &entry), deleted);
             }
         }
         removed += 1;
-        if removed < RANGE_STEP_KEYS {
+        if removed < RANGE_STEP_KEYS_MAX && bytes < RANGE_STEP_BYTES {
             return ControlFlow::Continue(());
         }
         last = Some(key.to_vec());
