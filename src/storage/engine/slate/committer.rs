@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::flight::{Flight, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
-use super::ranges::{RangeJobs, Step};
+use super::ranges::{RangeJobs, Recorded, Step};
 use super::records::{deletion_tables, own_records, unknown_record};
 use super::tuning::{LOG_OBJECTS_MAX, scan_options, settings};
 use super::unlogged::Unlogged;
@@ -26,7 +26,7 @@ use crate::storage::batch::{Change, Space};
 use crate::storage::change_log::Logging;
 use crate::storage::derivation::Derivations;
 use crate::storage::engine::layout::{full_key, range_record, time_record};
-use crate::storage::engine::{DeletionTables, Order, add_table, table_of};
+use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, table_of};
 use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
@@ -306,7 +306,7 @@ impl Committer {
         let mut answered = Vec::new();
         for (batch, ranges) in batches.into_iter().zip(ranges) {
             if written.is_ok() && !ranges.is_empty() {
-                self.begin_ranges(ranges, batch.0);
+                self.ranges.add(ranges, batch.0);
             } else {
                 answered.push(batch);
             }
@@ -381,6 +381,58 @@ impl Committer {
             logging.deletions_are(prefix, deletions);
         }
         Ok(())
+    }
+
+    /// Adds the records of the ranges that batches of the group delete. Returns those ranges, in the order of the
+    /// batches; a refused batch has none.
+    fn record_ranges(
+        &mut self,
+        group: &mut Group,
+        requests: &[Request],
+        refusals: &[Option<Error>],
+    ) -> Vec<Vec<Recorded>> {
+        let mut recorded = Vec::with_capacity(requests.len());
+        for (request, refusal) in requests.iter().zip(refusals) {
+            let mut ranges = Vec::new();
+            for change in request.changes.iter().filter(|_| refusal.is_none()) {
+                if let Change::DeleteRange { space, range } = change {
+                    let (key, value) = range_record(self.next_range, *space, range);
+                    group.own.push((key, Some(value)));
+                    ranges.push((self.next_range, *space, range.clone()));
+                    self.next_range += 1;
+                }
+            }
+            recorded.push(ranges);
+        }
+        recorded
+    }
+
+    /// Begins to read the next step of a deletion, if one may be made now.
+    fn begin_range_step(&mut self) {
+        if self.ranges.is_empty() || self.failed || !self.flight.has_room() {
+            return;
+        }
+        if let Some(published) = self.shared.published.load_full() {
+            self.ranges.begin(published, self.shared.derivations.load_full());
+        }
+    }
+
+    /// Writes the step that was read.
+    async fn step_range(&mut self, step: Result<Step>) {
+        let step = match step {
+            Ok(step) => step,
+            Err(error) => {
+                tracing::warn!(%error, location = %self.home.location, "a range is not removed; the next opening goes on");
+                return self.ranges.give_up(error);
+            }
+        };
+        let Some(removal) = self.ranges.take(step) else { return };
+        if let Some((Space::Deletions, range)) = &removal.emptied {
+            remove_tables(&mut self.deletion_tables, range);
+        }
+        let batches = removal.batch.map(|batch| (batch, None));
+        self.send_off(removal.group, batches.into_iter().collect()).await;
+        self.ranges.wrote(self.seq);
     }
 
     /// The newest written state, durable or not.

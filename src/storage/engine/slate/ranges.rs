@@ -10,19 +10,22 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use tokio::task::JoinHandle;
 
 use super::Published;
-use super::committer::Committer;
 use super::group::{Fold, Group, Request};
-use crate::storage::batch::{Change, Space};
+use crate::storage::batch::Space;
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::{full_key, range_record};
-use crate::storage::engine::{Order, RANGE_STEP_BYTES, RANGE_STEP_KEYS_MAX, remove_tables, rest_of_range};
+use crate::storage::engine::{Order, RANGE_STEP_BYTES, RANGE_STEP_KEYS_MAX, rest_of_range};
 use crate::storage::key::KeyRange;
 use crate::storage::{CommitSeq, Error, Result};
+
+/// A range to delete: the number of its record, its space, its bounds.
+pub(super) type Recorded = (u64, Space, KeyRange);
 
 /// A range that is being deleted.
 struct DeletedRange {
@@ -34,7 +37,7 @@ struct DeletedRange {
 }
 
 impl DeletedRange {
-    fn new((number, space, range): (u64, Space, KeyRange)) -> Self {
+    fn new((number, space, range): Recorded) -> Self {
         let rest = range.clone();
         Self {
             number,
@@ -52,19 +55,20 @@ struct RangeJob {
     batch: Option<Request>,
 }
 
-impl RangeJob {
-    fn answer(self, answer: &Result<CommitSeq>) {
-        if let Some(batch) = self.batch {
-            batch.answer(answer.clone());
-        }
-    }
-}
-
 /// The removal of the first keys of a range.
 pub(super) struct Step {
     group: Group,
     /// The part of the range that is left. `None` means that nothing is.
     rest: Option<KeyRange>,
+}
+
+/// A step as it is written.
+pub(super) struct Removal {
+    pub(super) group: Group,
+    /// The space and the range that is empty after it.
+    pub(super) emptied: Option<(Space, KeyRange)>,
+    /// The batch that is done with it.
+    pub(super) batch: Option<Request>,
 }
 
 /// Ranges to delete.
@@ -80,7 +84,7 @@ pub(super) struct RangeJobs {
 
 impl RangeJobs {
     /// Adds the ranges that an opening found. All jobs of the time before were ended.
-    pub(super) fn resume(&mut self, unfinished: Vec<(u64, Space, KeyRange)>) {
+    pub(super) fn resume(&mut self, unfinished: Vec<Recorded>) {
         self.last_step = CommitSeq(0);
         self.jobs.extend(unfinished.into_iter().map(|of| RangeJob {
             ranges: VecDeque::from([DeletedRange::new(of)]),
@@ -93,9 +97,34 @@ impl RangeJobs {
         if let Some(reading) = self.reading.take() {
             reading.abort();
         }
-        for job in self.jobs.drain(..) {
-            job.answer(&Err(error.clone()));
+        for batch in self.jobs.drain(..).filter_map(|job| job.batch) {
+            batch.answer(Err(error.clone()));
         }
+    }
+
+    /// Adds ranges whose records are durable; the batch is answered when they are empty.
+    pub(super) fn add(&mut self, ranges: Vec<Recorded>, batch: Request) {
+        self.jobs.push_back(RangeJob {
+            ranges: ranges.into_iter().map(DeletedRange::new).collect(),
+            batch: Some(batch),
+        });
+    }
+
+    /// Begins to read the keys of the next step, in a task of its own: a bucket answers late, and commits go on meanwhile.
+    pub(super) fn begin(&mut self, published: Arc<Published>, derivations: Arc<Derivations>) {
+        if self.reading.is_some() || published.seq < self.last_step {
+            return;
+        }
+        if let Some(deleted) = self.jobs.front().and_then(|job| job.ranges.front()) {
+            let (space, rest) = (deleted.space, deleted.rest.clone());
+            self.reading = Some(tokio::spawn(async move {
+                read_step(&published, &derivations, space, rest).await
+            }));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
     }
 
     pub(super) fn is_reading(&self) -> bool {
@@ -114,102 +143,44 @@ impl RangeJobs {
         })
         .await
     }
-}
 
-impl Committer {
-    /// Adds the records of the ranges that batches of the group delete. Returns those ranges, in the order of the
-    /// batches; a refused batch has none.
-    pub(super) fn record_ranges(
-        &mut self,
-        group: &mut Group,
-        requests: &[Request],
-        refusals: &[Option<Error>],
-    ) -> Vec<Vec<(u64, Space, KeyRange)>> {
-        let mut recorded = Vec::with_capacity(requests.len());
-        for (request, refusal) in requests.iter().zip(refusals) {
-            let mut ranges = Vec::new();
-            for change in request.changes.iter().filter(|_| refusal.is_none()) {
-                if let Change::DeleteRange { space, range } = change {
-                    let (key, value) = range_record(self.next_range, *space, range);
-                    group.own.push((key, Some(value)));
-                    ranges.push((self.next_range, *space, range.clone()));
-                    self.next_range += 1;
-                }
-            }
-            recorded.push(ranges);
-        }
-        recorded
-    }
-
-    /// Deletes ranges whose records are durable; the batch is answered when they are empty.
-    pub(super) fn begin_ranges(&mut self, ranges: Vec<(u64, Space, KeyRange)>, batch: Request) {
-        self.ranges.jobs.push_back(RangeJob {
-            ranges: ranges.into_iter().map(DeletedRange::new).collect(),
-            batch: Some(batch),
-        });
-    }
-
-    /// Begins to read the keys of the next step, if one may be made now.
-    pub(super) fn begin_range_step(&mut self) {
-        let jobs = &self.ranges;
-        if self.failed || jobs.reading.is_some() || !self.flight.has_room() {
-            return;
-        }
-        let Some(deleted) = jobs.jobs.front().and_then(|job| job.ranges.front()) else {
-            return;
-        };
-        let Some(published) = self.shared.published.load_full() else {
-            return;
-        };
-        if published.seq < jobs.last_step {
-            return;
-        }
-        let derivations = self.shared.derivations.load_full();
-        let (space, rest) = (deleted.space, deleted.rest.clone());
-        // A separate task: a bucket answers late, and commits go on meanwhile.
-        self.ranges.reading = Some(tokio::spawn(async move {
-            removal(&published, &derivations, space, rest).await
-        }));
-    }
-
-    /// Writes the step that was read. Its batch is answered, if it was the last one, when the step is durable.
-    pub(super) async fn step_range(&mut self, step: Result<Step>) {
-        let Some(mut job) = self.ranges.jobs.pop_front() else {
-            return;
-        };
-        let (step, deleted) = match (step, job.ranges.front_mut()) {
-            (Ok(step), Some(deleted)) => (step, deleted),
-            // The record stays, so the next opening resumes the deletion.
-            (Err(error), _) => {
-                tracing::warn!(%error, location = %self.home.location, "a range is not removed; the next opening goes on");
-                return job.answer(&Err(error));
-            }
-            (Ok(_), None) => return,
-        };
-        let mut group = step.group;
-        let mut batches = Vec::new();
+    /// The next write of the first job, after its step was read. `None` means that there is no job.
+    pub(super) fn take(&mut self, step: Step) -> Option<Removal> {
+        let mut job = self.jobs.pop_front()?;
+        let deleted = job.ranges.front_mut()?;
+        let (mut group, mut emptied) = (step.group, None);
         if let Some(rest) = step.rest {
             deleted.rest = rest;
-        } else {
-            let (number, space) = (deleted.number, deleted.space);
-            group.own.push((range_record(number, space, &deleted.range).0, None));
-            if space == Space::Deletions {
-                remove_tables(&mut self.deletion_tables, &deleted.range);
-            }
-            job.ranges.pop_front();
+        } else if let Some(done) = job.ranges.pop_front() {
+            group
+                .own
+                .push((range_record(done.number, done.space, &done.range).0, None));
+            emptied = Some((done.space, done.range));
         }
+        let mut batch = None;
         if job.ranges.is_empty() {
-            batches.extend(job.batch.map(|batch| (batch, None)));
+            batch = job.batch;
         } else {
-            self.ranges.jobs.push_front(job);
+            self.jobs.push_front(job);
         }
-        self.send_off(group, batches).await;
-        self.ranges.last_step = self.seq;
+        Some(Removal { group, emptied, batch })
+    }
+
+    /// Ends the first job, whose step could not be read. Its record stays, so the next opening resumes the deletion.
+    pub(super) fn give_up(&mut self, error: Error) {
+        if let Some(batch) = self.jobs.pop_front().and_then(|job| job.batch) {
+            batch.answer(Err(error));
+        }
+    }
+
+    /// Records that a step was written: the next one begins when it is published.
+    pub(super) fn wrote(&mut self, step: CommitSeq) {
+        self.last_step = step;
     }
 }
 
 /// Reads the first keys of a range, at least one, and makes the changes that remove them.
-async fn removal(published: &Published, derivations: &Derivations, space: Space, range: KeyRange) -> Result<Step> {
+async fn read_step(published: &Published, derivations: &Derivations, space: Space, range: KeyRange) -> Result<Step> {
     let mut group = Group::default();
     let mut last = None;
     let (mut removed, mut bytes) = (0_usize, 0_usize);
