@@ -5,7 +5,6 @@
 //! |---|---|
 //! | inserts of 256 clients, one at a time each | p50 ≤ 30 ms |
 //! | logged batches over two stores, of one client and of 16 | p50 ≤ 60 ms |
-//! | inserts of eight clients while a table of 100,000 rows is truncated | the slowest ≤ 500 ms |
 //! | point reads of rows that were read before | no get of a table; processor time ≤ 1.3 × that of `file:` |
 //! | 20,000 rows of 100 B in pages of 5,000, after a start | ≤ 0.2 s |
 //! | a start after small writes, each in an object of the log of its own: after an orderly stop, and after kill -9 | ≤ 1 s, the lease apart |
@@ -17,7 +16,6 @@
 
 mod pairs;
 mod spread;
-mod truncate;
 
 use std::path::Path;
 use std::process::Command;
@@ -73,8 +71,6 @@ pub enum Phase {
     Writes,
     /// Logged batches over two stores.
     Pairs,
-    /// Inserts while a large table is truncated.
-    Truncate,
     /// Point reads of rows that were read before.
     Reads,
     /// The server idle.
@@ -83,7 +79,7 @@ pub enum Phase {
     Starts,
     /// A scan after a start.
     Scan,
-    /// A server with eight stores, after `writes`: its inserts, and those of the other phases that it has too (all but `truncate` and `reads`).
+    /// A server with eight stores, after `writes`: its inserts, and those of the other phases that it has too (all but `reads`).
     Spread,
 }
 
@@ -129,9 +125,6 @@ pub fn run(length: Duration, stores: u8, is_strict: bool, only: &[Phase]) -> Out
     }
     if Phase::Pairs.is_in(only) {
         pairs::measure(&server, "two", length, &mut table)?;
-    }
-    if Phase::Truncate.is_in(only) {
-        truncate::measure(&server, length, &mut table)?;
     }
     if Phase::Reads.is_in(only) {
         warm(&store, &server, folder.path(), length, &mut table)?;
