@@ -567,10 +567,16 @@ impl Between {
             return false;
         };
         for ((column, lower), upper) in self.columns.iter().zip(&lower).zip(&upper) {
-            let (Value::Bytes(lower), Value::Bytes(upper)) = (lower, upper) else {
-                return false;
+            let column = at(table, *column);
+            let order = match (lower, upper) {
+                (Value::Bytes(lower), Value::Bytes(upper)) => column.ty.compare(lower, upper),
+                (Value::Null, Value::Null) => Ordering::Equal,
+                // Null sorts before every value, whatever the direction.
+                (Value::Bytes(_), Value::Null) if !column.descending => Ordering::Greater,
+                (Value::Null, Value::Bytes(_)) if column.descending => Ordering::Greater,
+                _ => return false,
             };
-            match at(table, *column).ty.compare(lower, upper) {
+            match order {
                 Ordering::Less => return false,
                 Ordering::Greater => return true,
                 Ordering::Equal => {}

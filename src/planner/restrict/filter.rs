@@ -46,14 +46,15 @@ fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, 
         },
         Operand::Tuple(_) => usize::MAX,
     };
-    match (target, ty) {
-        (TargetPlan::Tuple(columns), CqlType::Tuple(types)) if width < columns.len() => {
+    match (target, ty, operand) {
+        (TargetPlan::Tuple(columns), CqlType::Tuple(types), Operand::One(_)) => match (columns.first(), types.first()) {
+            (Some(column), Some(of)) => (TargetPlan::Column(*column), of.clone()),
+            _ => (target.clone(), ty.clone()),
+        },
+        (TargetPlan::Tuple(columns), CqlType::Tuple(types), _) if width < columns.len() => {
             let columns: Vec<usize> = columns.iter().take(width).copied().collect();
             let types: Vec<CqlType> = types.iter().take(width).cloned().collect();
-            match (operand, columns.as_slice(), types.as_slice()) {
-                (Operand::One(_), [column], [of]) => (TargetPlan::Column(*column), of.clone()),
-                _ => (TargetPlan::Tuple(columns), CqlType::Tuple(types.into())),
-            }
+            (TargetPlan::Tuple(columns), CqlType::Tuple(types.into()))
         }
         _ => (target.clone(), ty.clone()),
     }
