@@ -280,8 +280,11 @@ pub(crate) fn normalise(told: &mut Value, step: &Step) {
             map.remove("warnings");
         }
     }
-    if let Some(Value::String(message)) = map.get_mut("message") {
-        *message = super::report::sorted_signatures(message);
+    // A statement that could not be prepared for a batch is told as broken.
+    for told in ["message", "broken"] {
+        if let Some(Value::String(message)) = map.get_mut(told) {
+            *message = super::report::sorted_signatures(message);
+        }
     }
     if step.code_only {
         map.remove("message");

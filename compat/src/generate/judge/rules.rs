@@ -387,7 +387,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "Cassandra names the type of timeuuid's min and max as its inner LegacyTimeUUIDType",
+        reason: "Cassandra names the type of a timeuuid that a function returns as its inner LegacyTimeUUIDType",
         holds: |case| {
             class(case.theirs, case.ours) == "rows rows columns" && columns_of(case.theirs) == columns_of(case.ours)
         },
