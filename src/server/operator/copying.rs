@@ -429,7 +429,7 @@ impl Columns {
                 let cells = csv_cells(record)?;
                 if cells.len() != self.places.len() {
                     return Err(format!(
-                        "it has {} cells, the first line {}",
+                        "cells: {}, where the first line names {}",
                         cells.len(),
                         self.places.len()
                     ));
