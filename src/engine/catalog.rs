@@ -45,6 +45,7 @@ mod open;
 mod partition_maps;
 mod publication;
 mod steps;
+mod strays;
 mod views;
 
 use super::error::NotChanged;
@@ -62,16 +63,17 @@ use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
 use self::garbage::check_garbage;
-use self::leftovers::{Leftovers, numbers_of};
+use self::leftovers::Leftovers;
 use self::open::{Found, schema_of};
 use self::partition_maps::{NewTables, give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
+use self::strays::numbers_of;
 use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
-use crate::engine::feed;
+use crate::engine::feed::{ChangedLogs, numbered};
 use crate::engine::index::build::Build;
 use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Indexes, Progress, Record};
@@ -83,7 +85,7 @@ use crate::engine::view::Followed;
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Derivations, Space, Store};
+use crate::partition::store::{Batch, Space, Store};
 use crate::partition::{Consistency, Homes, Placement, Stores, Stripes, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
@@ -235,8 +237,6 @@ struct Changing {
     next_storage_id: StorageId,
     random: fastrand::Rng,
     clock_sequence: u16,
-    /// The derivations registered with the stores.
-    derivations: Derivations,
     /// The recorded side stores.
     stores: leftovers::Recorded,
     /// A move whose record is in doubt.
@@ -339,7 +339,7 @@ impl Catalog {
         let first = changing.next_storage_id;
         changing.next_storage_id += u32::from(outcome.storage_id_used);
         let next_id = &mut changing.next_storage_id;
-        outcome.schema = feed::numbered(&before, outcome.schema, self.rules.profile, next_id);
+        outcome.schema = numbered(&before, outcome.schema, self.rules.profile, next_id);
         let mut batch = Batch::new();
         if changing.next_storage_id > first {
             record_next_number(&mut batch, changing.next_storage_id);
@@ -522,7 +522,7 @@ impl Catalog {
         give_budgets(&self.offers, None, &schema, &mut partitions);
         let schema = Arc::new(schema);
         let difference = Difference::between(&current.schema, &schema);
-        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        let (meanwhile, then) = difference.derivations(&self.stores.derivations());
         self.stores.set_derivations(meanwhile);
         for of in difference.added() {
             let record = found.indexes.remove(&of.0).unwrap_or_default();
@@ -535,8 +535,7 @@ impl Catalog {
         for index in difference.removed() {
             self.indexes.remove(index);
         }
-        self.stores.set_derivations(then.clone());
-        changing.derivations = then;
+        self.stores.set_derivations(then);
         for id in numbers_of(&current.schema).difference(&numbers_of(&schema)) {
             self.leftovers.remove_number(*id, current.partitions.get(id).cloned());
         }
@@ -564,7 +563,12 @@ impl Catalog {
         }
         let difference = Difference::between(before, &next);
         let (added, removed) = (difference.added(), difference.removed());
-        let (mut begun_logs, ended_logs) = feed::changed_logs(before, &next);
+        let ChangedLogs {
+            of_new_tables,
+            begun: mut begun_logs,
+            ended: ended_logs,
+        } = ChangedLogs::between(before, &next);
+        self.stores.record_log_floors(&mut batch, &of_new_tables);
         let garbage = garbage.iter().chain(&removed).chain(&ended_logs);
         let garbage: BTreeSet<StorageId> = garbage.copied().collect();
         check_garbage(&next, &garbage)?;
@@ -599,7 +603,7 @@ impl Catalog {
         }
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
         // While requests may use either schema, rows keep the derivations of both.
-        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        let (meanwhile, then) = difference.derivations(&self.stores.derivations());
         if !difference.is_empty() {
             self.stores.set_derivations(meanwhile);
         }
@@ -614,8 +618,7 @@ impl Catalog {
             self.indexes.remove(index);
         }
         if !difference.is_empty() {
-            self.stores.set_derivations(then.clone());
-            changing.derivations = then;
+            self.stores.set_derivations(then);
         }
         publication.end();
         self.begin_logs(begun_logs).await;

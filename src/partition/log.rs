@@ -302,6 +302,14 @@ impl Stores {
             .map_err(|_| damaged("the record of where a change log begins cannot be read"))
     }
 
+    /// Adds to a batch of the main store that these logs have no changes up to now.
+    pub fn record_log_floors<'l>(&self, batch: &mut Batch, logs: impl IntoIterator<Item = &'l TableId>) {
+        for log in logs {
+            let floor = Bytes::copy_from_slice(&self.position_of_now().to_be_bytes());
+            batch.put(Space::Feed, change_log::floor_key(*log), floor);
+        }
+    }
+
     /// Records durably that a log has no changes up to a position.
     ///
     /// # Errors

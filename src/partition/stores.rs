@@ -20,7 +20,7 @@ use super::ring::StoreId;
 use crate::clock::Clock;
 use crate::storage::{
     Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Positions, Reserve, Result, Store,
-    Url, bucket,
+    TableId, Url, bucket,
 };
 
 /// Side stores that are closed at once.
@@ -45,6 +45,8 @@ struct Inner {
     beside: ArcSwap<imbl::OrdMap<StoreId, Store>>,
     /// The derivations registered with every store.
     derivations: ArcSwap<Derivations>,
+    /// Held while they are changed.
+    registering: Mutex<()>,
     reserve: Reserve,
     /// Whether the options gave the number of data stores.
     are_data_stores_given: bool,
@@ -90,6 +92,7 @@ impl Stores {
             main,
             beside: ArcSwap::default(),
             derivations: ArcSwap::default(),
+            registering: Mutex::default(),
             reserve,
             are_data_stores_given,
         })))
@@ -286,8 +289,28 @@ impl Stores {
         self.0.main.commit_rows(batch).await
     }
 
+    /// The derivations that are registered.
+    #[must_use]
+    pub fn derivations(&self) -> Derivations {
+        Derivations::clone(&self.0.derivations.load())
+    }
+
     /// Registers derivations with all open stores and with those opened later.
     pub fn set_derivations(&self, derivations: Derivations) {
+        let _one_at_a_time = self.0.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        self.register(derivations);
+    }
+
+    /// Ends the derivation of a number under which nothing is written any more.
+    pub fn end_derivation(&self, of: TableId) {
+        let _one_at_a_time = self.0.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut derivations = self.derivations();
+        if derivations.remove(&of).is_some() {
+            self.register(derivations);
+        }
+    }
+
+    fn register(&self, derivations: Derivations) {
         self.0.derivations.store(Arc::new(derivations.clone()));
         for (_, store) in self.all() {
             store.set_derivations(derivations.clone());

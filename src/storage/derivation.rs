@@ -167,6 +167,23 @@ pub(super) fn entries_in(
     entries.filter(move |(entry, _)| entry.starts_with(&index.to_be_bytes()))
 }
 
+/// Keeps the change log of a table that was truncated, for the requests that still write under its old number. Its
+/// indexes have no entries any more.
+#[derive(Debug)]
+pub struct LogOnly(pub TableId);
+
+impl Derivation for LogOnly {
+    fn derive(&self, _: &[u8], _: &RowView<'_>, _: &mut Entries) {}
+
+    fn has_feed(&self) -> bool {
+        true
+    }
+
+    fn log(&self) -> Option<TableId> {
+        Some(self.0)
+    }
+}
+
 /// Applies two derivations, while one replaces the other.
 #[derive(Debug)]
 pub struct Both(pub Arc<dyn Derivation>, pub Arc<dyn Derivation>);

@@ -70,7 +70,7 @@ use bytes::Bytes;
 pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, check_row_bytes};
 pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
-pub use derivation::{Both, Derivation, Derivations, Entries, TooLong, split_entry};
+pub use derivation::{Both, Derivation, Derivations, Entries, LogOnly, TooLong, split_entry};
 pub use engine::Order;
 use engine::moments::Moment;
 pub use engine::moments::Moments;

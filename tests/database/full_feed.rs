@@ -379,6 +379,9 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
         .await;
     let error = page(&client, FEED, 10, None).await.unwrap_err();
     assert!(error.to_string().contains("no full fidelity change feed"), "{error}");
+    let of_rows = FEED.replace("COSMOS_FULLFIDELITY_CHANGEFEED() = true AND ", "");
+    let refused = client.refused(&of_rows).await;
+    assert!(refused.contains("WITH cdc = true begins one"), "{refused}");
     client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 2)").await;
     client.ok(&format!("ALTER TABLE t WITH {FULL}")).await;
     let error = page(&client, FEED, 10, Some(state)).await.unwrap_err();
@@ -391,6 +394,40 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     client.ok(&create).await;
     let error = page(&client, FEED, 10, Some(state)).await.unwrap_err();
     assert!(error.to_string().contains("created again"), "{error}");
+}
+
+/// A write that TRUNCATE overtakes is acknowledged, so it has a record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_beside_truncate_have_records() {
+    const WRITERS: i32 = 8;
+    const WRITES: i32 = 60;
+    let folder = tempfile::tempdir().unwrap();
+    for url in [&format!("file:{}", folder.path().display()), "slate+memory:"] {
+        let client = Client::with_keyspace(url).await;
+        let create = format!("CREATE TABLE t (k int PRIMARY KEY, v int) WITH {FULL}");
+        client.ok(&create).await;
+        let client = &client;
+        let write = async |writer: i32| {
+            for write in 0..WRITES {
+                let k = writer * WRITES + write;
+                client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 0)")).await;
+            }
+        };
+        let truncate = async {
+            for _ in 0..10 {
+                client.ok("TRUNCATE t").await;
+            }
+        };
+        tokio::join!(futures::future::join_all((0..WRITERS).map(write)), truncate);
+        let records = all(client, FEED, 100, None).await.0;
+        let keys = records
+            .iter()
+            .map(|(record, _)| record["metadata"]["key"]["k"].as_i64());
+        let mut keys: Vec<i64> = keys.map(Option::unwrap).collect();
+        keys.sort_unstable();
+        let expected: Vec<i64> = (0..i64::from(WRITERS * WRITES)).collect();
+        assert_eq!(keys, expected, "{url}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

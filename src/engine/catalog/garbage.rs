@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::leftovers::numbers_of;
+use super::strays::numbers_of;
 use crate::invariant::{Broken, Invariant};
 use crate::schema::{Schema, StorageId};
 

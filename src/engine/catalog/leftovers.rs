@@ -5,17 +5,10 @@
 //! restore or move that a kill ended. No record says so: it follows from the catalog and the store. It is removed:
 //! - after a change of the schema, and after a move, in the store that the partition left ([`Leftovers`]);
 //! - after a move that failed, in the store that it copied to;
-//! - after a start, wherever a [`Search`] finds it.
+//! - after a start, wherever a search finds it (strays.rs).
 //!
 //! A range is also emptied before rows are copied into it ([`empty`]). So no rows of an older copy mix with a newer
 //! one, even if all of the above was missed.
-//!
-//! **The search** runs in the background, one store after the other, from number to number. A number is garbage if the
-//! schema had no table, view or index of it when the catalog was opened and it is below the next free number of that
-//! moment: numbers are never used again, so none can come into use meanwhile. A range of a table is garbage in a store
-//! to which the table's partition map does not assign it. That is decided while no partition is moved and no change of
-//! the catalog is in doubt, since both have rows where no map assigns them yet. Each number that a store holds costs a
-//! seek in each space, and each range that it should not hold two.
 //!
 //! A whole store, or the rows of a dropped table, is removed only after two events: the record in the main store that
 //! abandons it is durable, and the last request that uses an older partition map has ended.
@@ -36,13 +29,13 @@ use futures::future::join_all;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
-use super::{Catalog, commit};
-use crate::engine::{Error, index, logical, storage_read, storage_write};
+use super::commit;
+use crate::engine::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::hosted::range_of;
 use crate::partition::store::{self, Batch, Damaged, KeyRange, Order, Space, Store, key};
 use crate::partition::{KeySpan, StoreId, Stores, TablePartitions};
-use crate::schema::{Schema, StorageId, system};
+use crate::schema::StorageId;
 use crate::tasks::Tasks;
 
 /// Prefixes of records that only versions before wrote.
@@ -67,6 +60,9 @@ const OPENED_AT_ONCE_MAX: usize = 8;
 
 /// Pause before a failed step is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest pause before a failed removal is tried again: each is twice the one before.
+const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 /// The spaces whose keys begin with the number of a table, index or change log.
 pub(super) const SPACES: [Space; 4] = [Space::Rows, Space::Deletions, Space::Indexes, Space::Feed];
@@ -303,20 +299,11 @@ impl Leftovers {
             if !all_left(&tasks, old).await {
                 return;
             }
-            loop {
-                match empty_moved(&stores, &moved).await {
-                    Ok(()) => break,
-                    Err(store::Error::Closed) => return,
-                    // Until the next start, which searches for leftovers. A move to this store fails by itself.
-                    Err(store::Error::WritesRefused { .. }) => break,
-                    Err(_) if alive.strong_count() == 0 => return,
-                    Err(error) => {
-                        tracing::warn!(store = moved.store.0, %error, "moved rows could not be removed from their old store; the removal is retried");
-                        if tasks.unless_stopped(stores.main().pause(PAUSE)).await.is_none() {
-                            return;
-                        }
-                    }
-                }
+            let place = format!("moved rows in store {}", moved.store.0);
+            let ended = remove_repeatedly((&stores, &tasks, &alive), &place, || empty_moved(&stores, &moved)).await;
+            // After a given up removal, a move to this store fails by itself.
+            if ended == Ended::ServerStops {
+                return;
             }
             leftovers.send_modify(|leftovers| {
                 leftovers.retain(|other| *other != moved);
@@ -379,17 +366,49 @@ impl Leftovers {
     /// table and stay permanently.
     pub(super) fn remove_number(&self, id: StorageId, old: Option<Arc<TablePartitions>>) {
         let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
+        let alive = Arc::downgrade(&self.alive);
         self.tasks.spawn("removal of dropped rows", async move {
             if !all_left(&tasks, old).await {
                 return;
             }
-            if let Err(error) = remove_garbage(&stores, id).await
-                // When the server stops, the next start resumes.
-                && !matches!(&error, Error::Storage(failure) if matches!(*failure.error, store::Error::Closed))
-            {
-                tracing::warn!(storage_id = id, %error, "rows of a dropped table could not be removed; the next start removes them");
-            }
+            stores.end_derivation(id);
+            let place = format!("rows or entries of the dropped number {id}");
+            remove_repeatedly((&stores, &tasks, &alive), &place, || remove_garbage(&stores, id)).await;
         });
+    }
+}
+
+/// How a removal ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Everything is removed, or the next start removes the rest.
+    DoneOrGivenUp,
+    /// The server stops. The next start resumes.
+    ServerStops,
+}
+
+/// Removes something, again and again until it succeeds.
+async fn remove_repeatedly<F: Future<Output = store::Result<()>>>(
+    (stores, tasks, alive): (&Stores, &Tasks, &Weak<()>),
+    what: &str,
+    remove: impl Fn() -> F,
+) -> Ended {
+    let mut pause = PAUSE;
+    loop {
+        match remove().await {
+            // Writes are refused until the next start, which searches for leftovers.
+            Ok(()) | Err(store::Error::WritesRefused { .. }) => return Ended::DoneOrGivenUp,
+            Err(store::Error::Closed) => return Ended::ServerStops,
+            Err(_) if alive.strong_count() == 0 => return Ended::ServerStops,
+            Err(error) if pause == PAUSE => {
+                tracing::warn!(%error, "{what} could not be removed; the removal is repeated");
+            }
+            Err(error) => tracing::debug!(%error, "{what} could not be removed"),
+        }
+        if tasks.unless_stopped(stores.main().pause(pause)).await.is_none() {
+            return Ended::ServerStops;
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
@@ -418,9 +437,8 @@ pub(super) fn stores_left(
 }
 
 /// Removes all of a number from all stores. The record that abandoned it is durable before.
-async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
-    let failed = |error: store::Error| storage_write(&error);
-    stores.make_durable(stores.main()).await.map_err(failed)?;
+async fn remove_garbage(stores: &Stores, id: StorageId) -> store::Result<()> {
+    stores.make_durable(stores.main()).await?;
     for (id_of, store) in stores.all() {
         let mut batch = Batch::new();
         for space in SPACES {
@@ -430,7 +448,7 @@ async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
             Ok(_) => {}
             // A closed side store is being removed as a whole, or the server is closing.
             Err(store::Error::Closed) if id_of != StoreId::MAIN => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -498,186 +516,4 @@ pub(super) fn rest_after(key: Vec<u8>, range: KeyRange) -> KeyRange {
         start: Bound::Excluded(key),
         end: range.end,
     }
-}
-
-/// Failures after which the search goes on in the next space; the next start searches again.
-const FAILURES_MAX: u32 = 120;
-
-/// The numbers that had a meaning when the catalog was opened.
-pub(in crate::engine) struct Numbers {
-    used: BTreeSet<StorageId>,
-    /// The first number that was free.
-    next: StorageId,
-}
-
-impl Numbers {
-    pub(super) fn of(schema: &Schema, next: StorageId) -> Self {
-        Self {
-            used: numbers_of(schema),
-            next,
-        }
-    }
-}
-
-/// The numbers of a schema's tables, views, indexes, change feeds and change logs.
-pub(super) fn numbers_of(schema: &Schema) -> BTreeSet<StorageId> {
-    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
-    tables.flat_map(|table| table.all_storage_ids()).collect()
-}
-
-/// The progress of a search.
-struct Search {
-    numbers: Numbers,
-    /// Garbage that is being removed, from all stores at once.
-    removed: BTreeSet<StorageId>,
-}
-
-/// The result of a step.
-enum Step {
-    /// The number that was looked at.
-    Passed(StorageId),
-    /// Rows of the number are being removed after a move of this run. The step is to be repeated.
-    Removing,
-    /// The store has no further number in this space.
-    End,
-}
-
-impl Catalog {
-    /// Starts the search. It ends when the server stops; the next start searches again.
-    pub(in crate::engine) fn remove_strays(self: &Arc<Self>, numbers: Numbers) {
-        let tasks = self.tasks.clone();
-        let search = Search {
-            numbers,
-            removed: BTreeSet::new(),
-        };
-        let run = search.run(Arc::downgrade(self), self.stores.all());
-        self.tasks.spawn("search for leftovers", async move {
-            tasks.unless_stopped(run).await;
-        });
-    }
-}
-
-impl Search {
-    async fn run(mut self, catalog: Weak<Catalog>, stores: Vec<(StoreId, Store)>) {
-        for (id, store) in &stores {
-            if let Err(error) = self.forget_records(store).await {
-                tracing::debug!(store = id.0, %error, "records of dropped tables stay in a store");
-            }
-            for space in SPACES {
-                let (mut next, mut failures) = (system::USER_STORAGE_ID_MIN, 0);
-                while failures < FAILURES_MAX {
-                    // Held for one step only: a database that is dropped must let go of its stores.
-                    let Some(catalog) = catalog.upgrade() else { return };
-                    match self.step(&catalog, (*id, store), space, next).await {
-                        Ok(Step::Passed(number)) => {
-                            next = number.saturating_add(1);
-                            tokio::task::yield_now().await;
-                            continue;
-                        }
-                        Ok(Step::End) => break,
-                        // A side store that was removed meanwhile.
-                        Err(_) if catalog.stores.get(*id).is_none() => break,
-                        Ok(Step::Removing) => {}
-                        Err(error) => {
-                            failures += 1;
-                            tracing::debug!(store = id.0, %error, "the search for leftovers in a store is repeated");
-                        }
-                    }
-                    let main = catalog.main().clone();
-                    drop(catalog);
-                    main.pause(PAUSE).await;
-                }
-            }
-        }
-    }
-
-    /// Removes a store's records of numbers that are garbage.
-    async fn forget_records(&self, store: &Store) -> store::Result<()> {
-        let mut batch = Batch::new();
-        for prefix in [index::RECORD, logical::RECORD] {
-            let (at, range) = (store.snapshot(), KeyRange::prefix(prefix));
-            let visit = |key: &[u8], _: &[u8]| {
-                let number = key.get(prefix.len()..).and_then(|rest| rest.first_chunk());
-                let number = number.map(|number| StorageId::from_be_bytes(*number));
-                if number.is_some_and(|number| number < self.numbers.next && !self.numbers.used.contains(&number)) {
-                    batch.delete(Space::Catalog, key.to_vec());
-                }
-                ControlFlow::Continue(())
-            };
-            store.scan(Space::Catalog, &range, Order::Forward, &at, visit).await?;
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        store.commit(batch).await.map(drop)
-    }
-
-    /// Looks at the next number of a space of a store, and starts the removal of what is garbage.
-    async fn step(
-        &mut self,
-        catalog: &Arc<Catalog>,
-        (id, store): (StoreId, &Store),
-        space: Space,
-        from: StorageId,
-    ) -> Result<Step, Error> {
-        let Some(number) = first_number(store, space, from..self.numbers.next).await? else {
-            return Ok(Step::End);
-        };
-        if !self.numbers.used.contains(&number) {
-            if self.removed.insert(number) {
-                catalog.leftovers.remove_number(number, None);
-            }
-            return Ok(Step::Passed(number));
-        }
-        let is_elsewhere = |catalog: &Catalog| {
-            let map = catalog
-                .load()
-                .partitions_of(number)
-                .map(|map| map.map().spans_outside(id));
-            map.filter(|spans| !spans.is_empty())
-        };
-        let is_derived = matches!(space, Space::Indexes | Space::Feed);
-        if is_derived || is_elsewhere(catalog).is_none() || mutant::is_on(Mutant::TargetNotEmptied) {
-            return Ok(Step::Passed(number));
-        }
-        let _no_move = catalog.moving.lock().await;
-        let mut changing = catalog.changing.lock().await;
-        catalog.resolve_locked(&mut changing).await?;
-        for span in is_elsewhere(catalog).unwrap_or_default() {
-            let moved = Moved {
-                table: number,
-                store: id,
-                span,
-            };
-            if catalog.leftovers.is_being_removed(&moved) {
-                return Ok(Step::Removing);
-            }
-            if has_any(store, &moved).await? {
-                catalog.leftovers.remove_moved(moved, Vec::new());
-            }
-        }
-        Ok(Step::Passed(number))
-    }
-}
-
-/// The first number within these bounds of which a space has a key.
-async fn first_number(
-    store: &Store,
-    space: Space,
-    within: std::ops::Range<StorageId>,
-) -> Result<Option<StorageId>, Error> {
-    let range = KeyRange {
-        start: Bound::Included(within.start.to_be_bytes().to_vec()),
-        end: Bound::Excluded(within.end.to_be_bytes().to_vec()),
-    };
-    if within.is_empty() {
-        return Ok(None);
-    }
-    let (at, mut found) = (store.snapshot(), None);
-    let scanned = store.scan(space, &range, Order::Forward, &at, |key, _| {
-        found = key.first_chunk().map(|number| StorageId::from_be_bytes(*number));
-        ControlFlow::Break(())
-    });
-    scanned.await.map_err(|error| storage_read(&error))?;
-    Ok(found)
 }

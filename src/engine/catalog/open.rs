@@ -10,9 +10,10 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::leftovers::{self, Leftovers, NO_NUMBER, Numbers, RETIRED};
+use super::leftovers::{self, Leftovers, NO_NUMBER, RETIRED};
 use super::partition_maps::{give_budgets, partitions_at_open};
 use super::publication::Listener;
+use super::strays::Numbers;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
 use crate::clock::Clock;
 use crate::engine::index::change::Difference;
@@ -226,7 +227,6 @@ impl Catalog {
                 next_storage_id,
                 random,
                 clock_sequence,
-                derivations: Derivations::default(),
                 stores: recorded,
                 move_in_doubt: None,
             }),
@@ -266,9 +266,8 @@ impl Catalog {
     async fn open_indexes(&self, schema: &Schema, mut records: BTreeMap<StorageId, Record>) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         let difference = Difference::between(&Schema::default(), schema);
-        let (_, derivations) = difference.derivations(&changing.derivations);
-        self.stores.set_derivations(derivations.clone());
-        changing.derivations = derivations;
+        let (_, derivations) = difference.derivations(&Derivations::default());
+        self.stores.set_derivations(derivations);
         let current = self.current.load_full();
         for of in difference.added() {
             let record = records.remove(&of.0).unwrap_or_default();

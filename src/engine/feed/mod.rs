@@ -26,7 +26,7 @@ mod read;
 mod retention;
 
 pub(crate) use log::LogSweep;
-pub(crate) use number::{changed_logs, numbered};
+pub(crate) use number::{ChangedLogs, numbered};
 pub(crate) use read::Sweep;
 pub use retention::LogSizes;
 pub(crate) use retention::Trimmer;

@@ -11,7 +11,8 @@ use crate::schema::{FullFidelity, Keyspace, Schema, StorageId, Table, system, ta
 /// feed, and none for each that no longer has one.
 ///
 /// A table has a feed if `cdc` is on or if it has a change log, and in the profile `cosmos` if it is created there.
-/// Switching `cdc` off ends the feed of a table without a change log.
+/// Switching `cdc` off ends the feed of a table without a change log. The end of a change log ends the feed of a table
+/// without `cdc`, but for the profile `cosmos`.
 pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id: &mut StorageId) -> Schema {
     let after = renumbered(before, &after, next_id).unwrap_or(after);
     let mut changed = after.clone();
@@ -64,21 +65,40 @@ pub(crate) fn numbered(before: &Schema, after: Schema, profile: Profile, next_id
     changed
 }
 
-/// The change logs that begin with a change of the schema, and those that end.
-pub(crate) fn changed_logs(before: &Schema, after: &Schema) -> (BTreeSet<StorageId>, BTreeSet<StorageId>) {
-    let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
-    let names = before.keyspaces.keys().chain(after.keyspaces.keys());
-    for name in names.filter(|name| !system::is_name(name)) {
-        let (was, is) = (before.keyspaces.get(name), after.keyspaces.get(name));
-        if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
-            continue;
+/// The change logs that a change of the schema begins and ends.
+pub(crate) struct ChangedLogs {
+    /// Begun with their tables: no row is written before the log.
+    pub(crate) of_new_tables: BTreeSet<StorageId>,
+    /// Begun for tables that were there.
+    pub(crate) begun: BTreeSet<StorageId>,
+    pub(crate) ended: BTreeSet<StorageId>,
+}
+
+impl ChangedLogs {
+    pub(crate) fn between(before: &Schema, after: &Schema) -> Self {
+        let (mut old, mut new, mut of_new_tables) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let names = before.keyspaces.keys().chain(after.keyspaces.keys());
+        for name in names.filter(|name| !system::is_name(name)) {
+            let (was, is) = (before.keyspaces.get(name), after.keyspaces.get(name));
+            if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
+                continue;
+            }
+            for (was, is) in table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref)) {
+                let log = is.and_then(|table| table.log());
+                if was.map(|was| was.id) == is.map(|is| is.id) {
+                    new.extend(log);
+                } else {
+                    of_new_tables.extend(log);
+                }
+                old.extend(was.and_then(|table| table.log()));
+            }
         }
-        for (was, is) in table_changes(was.map(AsRef::as_ref), is.map(AsRef::as_ref)) {
-            old.extend(was.and_then(|table| table.log()));
-            new.extend(is.and_then(|table| table.log()));
+        Self {
+            of_new_tables: &of_new_tables - &old,
+            begun: &new - &old,
+            ended: &(&old - &new) - &of_new_tables,
         }
     }
-    (&new - &old, &old - &new)
 }
 
 /// Whether a table that was this one is to have a feed.
@@ -87,6 +107,7 @@ fn wants(was: Option<&Table>, table: &Table, profile: Profile) -> bool {
         _ if table.is_virtual => false,
         _ if table.options.cdc || table.options.full_fidelity.is_some() => true,
         None => profile == Profile::Cosmos,
+        Some(was) if was.options.full_fidelity.is_some() => profile == Profile::Cosmos,
         Some(was) => was.feed().is_some() && !was.options.cdc,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Record;
 use super::rows::IndexedRows;
-use crate::partition::store::{Both, Derivation, Derivations};
+use crate::partition::store::{Both, Derivation, Derivations, LogOnly};
 use crate::schema::{IndexTarget, Schema, StorageId, Table, system, table_changes};
 
 /// The difference between two schemas, as far as indexes are concerned.
@@ -83,8 +83,16 @@ impl Difference {
     /// The derivations to register while both schemas may be in use, and those for when only the second one is.
     pub(crate) fn derivations(&self, now: &Derivations) -> (Derivations, Derivations) {
         let (mut meanwhile, mut then) = (now.clone(), now.clone());
-        for id in self.before.keys().filter(|id| !self.after.contains_key(id)) {
-            then.remove(id);
+        for (id, table) in &self.before {
+            let log = table.log();
+            if self.after.contains_key(id) {
+                continue;
+            }
+            // Until no request uses the old number of a truncated table (Stores::end_derivation).
+            match log.filter(|_| self.after.values().any(|after| after.log() == log)) {
+                Some(log) => then.insert(*id, Arc::new(LogOnly(log))),
+                None => then.remove(id),
+            };
         }
         for (id, table) in &self.after {
             match IndexedRows::of(table) {
