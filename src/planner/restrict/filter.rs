@@ -47,10 +47,12 @@ fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, 
         Operand::Tuple(_) => usize::MAX,
     };
     match (target, ty, operand) {
-        (TargetPlan::Tuple(columns), CqlType::Tuple(types), Operand::One(_)) => match (columns.first(), types.first()) {
-            (Some(column), Some(of)) => (TargetPlan::Column(*column), of.clone()),
-            _ => (target.clone(), ty.clone()),
-        },
+        (TargetPlan::Tuple(columns), CqlType::Tuple(types), Operand::One(_)) => {
+            match (columns.first(), types.first()) {
+                (Some(column), Some(of)) => (TargetPlan::Column(*column), of.clone()),
+                _ => (target.clone(), ty.clone()),
+            }
+        }
         (TargetPlan::Tuple(columns), CqlType::Tuple(types), _) if width < columns.len() => {
             let columns: Vec<usize> = columns.iter().take(width).copied().collect();
             let types: Vec<CqlType> = types.iter().take(width).cloned().collect();

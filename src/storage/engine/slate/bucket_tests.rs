@@ -365,8 +365,8 @@ async fn sent(store: &Store, keys: &[&'static str]) -> Vec<tokio::task::JoinHand
     for key in keys.iter().copied() {
         let store = store.clone();
         sent.push(tokio::spawn(async move { put(&store, key).await }));
-        // So that it is in a group of its own.
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        // So that it is in a group of its own, on a busy machine too.
+        tokio::time::sleep(Duration::from_millis(150)).await;
     }
     sent
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use slatedb::config::{FlushOptions, FlushType};
-use slatedb::{Db, WriteBatch};
-use tokio::sync::{Notify, mpsc, oneshot};
+use slatedb::{Db, DbStatus, WriteBatch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::flight::{Flight, Written};
@@ -100,8 +100,19 @@ enum Next {
     Tables,
     /// Write a step of the deletion of a range.
     RangeStep(Result<Step>),
+    /// SlateDB has closed the database.
+    Closed,
     /// Every handle of the store has been dropped.
     Over,
+}
+
+/// Waits until SlateDB has closed a database; for ever without one.
+async fn closed(status: Option<watch::Receiver<DbStatus>>) {
+    match status {
+        // An error means that the database was dropped.
+        Some(mut status) => drop(status.wait_for(|status| status.close_reason.is_some()).await),
+        None => std::future::pending().await,
+    }
 }
 
 impl Committer {
@@ -167,6 +178,7 @@ impl Committer {
                 Next::Command(first) => closing = self.take(first).await,
                 Next::Tables => self.begin_tables(),
                 Next::RangeStep(step) => self.step_range(step).await,
+                Next::Closed => self.closed_by_itself().await,
                 Next::Over => break,
             }
         }
@@ -252,6 +264,9 @@ impl Committer {
             return Next::Put;
         }
         let (is_put, has_room) = (self.flight.is_put(), self.flight.has_room());
+        // A put that is due or under way reports the same failure.
+        let is_watched = !self.failed && !is_put && wait.is_none();
+        let watched = self.database.as_ref().filter(|_| is_watched).map(Db::subscribe);
         self.begin_range_step();
         tokio::select! {
             biased;
@@ -260,8 +275,23 @@ impl Committer {
             command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
             () = self.tables_wanted.notified() => Next::Tables,
+            () = closed(watched) => Next::Closed,
             else => Next::Over,
         }
+    }
+
+    /// Answers the close of a database whose work in the background failed. Without a write nothing else would notice
+    /// it, and reads would fail until one came.
+    async fn closed_by_itself(&mut self) {
+        let read = match self.shared.published.load_full() {
+            Some(published) => published.get(Space::Catalog, b"").await.map(drop),
+            None => Ok(()),
+        };
+        let error = read.err().unwrap_or_else(|| Error::Engine {
+            location: self.home.location.to_string(),
+            what: "the database closed by itself".to_owned(),
+        });
+        self.fail(&error).await;
     }
 
     async fn commit_group(&mut self, requests: Vec<Request>) {

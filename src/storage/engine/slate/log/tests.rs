@@ -152,6 +152,30 @@ async fn what_was_acknowledged_survives_and_what_was_missing_stays_missing() {
     futures::join!(stormy(first), stormy(first + 1), stormy(first + 2));
 }
 
+/// A failed put of the log closes the databases of all stores, also of those that only serve reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_without_writes_come_back_by_themselves() {
+    for fault in [Link::Down, Link::Hung] {
+        let network = Network::to(&Arc::new(InMemory::new()), Logs::Shared);
+        let stores = open_all(&network, "first").await;
+        for store in &stores {
+            put(store, "a").await.unwrap();
+        }
+        network.set(fault);
+        let refused = tokio::time::timeout(Duration::from_secs(15), put(&stores[1], "b")).await;
+        assert!(refused.is_ok_and(|refused| refused.is_err()), "{fault:?}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        network.set(Link::Good);
+        for (number, store) in stores.iter().enumerate() {
+            let answers = async || has(store, "a").await == Some(true);
+            until(&format!("{fault:?}: store {number} answers"), answers).await;
+        }
+        for store in &stores {
+            put(store, "c").await.unwrap();
+        }
+    }
+}
+
 async fn names(bucket: &InMemory) -> Vec<String> {
     let listed: Vec<_> = bucket.list(Some(&Path::from(SHARED_LOG))).try_collect().await.unwrap();
     let mut names: Vec<_> = listed.iter().map(|meta| meta.location.to_string()).collect();
