@@ -240,6 +240,8 @@ pub struct Share {
     handed: Mutex<Option<Reservation>>,
     /// Whether there is one; read without the lock.
     has_handed: AtomicBool,
+    /// Whether the client has disconnected.
+    has_left: AtomicBool,
 }
 
 impl Share {
@@ -253,7 +255,19 @@ impl Share {
             freed: Notify::new(),
             handed: Mutex::default(),
             has_handed: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
         })
+    }
+
+    /// Records that the client has disconnected: reads for it end at their next row.
+    pub fn leave(&self) {
+        self.has_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client has disconnected.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
     }
 
     /// The whole budget.

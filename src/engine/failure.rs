@@ -199,8 +199,12 @@ impl Error {
             }
             other => return other,
         };
-        tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");
-        match (outward(&failure.error), failure.access) {
+        let outward = outward(&failure.error);
+        // What is refused is the client's doing, and it is told all of it.
+        if !matches!(outward, Outward::Refuse(_)) {
+            tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");
+        }
+        match (outward, failure.access) {
             (Outward::Refuse(refusal), _) => refusal.into(),
             (Outward::OurFault, _) => Self::Fault(failure.error.to_string()),
             (Outward::Retry(cause), Access::Read) => Self::ReadFailure {

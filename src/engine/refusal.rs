@@ -57,6 +57,9 @@ pub enum Refusal {
         /// The largest answer.
         bytes_max: usize,
     },
+    /// Nobody waits for the answer any more.
+    #[error("The client has disconnected")]
+    ClientLeft,
     /// A table does not exist.
     #[error("table {keyspace}.{table} does not exist")]
     NoTable {

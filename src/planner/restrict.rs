@@ -2,6 +2,7 @@
 //! ranges are tested on each row ([`filter`]).
 
 mod bounds;
+mod distinct;
 mod filter;
 mod keys;
 mod tokens;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::distinct::{distinct_tuples, distinct_values};
 pub(crate) use self::filter::FilterPlan;
 pub(crate) use self::keys::KeysPlan;
 use self::tokens::{token_filter, token_range};
@@ -125,7 +127,13 @@ impl KeyValues {
         }
     }
 
+    /// The values, none twice in other bytes.
     fn values(&self, table: &Table, column: usize, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
+        let values = self.all_values(table, column, binding)?;
+        Ok(distinct_values(table, column, values))
+    }
+
+    fn all_values(&self, table: &Table, column: usize, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
         match self {
             Self::One(term) => Ok(vec![key_value(table, column, term, binding)?]),
             Self::AnyOf(terms) => {
@@ -491,6 +499,7 @@ impl RowsPlan {
                         })
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= several && has_empty(&values);
+                    let values = distinct_tuples(table, columns, values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;
@@ -514,6 +523,7 @@ impl RowsPlan {
                         })
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= has_empty(&values);
+                    let values = distinct_tuples(table, columns, values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;

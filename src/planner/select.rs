@@ -348,6 +348,11 @@ pub(crate) fn select(
                 .flat_map(|restriction| FilterPlan::of(table, restriction)),
         );
     }
+    // Cassandra uses no index for what selects keys.
+    let selects_keys = |restriction: &&Restriction| {
+        partitions.names_keys() && !left.iter().any(|left| std::ptr::eq(*left, *restriction))
+    };
+    let looked_up: Vec<&Restriction> = restrictions.clustering.iter().filter(|of| !selects_keys(of)).collect();
     let by_slices = filters_by_slices(table, &restrictions);
     let is_refused = |restriction: &&Restriction| by_slices && restriction.multi && restriction.is_slice();
     filters.extend((by_slices && !left.iter().any(is_refused)).then(FilterPlan::refused));
@@ -366,13 +371,13 @@ pub(crate) fn select(
     let indexed = indexed
         .flat_map(|restriction| FilterPlan::of(table, restriction))
         .collect();
-    let looked_up = restrictions
+    let all_looked_up = restrictions
         .partition
         .iter()
         .filter(|_| restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count)
-        .chain(&restrictions.clustering)
+        .chain(looked_up)
         .chain(&restrictions.others);
-    let probes = ProbePlan::all(table, looked_up);
+    let probes = ProbePlan::all(table, all_looked_up);
     selection.need(filters.iter().flat_map(FilterPlan::columns).chain(rows.columns()));
     selection.need(sort.iter().map(|(column, _)| *column));
     selection.need(ann.iter().map(|ann| ann.column));

@@ -23,11 +23,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::load::load;
+use super::typename::recorded_name;
 use super::{
     Column, ColumnKind, FullFidelity, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate,
     UserFunction, View, ViewTest, system, table_changes,
 };
-use crate::types::{CqlType, UserType};
+use crate::types::UserType;
 
 /// The format version that this program writes.
 pub const FORMAT: u8 = 1;
@@ -188,11 +189,11 @@ impl Object<'_> {
             Object::Table(table) => (b't', table.keyspace.as_str(), table.name.as_str(), None),
             Object::View(view) => (b'v', view.table.keyspace.as_str(), view.table.name.as_str(), None),
             Object::Function(keyspace, function) => {
-                let types: Vec<String> = function.arguments.iter().map(|(_, ty)| ty.cql_name()).collect();
+                let types: Vec<String> = function.arguments.iter().map(|(_, ty)| recorded_name(ty)).collect();
                 (b'f', *keyspace, function.name.as_str(), Some(types.join(",")))
             }
             Object::Aggregate(keyspace, aggregate) => {
-                let types: Vec<String> = aggregate.arguments.iter().map(CqlType::cql_name).collect();
+                let types: Vec<String> = aggregate.arguments.iter().map(recorded_name).collect();
                 (b'a', *keyspace, aggregate.name.as_str(), Some(types.join(",")))
             }
         };
@@ -228,7 +229,7 @@ impl Object<'_> {
                 fields: ty
                     .fields
                     .iter()
-                    .map(|(name, ty)| (name.clone(), ty.cql_name()))
+                    .map(|(name, ty)| (name.clone(), recorded_name(ty)))
                     .collect(),
             }),
             Object::Table(table) => serde_json::to_vec(&table_record(table, storage_ids)),
@@ -246,22 +247,22 @@ impl Object<'_> {
                 arguments: function
                     .arguments
                     .iter()
-                    .map(|(name, ty)| (name.clone(), ty.cql_name()))
+                    .map(|(name, ty)| (name.clone(), recorded_name(ty)))
                     .collect(),
                 called_on_null_input: function.called_on_null_input,
-                returns: function.returns.cql_name(),
+                returns: recorded_name(&function.returns),
                 language: function.language.clone(),
                 body: function.body.clone(),
             }),
             Object::Aggregate(keyspace, aggregate) => serde_json::to_vec(&AggregateRecord {
                 keyspace: (*keyspace).to_owned(),
                 name: aggregate.name.clone(),
-                arguments: aggregate.arguments.iter().map(CqlType::cql_name).collect(),
+                arguments: aggregate.arguments.iter().map(recorded_name).collect(),
                 state_function: aggregate.state_function.clone(),
-                state_type: aggregate.state_type.cql_name(),
+                state_type: recorded_name(&aggregate.state_type),
                 final_function: aggregate.final_function.clone(),
                 initial_condition: aggregate.initial_condition.clone(),
-                returns: aggregate.returns.cql_name(),
+                returns: recorded_name(&aggregate.returns),
             }),
         };
         let mut value = vec![self.format()];
@@ -289,7 +290,7 @@ fn column_record(column: &Column) -> ColumnRecord {
     ColumnRecord {
         id: column.id,
         name: column.name.clone(),
-        ty: column.ty.cql_name(),
+        ty: recorded_name(&column.ty),
         kind: column.kind,
         position: column.position,
         descending: column.descending,

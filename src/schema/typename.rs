@@ -72,17 +72,37 @@ pub fn is_counter(ty: &CqlType) -> bool {
 /// The type with every user-defined type in it replaced by the type that `of` returns.
 #[must_use]
 pub fn with_users(ty: &CqlType, of: &dyn Fn(&UserType) -> Arc<UserType>) -> CqlType {
-    let arc = |inner: &CqlType| Arc::new(with_users(inner, of));
+    replaced(ty, &|ty| match ty {
+        CqlType::User(user) => Some(CqlType::User(of(user))),
+        _ => None,
+    })
+}
+
+/// The type with each part in it for which `of` returns a type replaced by that type.
+fn replaced(ty: &CqlType, of: &dyn Fn(&CqlType) -> Option<CqlType>) -> CqlType {
+    let arc = |inner: &CqlType| Arc::new(replaced(inner, of));
+    if let Some(other) = of(ty) {
+        return other;
+    }
     match ty {
-        CqlType::Native(_) | CqlType::Custom(_) => ty.clone(),
+        CqlType::Native(_) | CqlType::Custom(_) | CqlType::User(_) => ty.clone(),
         CqlType::Frozen(inner) => CqlType::Frozen(arc(inner)),
         CqlType::List(inner) => CqlType::List(arc(inner)),
         CqlType::Set(inner) => CqlType::Set(arc(inner)),
         CqlType::Vector(inner, dimension) => CqlType::Vector(arc(inner), *dimension),
         CqlType::Map(key, value) => CqlType::Map(arc(key), arc(value)),
-        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(|element| with_users(element, of)).collect()),
-        CqlType::User(user) => CqlType::User(of(user)),
+        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(|element| replaced(element, of)).collect()),
     }
+}
+
+/// The text from which [`parse`] reads the type back: as [`CqlType::cql_name`], but `empty`, which may be the name of a user-defined
+/// type, is written as its class.
+#[must_use]
+pub fn recorded_name(ty: &CqlType) -> String {
+    let with_class = replaced(ty, &|ty| {
+        (*ty == CqlType::Native(Native::Empty)).then(|| CqlType::Custom(ty.marshal_name().into()))
+    });
+    with_class.cql_name()
 }
 
 /// The type with user-defined types replaced by tuples of their fields. A dropped column is recorded with such a type,
@@ -110,7 +130,7 @@ pub fn without_users(ty: &CqlType) -> CqlType {
     }
 }
 
-/// Parses the text that [`CqlType::cql_name`] writes. `user` resolves the user-defined types of the keyspace. `None`
+/// Parses the text that [`recorded_name`] writes. `user` resolves the user-defined types of the keyspace. `None`
 /// means that the text is no type.
 pub fn parse(text: &str, user: &mut dyn FnMut(&str) -> Option<Arc<UserType>>) -> Option<CqlType> {
     let mut parser = Parser { rest: text, user };
@@ -168,7 +188,10 @@ impl<'a> Parser<'a, '_> {
 
     fn ty(&mut self) -> Option<CqlType> {
         if self.eat('\'') {
-            return Some(CqlType::Custom(self.quoted('\'')?.into()));
+            let class = self.quoted('\'')?;
+            let empty = CqlType::Native(Native::Empty);
+            let is_empty = class == empty.marshal_name();
+            return Some(if is_empty { empty } else { CqlType::Custom(class.into()) });
         }
         if self.eat('"') {
             let name = self.quoted('"')?;
@@ -176,9 +199,10 @@ impl<'a> Parser<'a, '_> {
         }
         let word = self.word();
         if !self.eat('<') {
-            return Native::named(word)
-                .map(CqlType::Native)
-                .or_else(|| (self.user)(word).map(CqlType::User));
+            let named = Native::named(word).map(CqlType::Native);
+            // Versions before wrote `empty` so.
+            let empty = (word == "empty").then_some(CqlType::Native(Native::Empty));
+            return named.or_else(|| (self.user)(word).map(CqlType::User)).or(empty);
         }
         let ty = match word {
             // Each nesting level has its own `frozen`.
@@ -240,7 +264,32 @@ mod tests {
             "list<frozen<tuple<frozen<\"A b\">, vector<int, 2>>>>",
             "'org.apache.cassandra.db.marshal.CompositeType(org.apache.cassandra.db.marshal.Int32Type)'",
         ] {
-            assert_eq!(read(text).cql_name(), text);
+            assert_eq!(recorded_name(&read(text)), text);
         }
+    }
+
+    #[test]
+    fn the_type_of_no_value_is_read_back_whatever_types_are_named() {
+        let class = "'org.apache.cassandra.db.marshal.EmptyType'";
+        let texts = [
+            class.to_owned(),
+            format!("frozen<map<{class}, frozen<tuple<{class}, int>>>>"),
+        ];
+        for text in texts {
+            let ty = read(&text);
+            assert_eq!(ty.cql_name(), text.replace(class, "empty"));
+            assert_eq!(recorded_name(&ty), text);
+        }
+        assert_eq!(
+            read("list<empty>"),
+            CqlType::List(Arc::new(CqlType::Native(Native::Empty)))
+        );
+        let user = Arc::new(UserType {
+            keyspace: "k".to_owned(),
+            name: "empty".to_owned(),
+            fields: Vec::new(),
+        });
+        let named = parse("frozen<empty>", &mut |_| Some(Arc::clone(&user)));
+        assert_eq!(named, Some(CqlType::Frozen(Arc::new(CqlType::User(user)))));
     }
 }

@@ -40,6 +40,11 @@ impl Held {
         &self.share
     }
 
+    /// Records that the client has disconnected, which ends the reads that run for it.
+    pub(super) fn leave(&self) {
+        self.share.leave();
+    }
+
     /// Reports the present amount if it is more than the reported one, or much less; otherwise it costs two
     /// comparisons.
     pub(super) fn record(&mut self, bytes: usize, unread: usize) {

@@ -3,9 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+use helenus::backup::Scope;
 use helenus::clock::Clock;
 use helenus::cql::{Database, SessionState};
-use helenus::engine::Options;
+use helenus::engine::{Options, What};
 use helenus::guardrails::{Guardrails, Switches};
 
 use crate::support::Client;
@@ -106,6 +107,42 @@ async fn hidden_columns_come_to_light() {
     );
     let refused = client.refused("ALTER TABLE p DROP COMPACT STORAGE").await;
     assert!(refused.contains("on table without COMPACT STORAGE"), "{refused}");
+}
+
+/// A table of keys alone gets a column of Cassandra's type of no value, which CQL names by its class.
+#[tokio::test]
+async fn columns_of_no_value_outlive_the_server_and_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("data").display());
+    let before = client(&url).await;
+    for text in [
+        "CREATE TABLE ks.keys (k int, c int, PRIMARY KEY (k, c)) WITH COMPACT STORAGE",
+        "INSERT INTO ks.keys (k, c) VALUES (1, 2)",
+        "ALTER TABLE ks.keys DROP COMPACT STORAGE",
+        "CREATE TYPE ks.empty (a 'EmptyType', b int)",
+        "CREATE TABLE ks.t (k int PRIMARY KEY, a list<'EmptyType'>, b frozen<empty>)",
+        "ALTER TABLE ks.t ADD c 'EmptyType'",
+        "INSERT INTO ks.t (k, b) VALUES (1, {b: 3})",
+    ] {
+        before.ok(text).await;
+    }
+    let read = async |client: &Client| {
+        let mut found = client.rows("SELECT * FROM ks.keys").await;
+        found.extend(client.rows("SELECT * FROM ks.t").await);
+        let columns = "SELECT table_name, column_name, type FROM system_schema.columns WHERE keyspace_name = 'ks'";
+        found.extend(client.rows(columns).await);
+        found
+    };
+    let expected = read(&before).await;
+    let backup = folder.path().join("backup");
+    before.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    before.database.close().await.unwrap();
+    drop(before);
+    let after = Client::open(&url).await;
+    assert_eq!(read(&after).await, expected);
+    let restored = Client::open("memory:").await;
+    restored.database.backups().restore(&backup, &What::All).await.unwrap();
+    assert_eq!(read(&restored).await, expected);
 }
 
 #[tokio::test]

@@ -534,3 +534,33 @@ async fn the_places_of_an_index_read_count_for_its_memory() {
     assert_eq!(client.rows(by_index[1]).await, ["200"]);
     assert_eq!(budget.used(), 0);
 }
+
+/// The scans of a client that leaves must not hold up those who stay; its writes are completed.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_end_when_the_client_has_left() {
+    let mut client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    for k in 0..10 {
+        client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 0)")).await;
+    }
+    let share = Share::new(&Budget::new(1 << 20, Duration::from_secs(1)));
+    client.session.share = Some(std::sync::Arc::clone(&share));
+    let scans = [
+        "SELECT count(*) FROM t",
+        "SELECT * FROM t WHERE v = 1 ALLOW FILTERING",
+        "SELECT * FROM t WHERE k = 1",
+    ];
+    for text in scans {
+        client.ok(text).await;
+    }
+    share.leave();
+    for text in scans {
+        let outcome = client.run(text, QueryParams::default()).await;
+        let refused = outcome.unwrap_err().to_string();
+        assert!(refused.contains("has disconnected"), "{text}: {refused}");
+    }
+    client.ok("INSERT INTO t (k, v) VALUES (11, 0)").await;
+    client.ok("UPDATE t SET v = 2 WHERE k = 1 IF v = 0").await;
+    client.session.share = None;
+    assert_eq!(client.rows("SELECT v FROM t WHERE k = 1").await, ["2"]);
+}

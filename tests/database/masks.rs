@@ -8,6 +8,8 @@ use helenus::clock::Clock;
 use helenus::cql::{AnswerKind, Database, Hashing, QueryParams, RoleOptions, SessionState};
 use helenus::engine::Options;
 use helenus::guardrails::{Guardrails, Switches};
+use helenus::server::operator::copying::export;
+use helenus::server::operator::text::Form;
 
 use crate::support::{Client, printed};
 
@@ -92,6 +94,25 @@ async fn a_role_without_unmask_sees_masks_and_may_not_guess() {
     assert_eq!(ask(&client, "ann", read).await.unwrap(), clear);
     ask(&client, "boss", "REVOKE UNMASK ON ks.t FROM ann").await.unwrap();
     assert_eq!(ask(&client, "ann", read).await.unwrap(), masked);
+}
+
+/// The server's operator may read the files, too.
+#[tokio::test]
+async fn an_export_has_the_values() {
+    let client = client(true).await;
+    for statement in [
+        "CREATE TABLE ks.t (k int PRIMARY KEY, v text MASKED WITH DEFAULT)",
+        "INSERT INTO ks.t (k, v) VALUES (1, 'plain')",
+    ] {
+        ask(&client, "boss", statement).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    assert_eq!(
+        export(&client.database, ("ks", "t"), Form::Csv, &file).await.unwrap(),
+        1
+    );
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "k,v\n1,plain\n");
 }
 
 /// Measured on Apache Cassandra 5.0.9: conditions and their results see the values, also for a role without UNMASK.

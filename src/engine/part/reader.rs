@@ -208,8 +208,9 @@ impl<'a, S: PartSink> Reader<'a, S> {
     /// Counts a stored row.
     ///
     /// # Errors
-    /// [`Error::TooManyTombstones`] when the read has walked over more than it may.
+    /// [`Error::TooManyTombstones`] when the read has walked over more than it may; when the client has disconnected.
     fn walk(&mut self, is_there: bool, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
+        self.rows.check_client()?;
         let dead_cells = self.buffer.take_dead_cells();
         self.walked
             .row(is_there, dead_cells, view, shadowed_to, self.bound.now_seconds);

@@ -45,6 +45,12 @@ pub(crate) trait PartSink: Send {
     /// The tombstones that a part walked over in the logical partition begun last, of those that the command names.
     fn walked(&mut self, walked: Walked);
 
+    /// Whether the read goes on: called for each stored row, also for one that does not pass the filter.
+    ///
+    /// # Errors
+    /// The client has disconnected.
+    fn check_client(&self) -> Result<(), Error>;
+
     /// Records the bytes that a part holds of places that it has looked up in an index and not visited yet.
     ///
     /// # Errors

@@ -77,6 +77,17 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Ensures that there is somebody to answer.
+    ///
+    /// # Errors
+    /// The client has disconnected.
+    pub(crate) fn check_client(&self) -> Result<(), Error> {
+        match self.share {
+            Some(share) if share.has_left() => Err(Refusal::ClientLeft.into()),
+            _ => Ok(()),
+        }
+    }
+
     #[cold]
     fn grow(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
         let Some(share) = self.share else { return Ok(()) };

@@ -322,6 +322,10 @@ impl<R: RowSink> PartSink for Sink<'_, R> {
         self.walked.add(walked);
     }
 
+    fn check_client(&self) -> Result<(), Error> {
+        self.room.check_client()
+    }
+
     fn hold_places(&mut self, bytes: usize) -> Result<(), Error> {
         self.places_bytes = bytes;
         self.need_room()

@@ -65,12 +65,6 @@ pub enum CopyError {
         /// Its name.
         table: String,
     },
-    /// The export would contain a mask in place of the value.
-    #[error("column {column} is masked: an export would have its mask in place of its values. Drop the mask first")]
-    Masked {
-        /// Which.
-        column: String,
-    },
     /// The first line of CSV names an unknown column.
     #[error("the first line of the file names {name}, which is no column of the table")]
     NoColumn {
@@ -182,7 +176,8 @@ async fn execute(database: &Database, statement: &Statement, params: &QueryParam
     }
 }
 
-/// Writes a table to a new file, page by page, each page as the table is then. Returns the number of rows.
+/// Writes a table to a new file, page by page, each page as the table is then, and masked columns with their values. Returns
+/// the number of rows.
 ///
 /// # Errors
 /// [`CopyError`]; then the file does not exist.
@@ -193,11 +188,6 @@ pub async fn export(
     to: &Path,
 ) -> Result<u64, CopyError> {
     let found = find(database, keyspace, table)?;
-    if let Some(column) = found.columns.iter().find(|column| column.mask.is_some()) {
-        return Err(CopyError::Masked {
-            column: column.name.clone(),
-        });
-    }
     let io = |source| CopyError::Io {
         path: to.to_owned(),
         source,

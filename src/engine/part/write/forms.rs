@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
+//! DELETE … WHERE a = 1.0                [1↑ … 1↓)          the part of the encoding that equal values share
 //! ```
 //! The caller holds the stripe of the partition.
 
@@ -105,14 +106,36 @@ async fn target_as_stored(
             Ok(Some(WriteTarget::Rows(stored)))
         }
         WriteTarget::Ranges(ranges) => {
+            let ranges: Vec<_> = ranges.iter().map(|range| with_all_forms(table, range)).collect();
             let mut all = ranges.clone();
-            for range in ranges {
+            for range in &ranges {
                 all.extend(of_other_forms(table, partition, range).await?);
             }
             Ok(Some(WriteTarget::Ranges(all)))
         }
         WriteTarget::Static | WriteTarget::Partition => Ok(None),
     }
+}
+
+/// All rows whose first values equal those that a range holds the rows of: also in encodings that are stored later, with an
+/// older timestamp. Another range is returned as it is.
+fn with_all_forms(table: &Table, range: &ClusteringRange) -> ClusteringRange {
+    let widened = || {
+        let values = prefixes(table, &range.start).into_iter().next()?;
+        let (last, before) = values.split_last()?;
+        let column = table
+            .clustering()
+            .get(before.len())
+            .filter(|column| has_forms(&column.ty))?;
+        if encoded(table, &values) != range.start || behind(&range.start) != range.end {
+            return None;
+        }
+        let mut start = encoded(table, before);
+        column.ty.encode_key_order(last, column.descending, &mut start);
+        let end = behind(&start);
+        Some(ClusteringRange { start, end })
+    };
+    widened().unwrap_or_else(|| range.clone())
 }
 
 /// The same rows as in a range, under other stored encodings of the range's leading values.

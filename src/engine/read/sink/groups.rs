@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Reply, Scope, Sink, Step};
-use crate::command::Aggregate;
+use crate::command::{Aggregate, Expression};
 use crate::consistency::Consistency;
 use crate::engine::Error;
 use crate::engine::read::buffer::RowBuffer;
@@ -51,7 +51,10 @@ impl<R: RowSink> Sink<'_, R> {
         };
         // In Cassandra a replica looks for the ends of groups.
         let key = self.scope(row).evaluate_all(expressions).map_err(in_replica)?;
-        let is_same = self.group.as_ref().is_some_and(|group| group.key == key)
+        let is_same = self
+            .group
+            .as_ref()
+            .is_some_and(|group| self.are_equal(expressions, &group.key, &key))
             && self.last_partition_key == self.partition_key();
         if !is_same {
             if self.group.is_some() {
@@ -87,6 +90,19 @@ impl<R: RowSink> Sink<'_, R> {
         } else {
             Step::Continue
         }))
+    }
+
+    /// Whether two keys are of one group. Values of a column are compared as its type compares them: 1.0 and 1.00 are equal.
+    fn are_equal(&self, expressions: &[Expression], a: &[Option<Bytes>], b: &[Option<Bytes>]) -> bool {
+        let mut parts = expressions.iter().zip(a.iter().zip(b));
+        a == b
+            || parts.all(|(expression, values)| match (expression, values) {
+                (Expression::Column(place), (Some(a), Some(b))) => {
+                    let column = self.select.table.columns.get(*place);
+                    column.is_some_and(|column| column.ty.compare(a, b).is_eq())
+                }
+                (_, (a, b)) => a == b,
+            })
     }
 
     pub(super) fn open_group(&mut self, row: &RowBuffer, key: Vec<Option<Bytes>>) {
