@@ -823,7 +823,7 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
         "{named:?}"
     );
     assert!(named[0].1.starts_with("column c: "), "{named:?}");
-    assert!(named[1].1.contains("2 cells"), "{named:?}");
+    assert!(named[1].1.contains("cells: 2, where"), "{named:?}");
     assert!(named[3].1.contains("column c is part of the primary key"), "{named:?}");
     let imported = import(&target.database, ("ks", "base"), Form::Csv, &file, 1)
         .await
