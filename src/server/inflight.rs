@@ -3,7 +3,9 @@
 //! A request is polled at once, on the connection's own task. Most finish in that poll, and cost no task, no queue and,
 //! because the box is reused, no allocation. A request that has to wait joins a set that the same task polls, so that a
 //! group commit of many requests wakes the connection once. A request that yields again and again (a long scan) is
-//! moved to a task of its own, so that it can run on another core.
+//! moved to a task of its own, so that it can run on another core. A connection has no more such tasks than there are
+//! worker threads: the runtime gives every task a turn, so a client of a thousand scans would get a thousand turns to
+//! the one turn of another client.
 //!
 //! A request that finds no memory for its response releases its box; only its body stays while it waits
 //! ([`InFlight::wait`]), so that thousands may wait.
@@ -18,6 +20,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{Handled, Postponed};
@@ -102,15 +105,29 @@ fn poll_caught<F: Future<Output = Handled>>(slot: &mut Slot<F>, context: &mut Co
     catch_unwind(AssertUnwindSafe(poll)).unwrap_or_else(|_| Poll::Ready(panicked()))
 }
 
+/// What becomes of a request in progress.
+enum Turn<F> {
+    /// It is no longer in progress.
+    Done {
+        done: Done,
+        /// Its box, if it can be reused.
+        slot: Option<Slot<F>>,
+        /// Whether it had a task of its own.
+        was_elsewhere: bool,
+    },
+    /// It yields again and again.
+    Yields(Running<F>),
+}
+
 impl<F> Running<F> {
-    /// Its outcome, with the box if it can be reused.
-    fn done(&mut self, outcome: Outcome) -> (Done, Option<Slot<F>>) {
-        let slot = match std::mem::replace(&mut self.work, Work::Moving) {
+    fn done(&mut self, outcome: Outcome) -> Turn<F> {
+        let (slot, was_elsewhere) = match std::mem::replace(&mut self.work, Work::Moving) {
             Work::Here(mut slot) => {
                 slot.set(None);
-                Some(slot)
+                (Some(slot), false)
             }
-            Work::Elsewhere(_) | Work::Waiting(_) | Work::Moving => None,
+            Work::Elsewhere(_) => (None, true),
+            Work::Waiting(_) | Work::Moving => (None, false),
         };
         let done = Done {
             stream: self.stream,
@@ -118,12 +135,16 @@ impl<F> Running<F> {
             place_bytes: self.place_bytes,
             outcome,
         };
-        (done, slot)
+        Turn::Done {
+            done,
+            slot,
+            was_elsewhere,
+        }
     }
 }
 
 impl<F: Future<Output = Handled> + Send + 'static> Future for Running<F> {
-    type Output = (Done, Option<Slot<F>>);
+    type Output = Turn<F>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -144,17 +165,12 @@ impl<F: Future<Output = Handled> + Send + 'static> Future for Running<F> {
             return Poll::Ready(this.done(Outcome::Handled(handled)));
         }
         this.polls += 1;
-        if this.polls > POLLS_MAX
-            && matches!(this.work, Work::Here(_))
-            && let Work::Here(mut slot) = std::mem::replace(&mut this.work, Work::Moving)
-        {
-            let mut handle = tokio::spawn(std::future::poll_fn(move |context| poll_caught(&mut slot, context)));
-            // Polled once, so that its end wakes this task.
-            let poll = Pin::new(&mut handle).poll(context);
-            this.work = Work::Elsewhere(handle);
-            if let Poll::Ready(joined) = poll {
-                return Poll::Ready(this.done(Outcome::Handled(joined.unwrap_or_else(|_| panicked()))));
-            }
+        if this.polls > POLLS_MAX && matches!(this.work, Work::Here(_)) {
+            return Poll::Ready(Turn::Yields(Self {
+                work: std::mem::replace(&mut this.work, Work::Moving),
+                polls: 0,
+                ..*this
+            }));
         }
         Poll::Pending
     }
@@ -169,6 +185,10 @@ pub(super) struct InFlight<F> {
     bytes: usize,
     /// Bytes of the entries of requests in progress.
     places_bytes: usize,
+    /// Requests that have tasks of their own.
+    elsewhere: usize,
+    /// Most of these.
+    elsewhere_max: usize,
 }
 
 /// The word of a stream's bit and the bit.
@@ -185,6 +205,8 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
             busy: Vec::new(),
             bytes: 0,
             places_bytes: 0,
+            elsewhere: 0,
+            elsewhere_max: Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers()),
         }
     }
 
@@ -285,12 +307,19 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
 
     /// The next request that has finished; `Ready(None)` means none is in progress.
     pub(super) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
-        let Poll::Ready(next) = self.running.poll_next_unpin(context) else {
-            return Poll::Pending;
+        let (done, slot, was_elsewhere) = loop {
+            match self.running.poll_next_unpin(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Turn::Yields(running))) => self.go_on(running),
+                Poll::Ready(Some(Turn::Done {
+                    done,
+                    slot,
+                    was_elsewhere,
+                })) => break (done, slot, was_elsewhere),
+            }
         };
-        let Some((done, slot)) = next else {
-            return Poll::Ready(None);
-        };
+        self.elsewhere -= usize::from(was_elsewhere);
         self.bytes -= done.bytes;
         self.places_bytes -= done.place_bytes;
         let (word, bit) = bit(done.stream);
@@ -303,6 +332,20 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
             self.spare.push(slot);
         }
         Poll::Ready(Some(done))
+    }
+
+    /// Goes on with a request that yields again and again: in a task of its own if there is one left for it.
+    fn go_on(&mut self, mut running: Running<F>) {
+        running.work = match running.work {
+            Work::Here(mut slot) if self.elsewhere < self.elsewhere_max => {
+                self.elsewhere += 1;
+                let work = std::future::poll_fn(move |context| poll_caught(&mut slot, context));
+                Work::Elsewhere(tokio::spawn(work))
+            }
+            work => work,
+        };
+        // Polled at its next turn, whether or not it was woken meanwhile.
+        self.running.push(running);
     }
 
     /// Drops the requests that wait for memory, because their client has disconnected. Returns the bytes of their
@@ -319,5 +362,42 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
             }
         }
         given_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_connection_has_no_more_tasks_than_there_are_threads() {
+        let mut in_flight = InFlight::new();
+        let scan = || async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            Handled::Answer(ErrorBody::server("done").into())
+        };
+        std::future::poll_fn(|context| {
+            for stream in 0..50 {
+                assert!(in_flight.begin(context, stream, 1, scan).is_none());
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let (mut ended, mut elsewhere) = (0, 0);
+        loop {
+            let done = std::future::poll_fn(|context| {
+                let done = in_flight.poll_done(context);
+                elsewhere = elsewhere.max(in_flight.elsewhere);
+                done
+            });
+            match done.await {
+                Some(_) => ended += 1,
+                None => break,
+            }
+        }
+        assert_eq!((ended, elsewhere, in_flight.elsewhere), (50, 2, 0));
+        assert_eq!((in_flight.bytes(), in_flight.holds()), (0, 0));
     }
 }
