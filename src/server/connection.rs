@@ -161,8 +161,7 @@ where
         ..
     } = connection;
     drop((encoder, decoder));
-    held.record_exactly(in_flight.holds());
-    held.leave();
+    held.leave(in_flight.holds());
     closing::close(socket, end, sends_still, shared.limits.drain).await;
     closing::finish(in_flight, &shared).await;
     drop(held);

@@ -40,8 +40,9 @@ impl Held {
         &self.share
     }
 
-    /// Records that the client has disconnected, which ends the reads that run for it.
-    pub(super) fn leave(&self) {
+    /// Records that the client has disconnected, which ends the reads that run for it. `bytes`: what its requests hold still.
+    pub(super) fn leave(&mut self, bytes: usize) {
+        self.record_exactly(bytes);
         self.share.leave();
     }
 
