@@ -338,7 +338,7 @@ pub(crate) fn select(
     } else {
         None
     };
-    let (rows, left) = KeysPlan::new(table, &restrictions);
+    let (rows, left) = KeysPlan::new(table, &restrictions, partitions.names_keys());
     let mut filters: Vec<FilterPlan> = Vec::new();
     if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
         filters.extend(

@@ -168,8 +168,14 @@ impl FilterPlan {
 
     /// The filter with bound values, if Cassandra selects clustering keys by its restriction. There, null sorts before every value in
     /// either direction. `None` means that each row passes.
-    pub(crate) fn bind_of_keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Option<Predicate>, Error> {
-        match self.bind(table, binding) {
+    /// `looks_up`: an index may find the rows, and then values are compared as the index does.
+    pub(crate) fn bind_of_keys(
+        &self,
+        table: &Table,
+        binding: &Binding<'_>,
+        looks_up: bool,
+    ) -> Result<Option<Predicate>, Error> {
+        match self.bind_to(table, binding, looks_up) {
             Err(Error::Bound(error)) if matches!(*error, BoundRefusal::NullFilter { .. }) => {
                 let is_lower = matches!(self.comparison, Comparison::Gt | Comparison::Gte);
                 let passes = is_lower != at(table, self.column).descending;
@@ -184,8 +190,12 @@ impl FilterPlan {
         }
     }
 
-    /// The filter with bound values.
+    /// The filter with bound values, which are compared as an index of the column does.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
+        self.bind_to(table, binding, true)
+    }
+
+    fn bind_to(&self, table: &Table, binding: &Binding<'_>, looks_up: bool) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
         let entry = matches!(self.target, TargetPlan::Element(..));
         let what = if entry { "map value" } else { "value" };
@@ -242,7 +252,7 @@ impl FilterPlan {
         }
         let mut comparison = self.comparison;
         let target = match (target, operands.as_slice()) {
-            (FilterTarget::Column(column), [Value::Bytes(operand)]) if !table.indexes.is_empty() => {
+            (FilterTarget::Column(column), [Value::Bytes(operand)]) if looks_up && !table.indexes.is_empty() => {
                 if comparison == Comparison::Eq && operand.is_empty() && index::skips_empty_texts(table, column) {
                     comparison = Comparison::In;
                     operands.clear();

@@ -17,11 +17,18 @@ pub(crate) struct KeysPlan {
     exact: Option<RowsPlan>,
     /// The restrictions that `exact` has beyond `rows`.
     filters: Vec<FilterPlan>,
+    /// The partition is named, so that no index is looked up for what selects its rows.
+    is_of_partition: bool,
 }
 
 impl KeysPlan {
     /// Plans the restrictions that select keys; returns the others, which filter in Cassandra too.
-    pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions) -> (Self, Vec<&'r Restriction>) {
+    /// `is_of_partition`: the partition key is named.
+    pub(crate) fn new<'r>(
+        table: &Table,
+        found: &'r Restrictions,
+        is_of_partition: bool,
+    ) -> (Self, Vec<&'r Restriction>) {
         let (rows, left) = RowsPlan::new(table, found, false);
         let (exact, others) = RowsPlan::new(table, found, true);
         let is_other = |restriction: &&Restriction| others.iter().any(|other| std::ptr::eq(*other, *restriction));
@@ -33,6 +40,7 @@ impl KeysPlan {
                 .into_iter()
                 .flat_map(|restriction| FilterPlan::of(table, restriction))
                 .collect(),
+            is_of_partition,
         };
         (plan, others)
     }
@@ -61,7 +69,7 @@ impl KeysPlan {
             }
         }
         for filter in &self.filters {
-            filters.extend(filter.bind_of_keys(table, binding)?);
+            filters.extend(filter.bind_of_keys(table, binding, !self.is_of_partition)?);
         }
         self.rows.bind_and_detect_empty(table, binding)
     }
