@@ -200,7 +200,7 @@ impl Error {
             other => return other,
         };
         let outward = outward(&failure.error);
-        // What is refused is the client's doing, and it is told all of it.
+        // A refusal is an error of the client, which gets its whole text.
         if !matches!(outward, Outward::Refuse(_)) {
             tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");
         }

@@ -57,7 +57,7 @@ pub enum Refusal {
         /// The largest answer.
         bytes_max: usize,
     },
-    /// Nobody waits for the answer any more.
+    /// The client disconnected before it was answered.
     #[error("The client has disconnected")]
     ClientLeft,
     /// A table does not exist.

@@ -280,7 +280,7 @@ pub(crate) fn normalise(told: &mut Value, step: &Step) {
             map.remove("warnings");
         }
     }
-    // A statement that could not be prepared for a batch is told as broken.
+    // `broken`: a statement of a batch could not be prepared.
     for told in ["message", "broken"] {
         if let Some(Value::String(message)) = map.get_mut(told) {
             *message = super::report::sorted_signatures(message);

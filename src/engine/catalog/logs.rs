@@ -1,11 +1,11 @@
 //! The change logs of tables in the catalog: their beginning, and what happens to them when a store is given up.
 //!
-//! The log of a new table begins with the table. Of a table that was there it begins when the table's option is published. From the position that
-//! is recorded then, every change is in the log; a reader that wants earlier ones is refused. If that record fails, the
-//! trimming of logs makes it later ([`crate::engine::feed`]).
+//! The log of a new table begins with the table. That of an existing table begins when the table's option is published.
+//! From the position that is recorded then, every change is in the log; a reader that wants earlier ones is refused. If
+//! that record fails, the trimming of logs makes it later ([`crate::engine::feed`]).
 //!
-//! TRUNCATE keeps a log, also for the requests that still write under the table's old number. But a store that held physical partitions of the table is removed with it, and with the store
-//! its entries. Then the log begins anew.
+//! TRUNCATE keeps a log, also for the requests that still write under the table's old number. But a store that held
+//! physical partitions of the table is removed with it, and with the store its entries. Then the log begins anew.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -45,7 +45,7 @@ pub(crate) trait PartSink: Send {
     /// The tombstones that a part walked over in the logical partition begun last, of those that the command names.
     fn walked(&mut self, walked: Walked);
 
-    /// Whether the read goes on: called for each stored row, also for one that does not pass the filter.
+    /// Checks that the client is still connected: for each stored row, also for one that does not pass the filter.
     ///
     /// # Errors
     /// The client has disconnected.

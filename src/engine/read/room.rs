@@ -77,7 +77,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Ensures that there is somebody to answer.
+    /// Checks that the client is still connected.
     ///
     /// # Errors
     /// The client has disconnected.
