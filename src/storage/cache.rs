@@ -4,7 +4,7 @@
 //! publishes the snapshot that shows it. An entry carries the sequence of the last commit that may have changed it.
 //! Only snapshots that are not older read it. A shard carries the sequence of the last commit that changed any of its
 //! keys. A reader may add a row only if its snapshot is not older than that: it never adds a value that a commit has
-//! replaced meanwhile.
+//! replaced meanwhile. So two published snapshots never have one number, also not before and after a reopening.
 //!
 //! **Bound.** Each shard has an equal part of the bytes. A full shard evicts by CLOCK: an entry that was read since the
 //! last pass stays for one more pass; any other is removed.

@@ -100,6 +100,13 @@ use crate::clock::Clock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitSeq(pub u64);
 
+impl CommitSeq {
+    /// The one after it.
+    const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// Identifies an opening of a store's engine. A new opening begins after each failure from which the store recovers by
 /// itself. It may make a commit visible that was answered with an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -86,7 +86,7 @@ impl Store {
             }
             next.apply(number, change, &derivations, &mut committed)?;
         }
-        next.seq = CommitSeq(next.seq.0 + 1);
+        next.seq = next.seq.next();
         let seq = next.seq;
         self.0.state.store(Arc::new(next));
         Ok(committed.at(seq))

@@ -32,7 +32,7 @@ use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
 use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::purge::Sweeps;
-use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
+use crate::storage::{Committed, Durability, Error, Opening, Options, Result};
 
 /// Possible faults, each as a chance in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -366,7 +366,7 @@ impl Inner {
             }
             next.apply(number, change, &self.derivations, &mut committed)?;
         }
-        next.seq = CommitSeq(next.seq.0 + 1);
+        next.seq = next.seq.next();
         let seq = next.seq;
         Ok((Arc::new(next), committed.at(seq)))
     }

@@ -255,6 +255,7 @@ impl Store {
             failed: false,
             ended: None,
             seq: CommitSeq(0),
+            engine_seq: 0,
             not_put: None,
             unlogged: Unlogged::default(),
             time: None,
@@ -505,5 +506,7 @@ impl Published {
 
 #[cfg(test)]
 mod bucket_tests;
+#[cfg(test)]
+mod numbers_tests;
 #[cfg(test)]
 mod tests;

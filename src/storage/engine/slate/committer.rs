@@ -67,9 +67,13 @@ pub(super) struct Committer {
     pub(super) failed: bool,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
+    /// The number of the newest written state. It is the committer's own: it rises with each group and each opening, and never
+    /// repeats. SlateDB's numbers do repeat: after groups are lost, a reopened database gives theirs again.
     pub(super) seq: CommitSeq,
-    /// With `durability = periodic`: the oldest commit that may not be in the log yet, and when it was made.
-    pub(super) not_put: Option<(CommitSeq, Duration)>,
+    /// SlateDB's number of the newest write to the open database.
+    pub(super) engine_seq: u64,
+    /// With `durability = periodic`: SlateDB's number of the oldest commit that may not be in the log yet, and when it was made.
+    pub(super) not_put: Option<(u64, Duration)>,
     /// With relaxed durability: acknowledged groups that the log may lack. A reopened database gets them again.
     pub(super) unlogged: Unlogged,
     /// The time that the last group recorded. `None` means that it recorded none.
@@ -146,7 +150,8 @@ impl Committer {
         self.database = Some(database.clone());
         self.write_unlogged().await?;
         let view = database.snapshot().map_err(failed)?;
-        self.seq = self.seq.max(CommitSeq(view.seq()));
+        self.engine_seq = view.seq();
+        self.seq = self.seq.next();
         let reading = scan_options(self.home.is_remote(), 0);
         let read = futures::try_join!(deletion_tables(&*view, &reading), own_records(&*view, &reading));
         let (deletion_tables, own) = read.map_err(failed)?;
@@ -534,9 +539,11 @@ impl Committer {
         self.bound_unlogged().await?;
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let written = database.write(batch).await.map_err(|error| self.home.failure(&error))?;
-        self.seq = self.seq.max(CommitSeq(written.seqnum()));
+        self.engine_seq = written.seqnum();
+        self.seq = self.seq.next();
         if let Durability::Periodic(_) = self.options.durability {
-            self.not_put.get_or_insert((self.seq, self.home.ticks.monotonic()));
+            self.not_put
+                .get_or_insert((self.engine_seq, self.home.ticks.monotonic()));
         }
         Ok(())
     }
@@ -554,7 +561,7 @@ impl Committer {
             .database
             .as_ref()
             .map(|database| database.subscribe().borrow().durable_seq);
-        if durable.is_none_or(|durable| durable < seq.0) {
+        if durable.is_none_or(|durable| durable < seq) {
             self.put(FlushType::Wal).await?;
         }
         self.not_put = None;

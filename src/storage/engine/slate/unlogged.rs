@@ -15,8 +15,8 @@ use slatedb::config::FlushType;
 use super::committer::Committer;
 use super::flight::Written;
 use super::group::{Fold, Group};
+use crate::storage::Result;
 use crate::storage::options::Durability;
-use crate::storage::{CommitSeq, Result};
 
 /// Bytes of keys and values in kept groups from which on the log is put before another group is taken.
 const UNLOGGED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -31,13 +31,12 @@ pub(super) struct Unlogged {
 struct Kept {
     group: Arc<Group>,
     bytes: usize,
-    /// A number that is not below that of its changes in the open database. `None` means that this database does not have
-    /// the group yet.
-    seq: Option<CommitSeq>,
+    /// SlateDB's number of its changes in the open database. `None` means that this database does not have the group yet.
+    seq: Option<u64>,
 }
 
 impl Unlogged {
-    fn keep(&mut self, group: Arc<Group>, seq: CommitSeq) {
+    fn keep(&mut self, group: Arc<Group>, seq: u64) {
         let bytes = bytes_of(&group);
         self.bytes += bytes;
         self.groups.push_back(Kept {
@@ -48,7 +47,7 @@ impl Unlogged {
     }
 
     /// Forgets the groups that the log has.
-    fn forget(&mut self, durable: CommitSeq) {
+    fn forget(&mut self, durable: u64) {
         let is_logged = |kept: &Kept| kept.seq.is_some_and(|seq| seq <= durable);
         while self.groups.front().is_some_and(is_logged) {
             let kept = self.groups.pop_front();
@@ -94,20 +93,20 @@ fn bytes_of(group: &Group) -> usize {
 }
 
 impl Committer {
-    /// Keeps an acknowledged group until the log has it.
+    /// Keeps an acknowledged group, the newest that was written, until the log has it.
     pub(super) fn keep_unlogged(&mut self, written: &Written) {
         let group = &written.group;
         if self.options.durability == Durability::Group || (group.folds.is_empty() && group.own.is_empty()) {
             return;
         }
         self.forget_logged();
-        self.unlogged.keep(Arc::clone(group), written.view.seq);
+        self.unlogged.keep(Arc::clone(group), self.engine_seq);
     }
 
     fn forget_logged(&mut self) {
         if let Some(database) = &self.database {
             let durable = database.subscribe().borrow().durable_seq;
-            self.unlogged.forget(CommitSeq(durable));
+            self.unlogged.forget(durable);
         }
     }
 
@@ -128,7 +127,7 @@ impl Committer {
         while let Some((place, group)) = self.unlogged.next() {
             self.write(group).await?;
             if let Some(kept) = self.unlogged.groups.get_mut(place) {
-                kept.seq = Some(self.seq);
+                kept.seq = Some(self.engine_seq);
             }
         }
         if groups > 0 {
@@ -164,11 +163,11 @@ mod tests {
     #[test]
     fn what_is_kept_is_counted_until_the_log_has_it() {
         let mut unlogged = Unlogged::default();
-        unlogged.keep(group(UNLOGGED_BYTES_MAX - 1), CommitSeq(1));
+        unlogged.keep(group(UNLOGGED_BYTES_MAX - 1), 1);
         assert!(!unlogged.is_full());
-        unlogged.keep(group(1), CommitSeq(2));
+        unlogged.keep(group(1), 2);
         assert!(unlogged.is_full());
-        unlogged.forget(CommitSeq(1));
+        unlogged.forget(1);
         assert!(!unlogged.is_full());
         assert_eq!(unlogged.bytes, 1);
     }
@@ -177,10 +176,10 @@ mod tests {
     #[test]
     fn a_group_that_is_not_written_again_yet_is_not_forgotten() {
         let mut unlogged = Unlogged::default();
-        unlogged.keep(group(UNLOGGED_BYTES_MAX), CommitSeq(5));
+        unlogged.keep(group(UNLOGGED_BYTES_MAX), 5);
         unlogged.begin_again();
         assert!(!unlogged.is_full(), "writing it again would wait for it");
-        unlogged.forget(CommitSeq(9));
+        unlogged.forget(9);
         assert_eq!(unlogged.groups.len(), 1);
         assert_eq!(unlogged.next().map(|(place, _)| place), Some(0));
     }
