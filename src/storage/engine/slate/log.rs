@@ -104,6 +104,8 @@ struct State {
     putting: Option<Putting>,
     /// Why nothing is put.
     broken: Option<WalError>,
+    /// Failed puts that were repeated so far.
+    mends: u64,
     is_stopped: bool,
     databases: BTreeMap<Arc<str>, Database>,
     /// Openings of databases so far.
@@ -593,12 +595,15 @@ impl Log {
 
     /// After a failure: puts the object again that may have been put, so that it is known what the log has.
     async fn mend(self: &Arc<Self>) -> Result<(), WalError> {
+        let mends = self.state().mends;
         let _one = self.mending.lock().await;
         let (number, bytes) = {
             let mut state = self.state();
             match &state.broken {
                 None => return Ok(()),
                 Some(WalError::Fenced) => return Err(WalError::Fenced),
+                // All databases open at once: what failed for one while the others waited is not tried for each of them.
+                Some(broken) if state.mends != mends => return Err(broken.clone()),
                 Some(_) => {}
             }
             let Some(putting) = &state.putting else {
@@ -608,6 +613,7 @@ impl Log {
             (state.next, putting.bytes.clone())
         };
         let outcome = self.put(number, &bytes).await;
+        self.state().mends += 1;
         self.end_put(outcome)?;
         self.wake.notify_one();
         Ok(())
