@@ -89,13 +89,20 @@ pub enum RunError {
     Faults(#[from] PlanError),
 }
 
-/// A cause with the location of the data, unless it begins with it.
+/// A cause with the location of the data, unless it begins with it, and what to do about damage.
 fn with_url(url: &str, cause: &cql::Error) -> String {
+    let advice = match cause.is_damage() {
+        true if url.starts_with("file:") || url.starts_with("slate+file:") => {
+            "; restore a backup, or make one of what can be read with `helenus salvage`"
+        }
+        true => "; restore a backup",
+        false => "",
+    };
     let cause = cause.to_string();
     if cause.starts_with(url) {
-        cause
+        format!("{cause}{advice}")
     } else {
-        format!("{url}: {cause}")
+        format!("{url}: {cause}{advice}")
     }
 }
 
@@ -421,11 +428,29 @@ pub(super) fn operator_folder(config: &Config) -> Result<Option<PathBuf>, RunErr
 
 /// Whether there is a database in the bucket.
 pub(super) async fn is_used_bucket(config: &Config, seed: u64) -> Result<bool, RunError> {
-    let reach = store::bucket::Reach {
+    Ok(store::bucket::is_there(&config.data.parse()?, &reach(config, seed)).await?)
+}
+
+/// How the bucket is reached.
+fn reach(config: &Config, seed: u64) -> store::bucket::Reach {
+    store::bucket::Reach {
         draw: seed,
         ..config.reach.clone()
-    };
-    Ok(store::bucket::is_there(&config.data.parse()?, &reach).await?)
+    }
+}
+
+/// Creates a database below a new prefix of a bucket. Others refuse it until [`end_restore_into_prefix`].
+pub(super) async fn open_prefix_to_restore(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
+    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let node = node(config, None, &clock);
+    let mut options = options(config, url, durability, node, clock, seed);
+    options.store.is_restored_into = true;
+    open_with(config, options).await
+}
+
+/// Opens a restored database to others. It is whole, and closed.
+pub(super) async fn end_restore_into_prefix(config: &Config, seed: u64) -> Result<(), RunError> {
+    Ok(store::bucket::end_restore(&config.data.parse()?, &reach(config, seed)).await?)
 }
 
 /// Creates a database in a new or empty directory, and marks it as the target of a restore. All writes are durable once

@@ -130,8 +130,8 @@ pub struct Options {
     /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
     /// is closed before is left as it was. Does not apply to a store that the opening creates. `file:` only.
     pub is_accepted_later: bool,
-    /// Whether a directory that is the target of a restore may be opened: only the restore itself sets it
-    /// ([`super::Restoring`]).
+    /// Whether a directory that is the target of a restore may be opened, or a new database of a bucket is marked as such: only
+    /// the restore itself sets it ([`super::Restoring`], [`super::bucket::end_restore`]).
     pub is_restored_into: bool,
     /// Disk space kept free for statements that free space ([`super::Reserve`]), in bytes; 0 means none. Ignored in
     /// memory and in a bucket.

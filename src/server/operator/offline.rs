@@ -159,8 +159,7 @@ pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path)
     Ok(restored)
 }
 
-/// Restores a whole backup into a new prefix of a bucket. The definitions of tables come last, so an interrupted restore
-/// leaves a database without tables, into which it can be restored with `--add`.
+/// Restores a whole backup into a new prefix of a bucket. Until it is complete, the prefix is refused by name.
 async fn restore_into_prefix(
     config: &Config,
     clock: Clock,
@@ -172,8 +171,10 @@ async fn restore_into_prefix(
             url: config.data.clone(),
         });
     }
-    let database = run::open_alone(config, clock, seed).await?;
-    restore_into(config, database, reader, &What::All).await
+    let database = run::open_prefix_to_restore(config, clock, seed).await?;
+    let restored = restore_into(config, database, reader, &What::All).await?;
+    run::end_restore_into_prefix(config, seed).await?;
+    Ok(restored)
 }
 
 async fn restore_into(

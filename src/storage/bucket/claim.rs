@@ -4,6 +4,7 @@
 //! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
 //!                     "fleet 2": all databases share one log
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
+//!                     "restoring": a backup is being restored into it              replaced once all is durable
 //! ```
 
 use futures::StreamExt;
@@ -111,23 +112,44 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
     Ok(claimed(reached).await?.unwrap_or(wanted))
 }
 
-/// Whether there ever was a database below the prefix.
+/// What the mark of a database says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Use {
+    /// There is no mark, and no database.
+    Unused,
+    /// A backup is being restored into the database, or its restore was interrupted.
+    BeingRestored,
+    /// There is a database.
+    Used,
+}
+
+impl Use {
+    const fn body(self) -> &'static str {
+        match self {
+            Self::BeingRestored => "restoring",
+            Self::Unused | Self::Used => "",
+        }
+    }
+}
+
+/// Whether there is a database below the prefix.
 ///
 /// # Errors
 /// The bucket cannot be reached.
-pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refusal> {
+pub(in crate::storage) async fn used(reached: &Reached) -> Result<Use, Refusal> {
     match reached.objects.head(&Path::from(USED)).await {
-        Ok(_) => Ok(true),
-        Err(StoreError::NotFound { .. }) => Ok(false),
+        Ok(mark) if mark.size == 0 => Ok(Use::Used),
+        Ok(_) => Ok(Use::BeingRestored),
+        Err(StoreError::NotFound { .. }) => Ok(Use::Unused),
         Err(error) => Err(refusal(&error)),
     }
 }
 
-/// Records that there is a database.
+/// Records that there is a database, or that one is being restored.
 ///
 /// # Errors
 /// The bucket cannot be reached.
-pub(in crate::storage) async fn mark_used(reached: &Reached) -> Result<(), Refusal> {
-    let put = reached.objects.put(&Path::from(USED), PutPayload::new()).await;
+pub(in crate::storage) async fn mark(reached: &Reached, mark: Use) -> Result<(), Refusal> {
+    let put = reached.objects.put(&Path::from(USED), mark.body().into()).await;
     put.map(drop).map_err(|error| refusal(&error))
 }

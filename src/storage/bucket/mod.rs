@@ -6,7 +6,7 @@
 //! gs://bucket/prefix                       credentials as gcloud keeps them, or a service account's
 //!
 //! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, never changed
-//! PREFIX/fleet/used                        marks that there is a database
+//! PREFIX/fleet/used                        marks that there is a database, or that one is being restored
 //! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
@@ -54,7 +54,7 @@ use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
-pub(super) use self::claim::{Logs, claim, claimed, is_used, mark_used};
+pub(super) use self::claim::{Logs, Use, claim, claimed, mark, used};
 #[cfg(feature = "slate")]
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]
@@ -175,7 +175,31 @@ pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
         refusal,
     };
     let reached = Reached::new(address, reach).map_err(refused)?;
-    Ok(claimed(&reached).await.map_err(refused)?.is_some() && is_used(&reached).await.map_err(refused)?)
+    if claimed(&reached).await.map_err(refused)?.is_none() {
+        return Ok(false);
+    }
+    match used(&reached).await.map_err(refused)? {
+        Use::Unused => Ok(false),
+        Use::Used => Ok(true),
+        Use::BeingRestored => Err(refused(Refusal::BeingRestored)),
+    }
+}
+
+/// Ends a restore into a bucket ([`super::Options::is_restored_into`]): all is restored and durable.
+///
+/// # Errors
+/// The bucket cannot be reached; the database stays refused.
+#[cfg(feature = "slate")]
+pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
+    let Url::Bucket(address) = url else {
+        return Err(Error::NoBucket { url: url.to_string() });
+    };
+    let refused = |refusal| Error::Bucket {
+        url: url.to_string(),
+        refusal,
+    };
+    let reached = Reached::new(address, reach).map_err(refused)?;
+    mark(&reached, Use::Used).await.map_err(refused)
 }
 
 /// Whether the stores of this data share one log, or would if it were begun now: the data is in a bucket whose prefix is
@@ -201,6 +225,15 @@ pub(crate) async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
 #[cfg(not(feature = "slate"))]
 pub(crate) async fn may_share_log(_: &Url, _: &Reach) -> Result<bool> {
     Ok(false)
+}
+
+/// As [`check`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
+    check(url, reach).await.map(drop)
 }
 
 /// As [`check`].

@@ -86,6 +86,11 @@ pub enum Refusal {
         /// The content that this version reads.
         known: &'static str,
     },
+    /// The database below the prefix is a part of a backup.
+    #[error(
+        "a backup is being restored into this prefix, or its restore was interrupted: then remove the objects below it, or choose a prefix that is new, and restore again"
+    )]
+    BeingRestored,
     /// There was a database below the prefix, and its data is gone.
     #[error(
         "fleet/id says that there was a database, and its manifests are gone; restore them, or choose a prefix that is new"

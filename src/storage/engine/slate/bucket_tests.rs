@@ -20,7 +20,7 @@ use super::home::Home;
 use super::places::is_sealed;
 use super::*;
 use crate::clock::Timestamps;
-use crate::storage::bucket::{Logs, Reach, Reached};
+use crate::storage::bucket::{Logs, Reach, Reached, Refusal, Use, mark, used};
 
 /// As short as a busy machine allows.
 const LEASE: Duration = Duration::from_millis(600);
@@ -169,13 +169,20 @@ impl ObjectStore for Network {
 }
 
 pub(super) async fn open(network: &Arc<Network>, name: &str) -> Result<Store> {
-    open_dated(network, name, None).await
+    open_with(network, name, Options::default()).await
 }
 
 /// A server whose writes get these timestamps.
 async fn open_dated(network: &Arc<Network>, name: &str, timestamps: Option<Timestamps>) -> Result<Store> {
     let options = Options {
         timestamps,
+        ..Options::default()
+    };
+    open_with(network, name, options).await
+}
+
+async fn open_with(network: &Arc<Network>, name: &str, options: Options) -> Result<Store> {
+    let options = Options {
         data_stores: Some(usize::from(network.logs == Logs::Shared)),
         reach: Arc::new(Reach {
             lease: Some(LEASE),
@@ -183,7 +190,7 @@ async fn open_dated(network: &Arc<Network>, name: &str, timestamps: Option<Times
             address: format!("{name}:9042"),
             ..Reach::default()
         }),
-        ..Options::default()
+        ..options
     };
     let reached = Reached::of(Arc::clone(network) as _);
     let home = Home::of_reached(reached, "s3://bucket/p".into(), &options, Clock::system()).await?;
@@ -249,6 +256,7 @@ macro_rules! with_either_log {
 
 with_either_log! {
     a_second_server_is_refused_by_the_name_of_the_first,
+    a_database_is_refused_until_its_restore_has_ended,
     an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over,
     what_is_missing_once_the_lease_is_over_is_not_damage,
     an_owner_knows_its_lease_again_when_the_answers_to_its_puts_were_lost,
@@ -279,6 +287,30 @@ async fn a_second_server_is_refused_by_the_name_of_the_first(logs: Logs) {
     // Released: a second server need not wait. Nothing is renewed between two checks either.
     let second = open(&Network::to(&bucket, logs), "second").await.unwrap();
     assert!(answered(&second, "b").await);
+}
+
+async fn a_database_is_refused_until_its_restore_has_ended(logs: Logs) {
+    let network = Network::to(&Arc::new(InMemory::new()), logs);
+    let restored = Options {
+        is_restored_into: true,
+        ..Options::default()
+    };
+    let store = open_with(&network, "restore", restored).await.unwrap();
+    put(&store, "a").await.unwrap();
+    store.close().await.unwrap();
+    // Also of a restore that was interrupted.
+    for _ in 0..2 {
+        let refused = open(&network, "server").await.unwrap_err();
+        let of_restore = matches!(&refused, Error::Bucket { refusal, .. } if *refusal == Refusal::BeingRestored);
+        assert!(of_restore, "{refused}");
+    }
+    let reached = Reached::of(Arc::clone(&network) as _);
+    mark(&reached, Use::Used).await.unwrap();
+    let store = open(&network, "server").await.unwrap();
+    assert!(answered(&store, "a").await);
+    put(&store, "b").await.unwrap();
+    store.close().await.unwrap();
+    assert_eq!(used(&reached).await.unwrap(), Use::Used);
 }
 
 async fn an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over(logs: Logs) {
