@@ -421,6 +421,12 @@ impl Table {
         self.compact_storage && self.clustering_count == 0
     }
 
+    /// Whether each of its partitions has one row at most, with an empty clustering key, also after DROP COMPACT STORAGE.
+    #[must_use]
+    pub const fn has_one_row_per_partition(&self) -> bool {
+        self.clustering_count == 0 && !self.compact_storage
+    }
+
     /// The value column of a table with COMPACT STORAGE and clustering columns. `None` means another kind of table, or
     /// one that has only key columns.
     #[must_use]

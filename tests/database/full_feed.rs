@@ -174,6 +174,49 @@ async fn each_change_has_a_record() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_of_the_only_row_of_a_partition_has_its_image() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in ["memory:".to_owned(), format!("slate+file:{}", folder.path().display())] {
+        let client = Client::with_keyspace(&url).await;
+        client
+            .ok(&format!("CREATE TABLE t (k int PRIMARY KEY, v int) WITH {FULL}"))
+            .await;
+        for text in [
+            "INSERT INTO t (k, v) VALUES (1, 10)",
+            "DELETE FROM t WHERE k = 1",
+            "DELETE FROM t WHERE k = 1",
+            "INSERT INTO t (k, v) VALUES (1, 11)",
+            "DELETE FROM t USING TIMESTAMP 5 WHERE k = 1",
+            "DELETE FROM t WHERE k = 1 IF v = 11",
+            "BEGIN BATCH DELETE FROM t WHERE k = 3 IF EXISTS; INSERT INTO t (k, v) VALUES (3, 1); APPLY BATCH",
+            "INSERT INTO t (k, v) VALUES (4, 1)",
+            "BEGIN BATCH DELETE FROM t WHERE k = 4 IF v = 1; INSERT INTO t (k, v) VALUES (4, 2); APPLY BATCH",
+        ] {
+            client.ok(text).await;
+        }
+        let row = |k: i32, v: i32| json!({"k": k, "v": v});
+        let of_row =
+            |operation: &str, k: i32, before: Value, after: Value| json!([operation, "row", {"k": k}, before, after]);
+        let expected = [
+            of_row("create", 1, Value::Null, row(1, 10)),
+            of_row("delete", 1, row(1, 10), Value::Null),
+            of_row("delete", 1, Value::Null, Value::Null),
+            of_row("create", 1, Value::Null, row(1, 11)),
+            of_row("replace", 1, row(1, 11), row(1, 11)),
+            of_row("delete", 1, row(1, 11), Value::Null),
+            of_row("create", 4, Value::Null, row(4, 1)),
+        ];
+        let (records, _) = all(&client, FEED, 5, None).await;
+        let plain: Vec<Value> = records.iter().map(|(record, _)| plain(record)).collect();
+        assert_eq!(plain[..expected.len()], expected, "{url}");
+        // A conditional batch deletes and writes: what is left is the new row.
+        assert_eq!(plain.last().unwrap()[4], row(4, 2), "{url}: {plain:?}");
+        assert_eq!(client.rows("SELECT v FROM t WHERE k = 4").await.len(), 1, "{url}");
+        assert_eq!(client.rows("SELECT v FROM t").await.len(), 1, "{url}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_a_compact_table_are_rows() {
     let client = Client::with_keyspace("memory:").await;
     let create = format!("CREATE TABLE t (k int PRIMARY KEY, a int, b int) WITH COMPACT STORAGE AND {FULL}");

@@ -33,6 +33,15 @@ impl WritePart<'_> {
             size.partition(table, self.key);
         }
         match &modification.target {
+            WriteTarget::Partition if table.log().is_some() && table.has_one_row_per_partition() => {
+                // As the deletion of a row it has an image in the change log.
+                let row = Row {
+                    deletion: Some(self.stamp(staged).deletion()),
+                    ..Row::default()
+                };
+                let key = self.logical.prefix().row(&[]);
+                self.stage_row(key, false, row, writing, staged, charges).await?;
+            }
             WriteTarget::Partition => {
                 let deletion = self.stamp(staged).deletion();
                 let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
