@@ -56,6 +56,8 @@ pub struct TableFigures {
     pub keyspace: String,
     /// Its name.
     pub table: String,
+    /// Whether it is a materialized view.
+    pub is_view: bool,
     /// Rows, static ones too.
     pub rows: u64,
     /// Bytes as in [`LogicalFigures`].

@@ -167,6 +167,7 @@ fn figures_are_judged() {
     let figures = TableFigures {
         keyspace: "app".to_owned(),
         table: "t".to_owned(),
+        is_view: false,
         rows: 100_000,
         bytes: 40 * gib,
         logical: 9,

@@ -25,7 +25,7 @@ pub(super) fn arguments(command: Command) -> Command {
         .after_help("Exit code 0: all is well. 1: something is damaged or differs, or the data cannot be opened.")
 }
 
-/// Reads every row of all user tables and every index entry, and so verifies the checksums of their blocks.
+/// Reads every row of all user tables and views and every index entry, and so verifies the checksums of their blocks.
 ///
 /// # Errors
 /// There is no data, a server has it open, or it is damaged.
@@ -38,10 +38,15 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     let runtime = serving::runtime(config)?;
     let figures = runtime.block_on(survey::survey(config, Clock::system(), seed()?))?;
     let rows: u64 = figures.iter().map(|figure| figure.rows).sum();
+    let views = figures.iter().filter(|figure| figure.is_view).count();
+    let of_views = match views {
+        0 => String::new(),
+        views => format!("{}, ", count(views, "view")),
+    };
     println!(
-        "{}: {}, {} read",
+        "{}: {}, {of_views}{} read",
         directory.display(),
-        count(figures.len(), "table"),
+        count(figures.len() - views, "table"),
         count(rows, "row")
     );
     indexes(config)

@@ -225,6 +225,12 @@ impl Error {
         )
     }
 
+    /// As [`engine::Error::is_damage`].
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self.parts().0, Self::Engine(error) if error.is_damage())
+    }
+
     /// As [`engine::Error::at_edge`].
     pub(super) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
         match self {

@@ -153,6 +153,16 @@ impl<R> From<Error> for NotChanged<R> {
 }
 
 impl Error {
+    /// Whether stored data is damaged or lost, so that trying again does not help.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Storage(failure) => failure.is_damage(),
+            Self::Damaged(_) | Self::Partitions(MapError::Damaged) => true,
+            _ => false,
+        }
+    }
+
     /// Whether a change of a table's partition map is refused because another change came first: the table was dropped,
     /// or split, merged or moved at this place.
     pub(super) const fn is_overtaken(&self) -> bool {

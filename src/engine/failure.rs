@@ -36,6 +36,13 @@ pub struct StorageFailure {
     pub error: Box<StoreError>,
 }
 
+impl StorageFailure {
+    /// As [`Error::is_damage`].
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(outward(&self.error), Outward::Retry(FailureCause::Damaged))
+    }
+}
+
 impl PartialEq for StorageFailure {
     /// Compares kinds: errors of the operating system have no equality.
     fn eq(&self, other: &Self) -> bool {

@@ -60,6 +60,8 @@ pub struct TableSurvey {
     pub keyspace: String,
     /// Its name.
     pub table: String,
+    /// Whether it is a materialized view.
+    pub is_view: bool,
     /// Its physical partitions, in order of tokens.
     pub partitions: Vec<PhysicalSurvey>,
     /// Rows as in [`LogicalSurvey`].
@@ -179,7 +181,7 @@ impl Walk<'_> {
     }
 }
 
-/// Reads every row of every table of users, under one snapshot of each store, and returns the inventory of their
+/// Reads every row of every table and view of users, under one snapshot of each store, and returns the inventory of their
 /// partitions.
 ///
 /// # Errors
@@ -188,11 +190,15 @@ pub(super) async fn survey(snapshot: &Snapshot) -> Result<Vec<TableSurvey>, Erro
     let keyspaces = snapshot.schema.keyspaces.values();
     let tables = keyspaces
         .filter(|keyspace| !system::is_name(&keyspace.name))
-        .flat_map(|keyspace| keyspace.tables.values())
-        .filter(|table| !table.is_virtual);
+        .flat_map(|keyspace| {
+            let views = keyspace.views.values().map(|view| (&view.table, true));
+            keyspace.tables.values().map(|table| (table, false)).chain(views)
+        })
+        .filter(|(table, _)| !table.is_virtual);
     let mut surveys = Vec::new();
-    for table in tables {
-        surveys.push(survey_table(table, snapshot.partitions(table)?).await?);
+    for (table, is_view) in tables {
+        let survey = survey_table(table, snapshot.partitions(table)?).await?;
+        surveys.push(TableSurvey { is_view, ..survey });
     }
     Ok(surveys)
 }

@@ -24,7 +24,7 @@ pub enum SurveyError {
     Run(#[from] RunError),
 }
 
-/// Returns the figures of the partitions of all user tables.
+/// Returns the figures of the partitions of all user tables and materialized views.
 ///
 /// # Errors
 /// There is no such data, or it cannot be opened or read.
@@ -84,5 +84,6 @@ fn figures(survey: TableSurvey) -> TableFigures {
         busiest: survey.busiest.into_iter().map(logical).collect(),
         keyspace: survey.keyspace,
         table: survey.table,
+        is_view: survey.is_view,
     }
 }
