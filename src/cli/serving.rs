@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::record::{ServerRecord, Written};
 use super::servers::data_directory;
@@ -15,7 +17,7 @@ use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
 use crate::permissions;
-use crate::server::log::{HumanFields, JsonEvents};
+use crate::server::log::{HumanFields, JsonEvents, Repeats};
 use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
@@ -40,10 +42,16 @@ pub(super) fn log(config: &Config) -> Result<(), Failure> {
             std::io::stderr().is_terminal(),
             std::env::var_os("NO_COLOR").as_deref(),
         ));
+    let repeats = Repeats::new(Clock::system());
     if human {
-        builder.fmt_fields(HumanFields).init();
+        builder.fmt_fields(HumanFields).finish().with(repeats).init();
     } else {
-        builder.json().map_event_format(JsonEvents).init();
+        builder
+            .json()
+            .map_event_format(JsonEvents)
+            .finish()
+            .with(repeats)
+            .init();
     }
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::capture();

@@ -96,6 +96,8 @@ counters! {
     REQUEST_ERRORS = "request_errors_total";
     /// Requests that failed by our own fault.
     SERVER_ERRORS = "server_errors_total";
+    /// Warnings and errors that the log left out, since their place in the program had printed ten within a second.
+    LOG_LINES_LEFT_OUT = "log_lines_left_out_total";
     /// Requests that panicked; each is a bug.
     REQUEST_PANICS = "request_panics_total";
     /// Background tasks that panicked; each is a bug, and the log and /livez name the task.

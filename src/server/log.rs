@@ -5,6 +5,8 @@
 //! line, and no terminal executes an escape sequence. Long fields are cut. The JSON format needs neither: it escapes,
 //! and programs read it. [`JsonEvents`] leaves out what names the machine that built the program.
 
+mod repeats;
+
 use std::fmt::{self, Write};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,8 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{Format, Json, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+pub use self::repeats::Repeats;
 
 /// Most characters of a field that are printed; then «… cut». Longer than any text of ours, short enough for a terminal.
 const FIELD_CHARACTERS_MAX: usize = 4096;
@@ -175,7 +179,13 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Sink {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
 
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -197,8 +207,7 @@ mod tests {
             .with_writer(move || its_sink.clone())
             .finish();
         tracing::subscriber::with_default(subscriber, events);
-        let bytes = sink.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap()
+        sink.text()
     }
 
     #[test]
@@ -214,7 +223,7 @@ mod tests {
             tracing::info!(log.file = "/build/db.rs", log.line = 3, "of a library");
             tracing::info!(rows = 3, "ours");
         });
-        let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        let text = sink.text();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let fields: Vec<&Value> = lines.iter().map(|line| &line["fields"]).collect();
         assert_eq!(
