@@ -26,7 +26,7 @@ pub(super) fn arguments(command: Command) -> Command {
                 .long("from")
                 .value_name("START")
                 .default_value("start")
-                .help("start, now, a time such as 2024-05-01T00:00:00Z, or the position of a record"),
+                .help("Where to begin: start, now, a time such as 2024-05-01T00:00:00Z, or behind the record with this position"),
         )
         .arg(
             Arg::new("follow")

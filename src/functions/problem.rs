@@ -100,10 +100,12 @@ pub enum Failure {
     #[error("org.apache.cassandra.serializers.MarshalException: {0}")]
     JsonValue(types::Invalid),
     /// The body of a user's function failed.
-    #[error(transparent)]
+    #[error("{0}{bound}", bound = bound_of(.0))]
     User(java::Failure),
     /// The bodies of the request's functions took more steps than it may take: the limit.
-    #[error("the request's functions took more than {0} steps and were stopped")]
+    #[error(
+        "the request's functions took more than {0} steps and were stopped; user-function-request-steps-max sets the bound"
+    )]
     RequestSteps(u64),
     /// The body of a user's function does not compile: an older version of this program accepted it.
     #[error("Java source compilation failed:\n{0}")]
@@ -123,6 +125,15 @@ pub enum Failure {
     /// An operation on one value.
     #[error("{0}")]
     Prefix(OperationFailure),
+}
+
+/// Names the setting of the bound that a body met.
+const fn bound_of(failure: &java::Failure) -> &'static str {
+    match failure {
+        java::Failure::Steps { .. } => "; user-function-steps-max sets the bound",
+        java::Failure::Bytes { .. } => "; user-function-bytes-max sets the bound",
+        java::Failure::Thrown { .. } | java::Failure::Fault(_) => "",
+    }
 }
 
 /// Why an operator failed. The words are Java's or Cassandra's.

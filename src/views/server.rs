@@ -332,7 +332,7 @@ pub(super) const LINES: &[Line] = &[
     Line("throttled", |row| {
         let throttled = Some(row.count("throttled")).filter(|count| *count > 0)?;
         Some(format!(
-            "{} had to wait for request units",
+            "{} had to wait for request units, or were refused",
             counted(throttled, "statement")
         ))
     }),
