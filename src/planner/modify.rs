@@ -193,11 +193,19 @@ impl ModifyPlan {
             TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding)?),
             TargetPlan::Static => WriteTarget::Static,
             TargetPlan::Partition => WriteTarget::Partition,
-            TargetPlan::Ranges(rows) => match rows.bind(table, binding)? {
-                Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
-                Clustering::Keys(keys) => WriteTarget::Rows(keys),
-                Clustering::All => WriteTarget::Partition,
-            },
+            TargetPlan::Ranges(rows) => {
+                let target = match rows.bind(table, binding)? {
+                    Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
+                    Clustering::Keys(keys) => WriteTarget::Rows(keys),
+                    Clustering::All => WriteTarget::Partition,
+                };
+                // In a SELECT null sorts before every value. Here it would delete all rows on one side of it. Behind an empty IN no
+                // bound is evaluated.
+                if !target.is_empty() {
+                    rows.refuse_null_bounds(table, binding)?;
+                }
+                target
+            }
         };
         if let WriteTarget::Rows(rows) = &target {
             let keys = count_product(partition_keys.len(), rows.len())?;
@@ -281,6 +289,7 @@ fn ttl(term: &TypedTerm, binding: &Binding<'_>, is_conditional: bool) -> Result<
         // As `Attributes.getTimeToLive`: null is `LivenessInfo.NO_TTL`, unset is the table's default.
         Value::Null => Ok(Some(0)),
         Value::Unset => Ok(None),
+        Value::Bytes(bytes) if bytes.is_empty() => Ok(Some(0)),
         Value::Bytes(bytes) => {
             let seconds = value::int(&bytes).ok_or(ModifyRefusal::TtlBytes)?;
             if seconds > TTL_SECONDS_MAX {

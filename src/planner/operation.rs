@@ -55,8 +55,10 @@ pub(crate) enum CollectionKind {
 /// The key of one cell of a multi-cell column.
 #[derive(Clone, Debug)]
 pub(crate) enum Key {
-    /// A map's key or a set's element.
+    /// A map's key.
     Term(TypedTerm),
+    /// A set's element.
+    Element(TypedTerm),
     /// A field's number.
     Field(usize),
 }
@@ -300,7 +302,7 @@ pub(crate) fn delete(typer: &mut TypeChecker<'_>, column: &Column, target: &Dele
                 }
                 CqlType::Set(of) => {
                     let key = typer.term(key, &receiver.part("value", (**of).clone()))?;
-                    Ok(Operation::RemoveOne(Key::Term(key)))
+                    Ok(Operation::RemoveOne(Key::Element(key)))
                 }
                 CqlType::Map(of, _) => {
                     let key = typer.term(key, &receiver.part("key", (**of).clone()))?;
@@ -329,13 +331,19 @@ pub(crate) fn delete(typer: &mut TypeChecker<'_>, column: &Column, target: &Dele
 }
 
 impl Key {
-    fn bind(&self, binding: &Binding<'_>) -> Result<Bytes, Error> {
+    /// `None` means an unset element.
+    fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         match self {
-            Self::Field(index) => Ok(field_key(*index)),
+            Self::Field(index) => Ok(Some(field_key(*index))),
             Self::Term(term) => match term.bind(binding)? {
-                Value::Bytes(bytes) => Ok(bytes),
+                Value::Bytes(bytes) => Ok(Some(bytes)),
                 Value::Null => Err(OperationRefusal::NullKey.into()),
                 Value::Unset => Err(OperationRefusal::UnsetKey.into()),
+            },
+            Self::Element(term) => match term.bind(binding)? {
+                Value::Bytes(bytes) => Ok(Some(bytes)),
+                Value::Null => Err(OperationRefusal::NullElement.into()),
+                Value::Unset => Ok(None),
             },
         }
     }
@@ -365,7 +373,7 @@ impl Operation {
                 ),
             },
             Self::PutOne(key, term) => {
-                let key = key.bind(binding)?;
+                let Some(key) = key.bind(binding)? else { return Ok(None) };
                 match term.bind(binding)? {
                     Value::Unset => return Ok(None),
                     Value::Null => ColumnChange::Put(vec![(key, None)]),
@@ -404,7 +412,10 @@ impl Operation {
             },
             Self::RemoveOne(key) => match key {
                 Key::Field(index) => ColumnChange::Put(vec![(field_key(*index), None)]),
-                Key::Term(_) => ColumnChange::Remove(vec![key.bind(binding)?]),
+                Key::Term(_) | Key::Element(_) => match key.bind(binding)? {
+                    Some(key) => ColumnChange::Remove(vec![key]),
+                    None => return Ok(None),
+                },
             },
             Self::Increment(term, negative) => return increment(term, *negative, binding),
         }))

@@ -391,6 +391,29 @@ impl RowsPlan {
         })
     }
 
+    /// Refuses a bound that is null.
+    ///
+    /// # Errors
+    /// A bound is null, or cannot be bound.
+    pub(crate) fn refuse_null_bounds(&self, table: &Table, binding: &Binding<'_>) -> Result<(), Error> {
+        for part in &self.parts {
+            let RowPart::Slice {
+                columns, lower, upper, ..
+            } = part
+            else {
+                continue;
+            };
+            for bound in lower.iter().chain(upper) {
+                let values = bounds::bound_values(table, columns, bound, binding)?;
+                let mut named = columns.iter().zip(values);
+                if let Some((column, _)) = named.find(|(_, value)| *value == Value::Null) {
+                    return Err(BoundRefusal::NullInCondition(at(table, *column).name.clone()).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The keys or ranges.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Clustering, Error> {
         Ok(self.bind_and_detect_empty(table, binding)?.0)

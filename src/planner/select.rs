@@ -140,8 +140,8 @@ impl SelectPlan {
             json: None,
             context,
         };
-        let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
-        let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
+        let limit_rows = limit(self.limit.as_ref(), binding)?;
+        let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), binding)?;
         let selection: Arc<Selection> = selection.bind(binding)?;
         for filter in &self.indexed {
             filter.bind(table, binding)?;
@@ -242,11 +242,11 @@ fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> 
 }
 
 /// LIMIT and PER PARTITION LIMIT; unset means no limit.
-fn limit(term: Option<&TypedTerm>, what: &'static str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+fn limit(term: Option<&TypedTerm>, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     let Some(term) = term else { return Ok(None) };
     match term.bind(binding)? {
         Value::Unset => Ok(None),
-        Value::Null => Err(SelectRefusal::NullLimit(what).into()),
+        Value::Null => Err(SelectRefusal::NullLimit.into()),
         Value::Bytes(bytes) => match value::int(&bytes).map(u32::try_from) {
             Some(Ok(rows)) if rows > 0 => Ok(Some(rows)),
             // Cassandra treats a value of zero bytes as no limit.

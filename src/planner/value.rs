@@ -4,10 +4,10 @@ use bytes::Bytes;
 use grammar::ast;
 
 use super::error::Error;
-use super::refusal::{NameRefusal, ValueRefusal};
+use super::refusal::{BoundRefusal, NameRefusal, ValueRefusal};
 use crate::command::Value;
 use crate::schema::Schema;
-use crate::types::{self, CqlType};
+use crate::types::{self, CqlType, UserType};
 
 /// Whether the type is a list, set or map.
 pub(crate) fn is_collection(ty: &CqlType) -> bool {
@@ -115,7 +115,7 @@ pub(crate) fn fields(bytes: &Bytes, count: usize) -> Vec<Option<Bytes>> {
 ///
 /// # Errors
 ///
-/// A part of a collection is null or unset.
+/// A part of a collection is null or unset, or a part of a tuple or a frozen user-defined type is unset.
 pub(crate) fn construct(ty: &CqlType, values: Vec<Value>) -> Result<Bytes, Error> {
     match ty.unfrozen() {
         CqlType::List(_) => Ok(types::encode_list(slices(&whole(values, "collections")?))),
@@ -129,11 +129,30 @@ pub(crate) fn construct(ty: &CqlType, values: Vec<Value>) -> Result<Bytes, Error
             Ok(key.encode_sorted_map(entries.collect()))
         }
         CqlType::Vector(of, _) => Ok(of.encode_vector(slices(&whole(values, "vectors")?))),
-        _ => Ok(types::encode_tuple(values.iter().map(|value| match value {
-            Value::Bytes(bytes) => Some(&**bytes),
-            // Cassandra treats unset inside a tuple or user-defined type as null.
-            Value::Null | Value::Unset => None,
-        }))),
+        of => {
+            // They are written whole, so an unset field cannot leave what is there.
+            if let Some(field) = values.iter().position(|value| *value == Value::Unset) {
+                match of {
+                    CqlType::Tuple(_) => return Err(BoundRefusal::UnsetField(field).into()),
+                    CqlType::User(user) if matches!(ty, CqlType::Frozen(_)) => {
+                        return Err(unset_field(user, field).into());
+                    }
+                    // Differs: Cassandra writes a value without bytes to such a field of a type that is not frozen.
+                    _ => {}
+                }
+            }
+            Ok(types::encode_tuple(values.iter().map(|value| match value {
+                Value::Bytes(bytes) => Some(&**bytes),
+                Value::Null | Value::Unset => None,
+            })))
+        }
+    }
+}
+
+fn unset_field(user: &UserType, field: usize) -> ValueRefusal {
+    ValueRefusal::UnsetField {
+        field: user.fields.get(field).map(|(name, _)| name.clone()).unwrap_or_default(),
+        user: user.name.clone(),
     }
 }
 

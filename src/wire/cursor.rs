@@ -222,12 +222,13 @@ impl<'a> Reader<'a> {
     /// Reads a `[value]`; `unset` tells whether the version supports length −2.
     ///
     /// # Errors
-    /// The body is too short, or a length below −2.
+    /// The body is too short, or a length below −2 where there is unset.
     pub fn value(&mut self, unset: bool, field: &'static str) -> Read<Value> {
         match self.int(field)? {
             -1 => Ok(Value::Null),
-            // Version 3 has no «unset»; Cassandra treats it as null there.
-            -2 => Ok(if unset { Value::Unset } else { Value::Null }),
+            -2 if unset => Ok(Value::Unset),
+            // Version 3 has no «unset»: there every negative length is null.
+            ..=-2 if !unset => Ok(Value::Null),
             length => {
                 let length = usize::try_from(length).map_err(|_| Malformed::Length { field, length })?;
                 self.slice(length, field).map(Value::Bytes)
@@ -304,6 +305,9 @@ mod tests {
     fn unset_is_only_known_when_said() {
         let body = Bytes::from_static(&[0xFF, 0xFF, 0xFF, 0xFE]);
         assert_eq!(Reader::new(&body).value(true, "v"), Ok(Value::Unset));
+        assert_eq!(Reader::new(&body).value(false, "v"), Ok(Value::Null));
+        let body = Bytes::from_static(&[0xFF, 0xFF, 0xFF, 0xFD]);
+        assert!(Reader::new(&body).value(true, "v").is_err());
         assert_eq!(Reader::new(&body).value(false, "v"), Ok(Value::Null));
     }
 }

@@ -214,7 +214,7 @@ fn verify_makes_no_data_and_reads_what_is_there() {
     }
     let init = folder.path().join("init.cql");
     let view =
-        "CREATE MATERIALIZED VIEW w AS SELECT k FROM t WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k);";
+        "CREATE MATERIALIZED VIEW w AS SELECT * FROM t WHERE v IS NOT NULL AND k IS NOT NULL PRIMARY KEY (v, k);";
     // The last write puts the row into the view, if the build behind it has not yet done so.
     let again = "INSERT INTO t (k, v) VALUES (1, 'a;b');";
     fs::write(&init, format!("{SCHEMA}CREATE INDEX ON t (v);{view}{again}")).unwrap();

@@ -47,6 +47,9 @@ pub enum OperationRefusal {
     /// Null as a map's key.
     #[error("Invalid null map key")]
     NullKey,
+    /// Null as a set's element.
+    #[error("Invalid null set element")]
+    NullElement,
     /// An unset value as a map's key.
     #[error("Invalid unset map key")]
     UnsetKey,

@@ -41,9 +41,9 @@ pub enum SelectRefusal {
     /// A text that is no feed range.
     #[error("Invalid feed range: {0}")]
     FeedRange(NoFeedRange),
-    /// Null as a limit: `limit`, `per partition limit`.
-    #[error("Invalid null value of {0}")]
-    NullLimit(&'static str),
+    /// Null as a limit, that of PER PARTITION LIMIT too.
+    #[error("Invalid null value of limit")]
+    NullLimit,
     /// A limit below 1.
     #[error("LIMIT must be strictly positive")]
     LimitNotPositive,

@@ -17,6 +17,14 @@ pub enum ValueRefusal {
     /// An unset value inside a value of this kind: `collections`, `vectors`.
     #[error("unset value is not supported inside {0}")]
     UnsetInside(&'static str),
+    /// An unset field of a value of a frozen user-defined type.
+    #[error("Invalid unset value for field '{field}' of user defined type {user}")]
+    UnsetField {
+        /// The field.
+        field: String,
+        /// The type.
+        user: String,
+    },
     /// INSERT JSON of null.
     #[error("Got null for INSERT JSON values")]
     NullJson,

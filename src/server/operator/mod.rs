@@ -16,6 +16,7 @@ pub mod copying;
 pub mod offline;
 pub mod text;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -44,6 +45,9 @@ const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
 /// Time limit from connecting to the whole request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time between attempts to make the socket.
+const LISTEN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Pause after an error of accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -131,25 +135,38 @@ impl BackupFigures {
     }
 }
 
-/// Serves operators until the server stops. If the directory cannot hold a socket, that is logged: backups then need a
-/// stopped server.
+/// Serves operators until the server stops. If the directory cannot hold a socket, that is logged and tried again: a server
+/// whose place this one has taken may have it for a while.
 pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
-    let made = permissions::create_directory(directory);
-    match made.and_then(|()| OwnSocket::listen(directory, SOCKET)) {
-        Ok(socket) => {
-            // Weak, because the database joins this task.
-            let of_task = Arc::downgrade(database);
-            database.tasks().until_stop("socket of operators", async move {
-                accept(socket, of_task).await;
-            });
-        }
-        Err(error) => {
-            tracing::warn!(
-                directory = %directory.display(), %error,
-                "no socket for operators: backups need a stopped server"
-            );
-        }
+    let listened = listen(directory);
+    if let Err(error) = &listened {
+        tracing::warn!(
+            directory = %directory.display(), %error,
+            "no socket for operators: backups need a stopped server until there is one"
+        );
     }
+    let directory = directory.to_owned();
+    // Weak, because the database joins this task.
+    let of_task = Arc::downgrade(database);
+    database.tasks().until_stop("socket of operators", async move {
+        let mut listened = listened;
+        let socket = loop {
+            match listened {
+                Ok(socket) => break socket,
+                Err(_) => tokio::time::sleep(LISTEN_INTERVAL).await,
+            }
+            listened = listen(&directory);
+            if listened.is_ok() {
+                tracing::info!(directory = %directory.display(), "there is a socket for operators now");
+            }
+        };
+        accept(socket, of_task).await;
+    });
+}
+
+fn listen(directory: &Path) -> io::Result<OwnSocket> {
+    permissions::create_directory(directory)?;
+    OwnSocket::listen(directory, SOCKET)
 }
 
 async fn accept(listener: OwnSocket, database: Weak<Database>) {

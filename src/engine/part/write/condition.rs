@@ -161,11 +161,12 @@ pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[
 }
 
 /// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`). These are static
-/// columns without a condition, unless a static row is written, and regular columns without a condition, unless a row
-/// is written.
+/// columns without a condition, unless a statement with one writes the static row, and regular columns without a condition,
+/// unless a statement writes a row (`BatchStatement`).
 fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
     let writes_static = writes
         .iter()
+        .filter(|write| write.condition != Condition::Always)
         .any(|write| matches!(write.target, WriteTarget::Static) || write.names_static);
     let writes_rows = writes.iter().any(|write| !matches!(write.target, WriteTarget::Static));
     let in_condition = |place: &usize| {
