@@ -201,7 +201,7 @@ impl ModifyPlan {
                 };
                 // In a SELECT null sorts before every value. Here it would delete all rows on one side of it. Behind an empty IN no
                 // bound is evaluated.
-                if !target.is_empty() {
+                if !partition_keys.is_empty() && !target.is_empty() {
                     rows.refuse_null_bounds(table, binding)?;
                 }
                 target
