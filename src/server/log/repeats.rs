@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// Leaves out warnings and errors of a place in the program that has printed [`LINES_MAX`] of them within a second. They are counted by
+/// Leaves out warnings and errors of a place in the program that has printed ten of them within a second. They are counted by
 /// [`metrics::LOG_LINES_LEFT_OUT`].
 #[derive(Debug)]
 pub struct Repeats {
