@@ -8,9 +8,10 @@
 //!
 //! Negative control: a reader that ignores one row of those it is given must differ.
 //!
-//! The full fidelity feed of the table is followed too (full.rs).
+//! The full fidelity feed of the table is followed too (full.rs), and its materialized views are compared with it (views.rs).
 
 mod full;
+mod views;
 
 use crate::crash::all_rows;
 use crate::crash::writers::gone;
@@ -153,7 +154,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let mut readers = vec![Reader::new(FROM_START.to_owned())];
     let mut differences = Vec::new();
     let mut log = Log::default();
-    let (mut moved, mut fresh_rows) = (Moved::default(), 0);
+    let (mut moved, mut fresh_rows, mut view_rows) = (Moved::default(), 0, 0);
     let mut control_differs = false;
     for cycle in 0..=cycles {
         let server = launch.start(folder.path())?;
@@ -162,6 +163,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
             SCHEMA
                 .iter()
                 .try_for_each(|statement| connection.must(statement).map(drop))?;
+            views::schema().try_for_each(|statement| connection.must(&statement).map(drop))?;
             let ranges = all_rows(
                 &mut connection,
                 "SELECT range FROM system_cosmos.feedranges WHERE keyspace_name = 'feed' AND table_name = 't'",
@@ -189,6 +191,7 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
         judge(&mut histories, &stored, &mut differences);
         compare(&readers, &fresh, &stored, &mut differences);
         log.follow(&launch, &stored, &histories, &mut differences)?;
+        view_rows += views::compare(&mut connection, &stored, &mut differences)?;
         control_differs |= control.seen != stored;
         fresh_rows += fresh.given;
         if !differences.is_empty() || cycle == cycles {
@@ -220,14 +223,14 @@ fn of_engine(engine: &str, cycles: u32, seed: u64) -> Outcome<bool> {
     let given: u64 = readers.iter().map(|reader| reader.given).sum();
     println!(
         "feed: {engine}: {cycles} kills, {writes} writes acknowledged, {moved}; {given} rows given to {} readers, {fresh_rows} to new ones; {} \
-         records of the full feed, {} of deletions; {} differences; seed {seed}, {:.0} s",
+         records of the full feed, {} of deletions; {view_rows} rows of views; {} differences; seed {seed}, {:.0} s",
         readers.len(),
         log.records,
         log.deletions,
         differences.len(),
         begun.elapsed().as_secs_f64()
     );
-    if !control_differs || !log.has_proof() || writes == 0 || moved.all() == 0 {
+    if !control_differs || !log.has_proof() || view_rows == 0 || writes == 0 || moved.all() == 0 {
         println!("feed: nothing proved");
         return Ok(false);
     }

@@ -392,6 +392,8 @@ impl Operation {
                 let index = match index.bind(binding)? {
                     Value::Bytes(bytes) => value::int(&bytes),
                     Value::Null => None,
+                    // A DELETE without operations would delete the row.
+                    Value::Unset if term.is_none() => return Ok(Some(ColumnChange::Discard(Vec::new()))),
                     Value::Unset => return Err(OperationRefusal::UnsetIndex.into()),
                 };
                 let index = index.ok_or(OperationRefusal::NullIndex)?;
@@ -412,10 +414,8 @@ impl Operation {
             },
             Self::RemoveOne(key) => match key {
                 Key::Field(index) => ColumnChange::Put(vec![(field_key(*index), None)]),
-                Key::Term(_) | Key::Element(_) => match key.bind(binding)? {
-                    Some(key) => ColumnChange::Remove(vec![key]),
-                    None => return Ok(None),
-                },
+                // An unset element removes none. Without an operation the DELETE would be one of the row.
+                Key::Term(_) | Key::Element(_) => ColumnChange::Remove(key.bind(binding)?.into_iter().collect()),
             },
             Self::Increment(term, negative) => return increment(term, *negative, binding),
         }))

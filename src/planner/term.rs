@@ -483,7 +483,8 @@ impl TypeChecker<'_> {
                 None => TypedTerm::Constant(None),
             });
         }
-        construct(bare, typed)
+        // Whether it is frozen decides what becomes of unset fields.
+        construct(receiver.ty.clone(), typed)
     }
 }
 

@@ -63,6 +63,8 @@ async fn a_bad_body_is_answered_on_its_stream_and_the_connection_goes_on() {
                 v4.to_vec()
             }
         };
+        // In version 3 every negative length is null; there the value is longer than the body.
+        let sign = if version == Version::V3 { 0x7F } else { 0xFF };
         let cases: Vec<(&str, u8, Vec<u8>)> = vec![
             ("unknown opcode", 0x04, vec![]),
             ("unknown opcode", 0x55, vec![1, 2, 3]),
@@ -95,8 +97,8 @@ async fn a_bad_body_is_answered_on_its_stream_and_the_connection_goes_on() {
                 "value length −3",
                 0x07,
                 query(&long(
-                    &[0, 1, 0, 0, 0, 1, 0, 1, 0xFF, 0xFF, 0xFF, 0xFD],
-                    &[0, 1, 1, 0, 1, 0xFF, 0xFF, 0xFF, 0xFD],
+                    &[0, 1, 0, 0, 0, 1, 0, 1, sign, 0xFF, 0xFF, 0xFD],
+                    &[0, 1, 1, 0, 1, sign, 0xFF, 0xFF, 0xFD],
                 )),
             ),
             (
