@@ -48,18 +48,6 @@ pub enum WriteTarget {
     Partition,
 }
 
-impl WriteTarget {
-    /// Whether it names nothing.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        match self {
-            Self::Rows(rows) => rows.is_empty(),
-            Self::Ranges(ranges) => ranges.is_empty(),
-            Self::Static | Self::Partition => false,
-        }
-    }
-}
-
 /// A write of rows of one table, ready to be executed.
 #[derive(Clone, Debug)]
 pub struct Write {

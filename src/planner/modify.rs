@@ -193,19 +193,12 @@ impl ModifyPlan {
             TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding)?),
             TargetPlan::Static => WriteTarget::Static,
             TargetPlan::Partition => WriteTarget::Partition,
-            TargetPlan::Ranges(rows) => {
-                let target = match rows.bind(table, binding)? {
-                    Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
-                    Clustering::Keys(keys) => WriteTarget::Rows(keys),
-                    Clustering::All => WriteTarget::Partition,
-                };
-                // In a SELECT null sorts before every value. Here it would delete all rows on one side of it. Behind an empty IN no
-                // bound is evaluated.
-                if !partition_keys.is_empty() && !target.is_empty() {
-                    rows.refuse_null_bounds(table, binding)?;
-                }
-                target
-            }
+            // Where no partition is named, a null bound deletes nothing.
+            TargetPlan::Ranges(rows) => match rows.bind_to_delete(table, binding, !partition_keys.is_empty())? {
+                Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
+                Clustering::Keys(keys) => WriteTarget::Rows(keys),
+                Clustering::All => WriteTarget::Partition,
+            },
         };
         if let WriteTarget::Rows(rows) = &target {
             let keys = count_product(partition_keys.len(), rows.len())?;

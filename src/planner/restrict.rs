@@ -391,32 +391,15 @@ impl RowsPlan {
         })
     }
 
-    /// Refuses a bound that is null.
-    ///
-    /// # Errors
-    /// A bound is null, or cannot be bound.
-    pub(crate) fn refuse_null_bounds(&self, table: &Table, binding: &Binding<'_>) -> Result<(), Error> {
-        for part in &self.parts {
-            let RowPart::Slice {
-                columns, lower, upper, ..
-            } = part
-            else {
-                continue;
-            };
-            for bound in lower.iter().chain(upper) {
-                let values = bounds::bound_values(table, columns, bound, binding)?;
-                let mut named = columns.iter().zip(values);
-                if let Some((column, _)) = named.find(|(_, value)| *value == Value::Null) {
-                    return Err(BoundRefusal::NullInCondition(at(table, *column).name.clone()).into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The keys or ranges.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Clustering, Error> {
-        Ok(self.bind_and_detect_empty(table, binding)?.0)
+    /// The keys or ranges that a DELETE names. In a SELECT null sorts before every value; with `refuses_null` a bound that is null
+    /// is refused, as it would delete all rows on one side of it.
+    pub(crate) fn bind_to_delete(
+        &self,
+        table: &Table,
+        binding: &Binding<'_>,
+        refuses_null: bool,
+    ) -> Result<Clustering, Error> {
+        Ok(self.bind_with(table, binding, refuses_null)?.0)
     }
 
     /// The keys or ranges, and whether Cassandra detects that no row can match. It does if nothing is named, or if a
@@ -427,11 +410,15 @@ impl RowsPlan {
         table: &Table,
         binding: &Binding<'_>,
     ) -> Result<(Clustering, bool), Error> {
+        self.bind_with(table, binding, false)
+    }
+
+    fn bind_with(&self, table: &Table, binding: &Binding<'_>, refuses_null: bool) -> Result<(Clustering, bool), Error> {
         // A table that hides its clustering column stores each partition as a static row.
         if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
         }
-        let (prefixes, slice) = self.prefixes(table, binding)?;
+        let (prefixes, slice) = self.prefixes(table, binding, refuses_null)?;
         let names_none = prefixes.is_empty();
         let rows = match slice {
             Some(ranges) => Clustering::Ranges(ranges),
@@ -462,7 +449,7 @@ impl RowsPlan {
 
     /// The full keys of a modification's rows.
     pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Vec<u8>>, Error> {
-        Ok(self.prefixes(table, binding)?.0)
+        Ok(self.prefixes(table, binding, false)?.0)
     }
 
     /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice. Values behind an empty IN are not evaluated.
@@ -471,6 +458,7 @@ impl RowsPlan {
         &self,
         table: &Table,
         binding: &Binding<'_>,
+        refuses_null: bool,
     ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         let mut many = false;
@@ -559,8 +547,9 @@ impl RowsPlan {
                     lower,
                     upper,
                 } => {
-                    let bound_parts = |bound| {
-                        let (mut parts, inclusive) = bounds::bound_parts(table, columns, *multi, bound, binding)?;
+                    let bound_parts = |bound: &SliceBound| {
+                        let refuses_null = refuses_null || *multi && !matches!(bound.operand, Operand::One(_));
+                        let (mut parts, inclusive) = bounds::bound_parts(table, columns, refuses_null, bound, binding)?;
                         // A cut bound is wider than the written one, so it is inclusive; the rest of the slice filters.
                         let is_cut = parts.len() > *range_columns;
                         parts.truncate(*range_columns);

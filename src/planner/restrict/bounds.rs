@@ -35,7 +35,7 @@ pub(super) fn bound_values(
 pub(super) fn bound_parts(
     table: &Table,
     columns: &[usize],
-    multi: bool,
+    refuses_null: bool,
     bound: &SliceBound,
     binding: &Binding<'_>,
 ) -> Result<(Vec<BoundPart>, bool), Error> {
@@ -52,7 +52,7 @@ pub(super) fn bound_parts(
                 column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
                 Some(encoded)
             }
-            Value::Null if multi && !matches!(bound.operand, Operand::One(_)) => {
+            Value::Null if refuses_null => {
                 return Err(BoundRefusal::NullInCondition(column.name.clone()).into());
             }
             Value::Null => None,

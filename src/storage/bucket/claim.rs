@@ -114,33 +114,22 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
 
 /// What the mark of a database says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::storage) enum Use {
-    /// There is no mark, and no database.
-    Unused,
+pub(in crate::storage) enum Mark {
     /// A backup is being restored into the database, or its restore was interrupted.
     BeingRestored,
     /// There is a database.
     Used,
 }
 
-impl Use {
-    const fn body(self) -> &'static str {
-        match self {
-            Self::BeingRestored => "restoring",
-            Self::Unused | Self::Used => "",
-        }
-    }
-}
-
-/// Whether there is a database below the prefix.
+/// Whether there ever was a database below the prefix.
 ///
 /// # Errors
-/// The bucket cannot be reached.
-pub(in crate::storage) async fn used(reached: &Reached) -> Result<Use, Refusal> {
+/// [`Refusal::BeingRestored`]; the bucket cannot be reached.
+pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refusal> {
     match reached.objects.head(&Path::from(USED)).await {
-        Ok(mark) if mark.size == 0 => Ok(Use::Used),
-        Ok(_) => Ok(Use::BeingRestored),
-        Err(StoreError::NotFound { .. }) => Ok(Use::Unused),
+        Ok(mark) if mark.size > 0 => Err(Refusal::BeingRestored),
+        Ok(_) => Ok(true),
+        Err(StoreError::NotFound { .. }) => Ok(false),
         Err(error) => Err(refusal(&error)),
     }
 }
@@ -149,7 +138,11 @@ pub(in crate::storage) async fn used(reached: &Reached) -> Result<Use, Refusal> 
 ///
 /// # Errors
 /// The bucket cannot be reached.
-pub(in crate::storage) async fn mark(reached: &Reached, mark: Use) -> Result<(), Refusal> {
-    let put = reached.objects.put(&Path::from(USED), mark.body().into()).await;
+pub(in crate::storage) async fn mark(reached: &Reached, mark: Mark) -> Result<(), Refusal> {
+    let body = match mark {
+        Mark::BeingRestored => "restoring",
+        Mark::Used => "",
+    };
+    let put = reached.objects.put(&Path::from(USED), body.into()).await;
     put.map(drop).map_err(|error| refusal(&error))
 }

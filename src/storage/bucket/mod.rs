@@ -54,7 +54,7 @@ use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
-pub(super) use self::claim::{Logs, Use, claim, claimed, mark, used};
+pub(super) use self::claim::{Logs, Mark, claim, claimed, is_used, mark};
 #[cfg(feature = "slate")]
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]
@@ -142,13 +142,9 @@ impl fmt::Display for Checked {
     }
 }
 
-/// Checks whether a bucket keeps what the engine relies on. Writes and removes objects below `PREFIX/fleet/check/`
-/// only.
-///
-/// # Errors
-/// The URL names no bucket, or the bucket cannot be reached.
+/// A client of the bucket, and what makes its refusals errors of this URL.
 #[cfg(feature = "slate")]
-pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
+fn reached(url: &Url, reach: &Reach) -> Result<(Reached, impl Fn(Refusal) -> Error)> {
     let Url::Bucket(address) = url else {
         return Err(Error::NoBucket { url: url.to_string() });
     };
@@ -157,7 +153,18 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
         refusal,
     };
     let reached = Reached::new(address, reach).map_err(refused)?;
-    claimed(&reached).await.map_err(refused)?;
+    Ok((reached, refused))
+}
+
+/// Checks whether a bucket keeps what the engine relies on. Writes and removes objects below `PREFIX/fleet/check/`
+/// only.
+///
+/// # Errors
+/// The URL names no bucket, or the bucket cannot be reached.
+#[cfg(feature = "slate")]
+pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
+    let (reached, refused) = reached(url, reach)?;
+    claimed(&reached).await.map_err(&refused)?;
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 
@@ -167,22 +174,8 @@ pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
 /// As [`check`].
 #[cfg(feature = "slate")]
 pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
-    let Url::Bucket(address) = url else {
-        return Err(Error::NoBucket { url: url.to_string() });
-    };
-    let refused = |refusal| Error::Bucket {
-        url: url.to_string(),
-        refusal,
-    };
-    let reached = Reached::new(address, reach).map_err(refused)?;
-    if claimed(&reached).await.map_err(refused)?.is_none() {
-        return Ok(false);
-    }
-    match used(&reached).await.map_err(refused)? {
-        Use::Unused => Ok(false),
-        Use::Used => Ok(true),
-        Use::BeingRestored => Err(refused(Refusal::BeingRestored)),
-    }
+    let (reached, refused) = reached(url, reach)?;
+    Ok(claimed(&reached).await.map_err(&refused)?.is_some() && is_used(&reached).await.map_err(refused)?)
 }
 
 /// Ends a restore into a bucket ([`super::Options::is_restored_into`]): all is restored and durable.
@@ -191,15 +184,8 @@ pub async fn is_there(url: &Url, reach: &Reach) -> Result<bool> {
 /// The bucket cannot be reached; the database stays refused.
 #[cfg(feature = "slate")]
 pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
-    let Url::Bucket(address) = url else {
-        return Err(Error::NoBucket { url: url.to_string() });
-    };
-    let refused = |refusal| Error::Bucket {
-        url: url.to_string(),
-        refusal,
-    };
-    let reached = Reached::new(address, reach).map_err(refused)?;
-    mark(&reached, Use::Used).await.map_err(refused)
+    let (reached, refused) = reached(url, reach)?;
+    mark(&reached, Mark::Used).await.map_err(refused)
 }
 
 /// Whether the stores of this data share one log, or would if it were begun now: the data is in a bucket whose prefix is
@@ -209,12 +195,10 @@ pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
 /// The bucket cannot be reached.
 #[cfg(feature = "slate")]
 pub(crate) async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
-    let Url::Bucket(address) = url else { return Ok(false) };
-    let refused = |refusal| Error::Bucket {
-        url: url.to_string(),
-        refusal,
-    };
-    let reached = Reached::new(address, reach).map_err(refused)?;
+    if !matches!(url, Url::Bucket(_)) {
+        return Ok(false);
+    }
+    let (reached, refused) = reached(url, reach)?;
     Ok(claimed(&reached).await.map_err(refused)? != Some(claim::Logs::Own))
 }
 

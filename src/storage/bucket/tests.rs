@@ -16,7 +16,7 @@ use slatedb::object_store::{
 
 use tokio::time::Instant;
 
-use super::claim::{Logs, Use, claim, claimed, mark, used};
+use super::claim::{Logs, Mark, claim, claimed, is_used, mark};
 use super::*;
 use crate::clock::Clock;
 
@@ -201,11 +201,11 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
     assert!(puts > 800, "8 racers, 50 rounds, twice: {puts}");
     assert_eq!(claim(&reached, 8, Logs::Shared).await.unwrap(), Logs::Own);
     assert_eq!(store.puts.load(Ordering::SeqCst), puts);
-    assert_eq!(used(&reached).await.unwrap(), Use::Unused);
-    for is_now in [Use::BeingRestored, Use::Used] {
-        mark(&reached, is_now).await.unwrap();
-        assert_eq!(used(&reached).await.unwrap(), is_now);
-    }
+    assert!(!is_used(&reached).await.unwrap());
+    mark(&reached, Mark::BeingRestored).await.unwrap();
+    assert_eq!(is_used(&reached).await.unwrap_err(), Refusal::BeingRestored);
+    mark(&reached, Mark::Used).await.unwrap();
+    assert!(is_used(&reached).await.unwrap());
 
     let (store, reached) = lying(Lie::None);
     store.put(&Path::from("photos/1.jpg"), "x".into()).await.unwrap();

@@ -25,7 +25,7 @@ use super::places::DATABASE;
 use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::clock::Clock;
-use crate::storage::bucket::{Address, Logs, Owner, Reached, Refusal, Use, claim, claimed, mark, used};
+use crate::storage::bucket::{Address, Logs, Mark, Owner, Reached, Refusal, claim, claimed, is_used, mark};
 use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
@@ -63,7 +63,7 @@ pub(super) struct Bucket {
     /// Whether there was a database when the bucket was first reached.
     is_used: AtomicBool,
     /// What marks the database, once there is one.
-    mark: Use,
+    mark: Mark,
 }
 
 /// The cache of blocks, indexes and filters for all databases of the bucket or directory.
@@ -168,13 +168,7 @@ impl Home {
         medium.ask_owner(owner.asked(), &ticks);
         // Read only after this process owns the bucket: another server may have created the database while this one
         // waited.
-        let is_used = match used(&reached).await {
-            Ok(Use::Unused) => Ok(false),
-            Ok(Use::Used) => Ok(true),
-            Ok(Use::BeingRestored) => Err(Refusal::BeingRestored),
-            Err(refusal) => Err(refusal),
-        };
-        let is_used = match is_used {
+        let is_used = match is_used(&reached).await {
             Ok(is_used) => is_used,
             Err(refusal) => {
                 owner.release().await;
@@ -207,8 +201,8 @@ impl Home {
                 databases: AtomicUsize::default(),
                 is_used: AtomicBool::new(is_used),
                 mark: match options.is_restored_into {
-                    true => Use::BeingRestored,
-                    false => Use::Used,
+                    true => Mark::BeingRestored,
+                    false => Mark::Used,
                 },
             })),
             blocks: Blocks::new(options),
