@@ -1,4 +1,5 @@
-//! A server over a store of objects that fails for a while: it answers 503, hangs, loses the answers to what it did, or takes two seconds longer.
+//! A server over a store of objects that fails for a while: it answers 503, hangs, loses the answers to what it did, or takes two seconds longer. Or it
+//! answers 503 to puts, and renews the lease: then every read must be answered.
 //!
 //! Each client counts its own register up, by an update with a condition. An update that was answered with an error may have taken effect or not,
 //! and the next condition tells. A register behind what was acknowledged has lost something; one that is ahead of what was asked has it doubled.
@@ -8,6 +9,7 @@
 
 pub mod moves;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
@@ -48,6 +50,8 @@ struct Seen {
     /// Updates that were answered with an error, and of these, those that had taken effect.
     failed: u64,
     done_though_failed: u64,
+    reads: u64,
+    reads_failed: u64,
     /// Of the slowest client.
     back: Duration,
     wrong: Vec<String>,
@@ -108,17 +112,21 @@ pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
         ("hang", Fault::Hang),
         ("answers lost", Fault::Deaf),
         ("2 s slower", Fault::Slow(Duration::from_secs(2))),
+        ("503 to puts of the log", Fault::NoLogs),
+        ("503 to puts but the lease", Fault::OnlyTheLease),
     ] {
         for k in 0..CLIENTS {
             connection.must(&format!("INSERT INTO faults.register (k, v) VALUES ({k}, 0)"))?;
         }
         let seen = one(&store, server.address(), fault, length)?;
         println!(
-            "{name} for {} s: {} acknowledged, {} failed, of which {} had been done; back after {:.2} s; {} wrong",
+            "{name} for {} s: {} acknowledged, {} failed, of which {} had been done; {} of {} reads failed; back after {:.2} s; {} wrong",
             length.as_secs(),
             seen.acknowledged,
             seen.failed,
             seen.done_though_failed,
+            seen.reads_failed,
+            seen.reads,
             seen.back.as_secs_f64(),
             seen.wrong.len()
         );
@@ -126,6 +134,8 @@ pub fn run(length: Duration, protocol: Protocol) -> Outcome<bool> {
             println!("  {wrong}");
         }
         held &= seen.wrong.is_empty() && seen.back <= BACK_MAX;
+        let must_read = matches!(fault, Fault::NoLogs | Fault::OnlyTheLease);
+        held &= !must_read || (seen.reads > 0 && seen.reads_failed == 0);
         if !server.runs()? {
             println!("  the server has ended");
             return Ok(false);
@@ -141,6 +151,7 @@ fn one(store: &Objects, address: &str, fault: Fault, length: Duration) -> Outcom
         shared.start_clients(scope);
         std::thread::sleep(QUIET);
         store.set(fault);
+        scope.spawn(|| read(&shared, length));
         std::thread::sleep(length);
         store.set(Fault::None);
         let returned = clock::now();
@@ -157,6 +168,41 @@ fn one(store: &Objects, address: &str, fault: Fault, length: Duration) -> Outcom
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads all registers, one after another, for so long.
+fn read(shared: &Shared, length: Duration) {
+    let (mut connection, mut last, began) = (None, BTreeMap::new(), clock::now());
+    while began.elapsed() < length {
+        for k in 0..CLIENTS {
+            let found = look(&mut connection, shared, k);
+            let mut seen = lock(&shared.seen);
+            seen.reads += 1;
+            match found {
+                None => seen.reads_failed += 1,
+                Some(found) => {
+                    let before = last.insert(k, found).unwrap_or_default();
+                    if found < before {
+                        seen.wrong.push(format!("register {k} was {before} and is {found}"));
+                    }
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A register. `None`: the server gave no answer.
+fn look(connection: &mut Option<Connection>, shared: &Shared, k: i32) -> Option<i32> {
+    let address = lock(&shared.address).clone();
+    let mut open = match connection.take() {
+        Some(open) => open,
+        None => Connection::open(&address, 4).ok()?,
+    };
+    let text = format!("SELECT v FROM faults.register WHERE k = {k}");
+    let answer = open.query(&text, &Params::default()).ok()?;
+    *connection = Some(open);
+    int(answer.get("rows")?.get(0)?.get(0))
 }
 
 /// What became of an update.

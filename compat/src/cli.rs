@@ -131,7 +131,7 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Has the store of objects under a server fail for a while: 503, hung, answers lost, slow.
+    /// Has the store of objects under a server fail for a while: 503, hung, answers lost, slow, no puts.
     BucketFaults {
         /// Seconds of each fault.
         #[arg(long, default_value_t = 30)]

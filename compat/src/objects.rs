@@ -81,12 +81,30 @@ pub enum Fault {
     None,
     /// It answers 503 and does nothing.
     Unavailable,
+    /// It answers 503 to puts of logs, and does the rest.
+    NoLogs,
+    /// It answers 503 to puts, but for the lease, and does the rest.
+    OnlyTheLease,
     /// It answers nothing; what was asked is done when the fault is over.
     Hang,
     /// It does what puts ask for and closes the connection without an answer.
     Deaf,
     /// Everything takes so much longer.
     Slow(Duration),
+}
+
+impl Fault {
+    /// Whether a request is answered with 503.
+    fn refuses(self, request: &Request) -> bool {
+        let is_put = || matches!(request.method.as_str(), "PUT" | "POST");
+        let is_in = |folders: &[&str]| request.path.split('/').any(|part| folders.contains(&part));
+        match self {
+            Self::Unavailable => true,
+            Self::NoLogs => is_put() && is_in(&["log", "wal"]),
+            Self::OnlyTheLease => is_put() && !is_in(&["fleet"]),
+            Self::None | Self::Hang | Self::Deaf | Self::Slow(_) => false,
+        }
+    }
 }
 
 /// What a request asks for.
@@ -283,7 +301,7 @@ impl Shared {
         while let Some(request) = Request::read(&mut from)? {
             self.count(&request);
             let fault = self.fault();
-            if fault == Fault::Unavailable {
+            if fault.refuses(&request) {
                 Answer::failed(503, "ServiceUnavailable").write(stream, false)?;
                 continue;
             }

@@ -107,8 +107,8 @@ impl CommitSeq {
     }
 }
 
-/// Identifies an opening of a store's engine. A new opening begins after each failure from which the store recovers by
-/// itself. It may make a commit visible that was answered with an error.
+/// Identifies an opening of a store. A new opening begins after each failure from which the store recovers by itself,
+/// even if its engine stayed open. It may make a commit visible that was answered with an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening(pub(in crate::storage) u64);
 

@@ -36,7 +36,7 @@ pub(crate) fn given_up() -> Error {
 }
 
 /// The openings of the stores in which a request read, if its writes depend on those reads. An earlier commit that
-/// failed may have taken effect all the same, and its effect becomes visible only when the store is reopened.
+/// failed may have taken effect all the same, and its effect becomes visible only with another opening.
 #[derive(Default)]
 pub(crate) struct ReadOpenings(Vec<(StoreId, Opening)>);
 

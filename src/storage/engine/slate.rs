@@ -15,8 +15,9 @@
 //! cannot be read either, the store is lost ([`Shared::lost`]), and the server ends.
 //!
 //! **A bucket** (tuning.rs) may be unreachable for a while. A commit that is not confirmed in time fails, and readers
-//! continue with the published snapshot. The committer retries until the bucket answers; then the database is opened
-//! again, under a new epoch.
+//! continue with the published snapshot while this process owns the bucket. The put goes on, and what it confirms late is
+//! published with a new [`Opening`] (landing.rs). Without the lease the database is closed. The committer opens it again,
+//! under a new epoch, once the bucket answers.
 //!
 //! What is read of its tables can be kept on local disk (disk_cache.rs).
 //!
@@ -253,6 +254,7 @@ impl Store {
             shared: Arc::clone(&shared),
             database: None,
             failed: false,
+            stalled: None,
             ended: None,
             seq: CommitSeq(0),
             engine_seq: 0,
@@ -508,5 +510,7 @@ impl Published {
 mod bucket_tests;
 #[cfg(test)]
 mod numbers_tests;
+#[cfg(test)]
+mod stall_tests;
 #[cfg(test)]
 mod tests;

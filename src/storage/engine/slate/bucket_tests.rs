@@ -50,6 +50,8 @@ pub(super) struct Network {
     pub(super) holds_manifests: AtomicBool,
     /// Requests about the lease fail while it is set.
     pub(super) refuses_lease: AtomicBool,
+    /// Puts of the log fail while it is set.
+    pub(super) refuses_log: AtomicBool,
     /// Objects of the log that were put and read.
     pub(super) log_puts: AtomicU64,
     pub(super) log_gets: AtomicU64,
@@ -63,6 +65,7 @@ impl Network {
             link: AtomicU8::new(Link::Good as u8),
             holds_manifests: AtomicBool::new(false),
             refuses_lease: AtomicBool::new(false),
+            refuses_log: AtomicBool::new(false),
             log_puts: AtomicU64::new(0),
             log_gets: AtomicU64::new(0),
         })
@@ -115,6 +118,9 @@ impl ObjectStore for Network {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             self.pass().await?;
+            if self.refuses_log.load(Ordering::SeqCst) {
+                return Err(unavailable());
+            }
             self.log_puts.fetch_add(1, Ordering::SeqCst);
         }
         while is_sealed(at) && self.holds_manifests.load(Ordering::SeqCst) {
@@ -169,7 +175,7 @@ impl ObjectStore for Network {
 }
 
 pub(super) async fn open(network: &Arc<Network>, name: &str) -> Result<Store> {
-    open_with(network, name, Options::default()).await
+    open_with(network, name, LEASE, Options::default()).await
 }
 
 /// A server whose writes get these timestamps.
@@ -178,14 +184,14 @@ async fn open_dated(network: &Arc<Network>, name: &str, timestamps: Option<Times
         timestamps,
         ..Options::default()
     };
-    open_with(network, name, options).await
+    open_with(network, name, LEASE, options).await
 }
 
-async fn open_with(network: &Arc<Network>, name: &str, options: Options) -> Result<Store> {
+pub(super) async fn open_with(network: &Arc<Network>, name: &str, lease: Duration, options: Options) -> Result<Store> {
     let options = Options {
         data_stores: Some(usize::from(network.logs == Logs::Shared)),
         reach: Arc::new(Reach {
-            lease: Some(LEASE),
+            lease: Some(lease),
             name: name.to_owned(),
             address: format!("{name}:9042"),
             ..Reach::default()
@@ -295,7 +301,7 @@ async fn a_database_is_refused_until_its_restore_has_ended(logs: Logs) {
         is_restored_into: true,
         ..Options::default()
     };
-    let store = open_with(&network, "restore", restored).await.unwrap();
+    let store = open_with(&network, "restore", LEASE, restored).await.unwrap();
     put(&store, "a").await.unwrap();
     store.close().await.unwrap();
     // Also of a restore that was interrupted.
@@ -590,7 +596,7 @@ async fn a_group_is_judged_by_those_in_flight_before_it(logs: Logs) {
 }
 
 /// Fills a range with the keys of eight steps of a deletion.
-async fn fill(store: &Store) {
+pub(super) async fn fill(store: &Store) {
     for part in 0..8 {
         let mut batch = Batch::new();
         for n in 0..4096 {
@@ -601,7 +607,7 @@ async fn fill(store: &Store) {
 }
 
 /// Begins to delete the range.
-fn delete(store: &Store) -> tokio::task::JoinHandle<Result<CommitSeq>> {
+pub(super) fn delete(store: &Store) -> tokio::task::JoinHandle<Result<CommitSeq>> {
     let mut batch = Batch::new();
     batch.delete_range(Space::Catalog, KeyRange::prefix(b"gone "));
     batch.put(Space::Catalog, b"with it".to_vec(), "1");
@@ -610,7 +616,7 @@ fn delete(store: &Store) -> tokio::task::JoinHandle<Result<CommitSeq>> {
 }
 
 /// How many keys the range has. `None` means that the store does not answer.
-async fn left(store: &Store) -> Option<usize> {
+pub(super) async fn left(store: &Store) -> Option<usize> {
     let mut keys = 0;
     let count = |_: &[u8], _: &[u8]| {
         keys += 1;

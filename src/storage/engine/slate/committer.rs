@@ -65,6 +65,8 @@ pub(super) struct Committer {
     pub(super) database: Option<Db>,
     /// A write failed: the store serves reads and takes no more writes.
     pub(super) failed: bool,
+    /// Why nothing is written although the database is open: its log cannot be put now. `None` means that it can.
+    pub(super) stalled: Option<Error>,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     /// The number of the newest written state. It is the committer's own: it rises with each group and each opening, and never
@@ -99,6 +101,8 @@ enum Next {
     Put,
     /// A put of the log has ended.
     PutEnded(Result<()>),
+    /// A put of the log takes too long.
+    PutLate(Error),
     Command(Command),
     /// Write tables.
     Tables,
@@ -180,6 +184,7 @@ impl Committer {
             match self.next().await {
                 Next::Put => self.begin_put(),
                 Next::PutEnded(result) => drop(self.settle(result).await),
+                Next::PutLate(error) => self.stall(&error),
                 Next::Command(first) => closing = self.take(first).await,
                 Next::Tables => self.begin_tables(),
                 Next::RangeStep(step) => self.step_range(step).await,
@@ -190,14 +195,16 @@ impl Committer {
         self.ranges.end(&Error::Closed);
         // A failure was already answered.
         drop(self.land().await);
+        drop(self.flight.lose());
+        let takes_no_writes = self.failed || self.stalled.is_some();
         // The log has everything, or gets it now.
-        let closed = if self.failed || self.home.medium.lost().is_some() {
+        let closed = if takes_no_writes || self.home.medium.lost().is_some() {
             self.report_unlogged();
             Ok(())
         } else {
             self.put(FlushType::Wal).await
         };
-        if closed.is_ok() && !self.failed {
+        if closed.is_ok() && !takes_no_writes {
             self.empty_log().await;
         }
         drop(self.shared.published.swap(None));
@@ -273,9 +280,11 @@ impl Committer {
         let is_watched = !self.failed && !is_put && wait.is_none();
         let watched = self.database.as_ref().filter(|_| is_watched).map(Db::subscribe);
         self.begin_range_step();
+        let late = self.late();
         tokio::select! {
             biased;
             result = self.flight.end_of_put(), if is_put => Next::PutEnded(result),
+            error = late, if is_put => Next::PutLate(error),
             step = self.ranges.read(), if self.ranges.is_reading() => Next::RangeStep(step),
             command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
@@ -338,13 +347,19 @@ impl Committer {
             return self.send_off(group, batches).await;
         }
         let written = self.write_through(group).await;
+        // Late records are durable before the next group is, so their ranges are deleted then.
+        let is_late = self.stalled.is_some() && !self.flight.is_empty();
         let mut answered = Vec::new();
         for (batch, ranges) in batches.into_iter().zip(ranges) {
             if written.is_ok() && !ranges.is_empty() {
-                self.ranges.add(ranges, batch.0);
-            } else {
-                answered.push(batch);
+                self.ranges.add(ranges, Some(batch.0));
+                continue;
             }
+            if is_late && !ranges.is_empty() {
+                self.ranges.add(ranges, None);
+                self.ranges.wrote(self.seq);
+            }
+            answered.push(batch);
         }
         answer_batches(answered, &written);
     }
@@ -444,7 +459,7 @@ impl Committer {
 
     /// Begins to read the next step of a deletion, if one may be made now.
     fn begin_range_step(&mut self) {
-        if self.ranges.is_empty() || self.failed || !self.flight.has_room() {
+        if self.ranges.is_empty() || self.failed || self.stalled.is_some() || !self.flight.has_room() {
             return;
         }
         if let Some(published) = self.shared.published.load_full() {
@@ -517,6 +532,7 @@ impl Committer {
         };
         match written {
             Ok(view) => Ok(Written::new(group, Arc::new(view))),
+            Err(error) if self.stalled.is_some() => Err(error),
             Err(error) => {
                 // The groups before it may still become durable.
                 drop(self.land().await);
@@ -562,7 +578,7 @@ impl Committer {
             .as_ref()
             .map(|database| database.subscribe().borrow().durable_seq);
         if durable.is_none_or(|durable| durable < seq) {
-            self.put(FlushType::Wal).await?;
+            self.put_first().await?;
         }
         self.not_put = None;
         Ok(())
@@ -587,6 +603,9 @@ impl Committer {
     }
 
     pub(super) async fn put(&self, flush_type: FlushType) -> Result<()> {
+        if let Some(stalled) = &self.stalled {
+            return Err(stalled.clone());
+        }
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let longest = self.home.patience().put_max;
         let logged = self.home.logged().filter(|_| matches!(flush_type, FlushType::MemTable));

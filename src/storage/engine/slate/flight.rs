@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! write ─► add ─► [is_due] begin ─► the log is put ─► landed ─► cache, publish, answer
+//!                     │                            └─ late: the batches are answered as failed, the groups stay in flight
 //!                     └─ a put takes all groups that were written before it; one put is under way at a time
 //! ```
 //! **Visibility.** Readers see only published groups, so only durable ones. The committer reads the newest view
@@ -46,6 +47,8 @@ pub(super) struct Written {
 struct Put {
     /// How many of the oldest groups it contains.
     groups: usize,
+    /// When it began, in the clock's monotonic time.
+    began: Duration,
     /// A separate task: a future that is kept here would not progress while the committer is busy.
     task: JoinHandle<Result<()>>,
 }
@@ -173,12 +176,27 @@ impl Flight {
     }
 
     /// Records that a put of everything written begins.
-    pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>) {
+    pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>, now: Duration) {
         self.gathering.begun();
         self.put = Some(Put {
             groups: self.groups.len(),
+            began: now,
             task,
         });
+    }
+
+    /// When the current put began. `None` means that there is none.
+    pub(super) fn put_began(&self) -> Option<Duration> {
+        self.put.as_ref().map(|put| put.began)
+    }
+
+    /// Removes and returns the batches of all groups, which stay in flight.
+    pub(super) fn take_batches(&mut self) -> Vec<(Request, Option<Error>)> {
+        let batches = self
+            .groups
+            .iter_mut()
+            .map(|written| std::mem::take(&mut written.batches));
+        batches.flatten().collect()
     }
 
     /// Waits for the end of the current put; never returns if there is none. May be dropped and called again.

@@ -339,6 +339,32 @@ impl Home {
         }
     }
 
+    /// Why the log that all databases of the bucket share cannot be put now. `None` means that it can, or that there is no
+    /// such log.
+    pub(super) fn log_stalled(&self) -> Option<Error> {
+        self.log.as_ref()?.stalled()
+    }
+
+    /// Waits until a put of a bucket's log is late, and returns why: the shared log says that its puts fail, or the put has
+    /// taken too long since it began. In a directory a put has a limit of its own.
+    pub(super) async fn late(self: Arc<Self>, began: Duration) -> Error {
+        if !self.is_remote() {
+            return std::future::pending().await;
+        }
+        let longest = self.patience().put_max;
+        let taken = self.ticks.monotonic().saturating_sub(began);
+        let stalls = async {
+            match &self.log {
+                Some(log) => log.stalls().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            error = stalls => error,
+            () = tokio::time::sleep(longest.saturating_sub(taken)) => self.silent(longest),
+        }
+    }
+
     /// Waits for the result of a call, at most this long.
     pub(super) async fn within<T>(&self, longest: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout(longest, call).await {

@@ -1,7 +1,9 @@
 //! How a written group becomes durable: it is put with the log, published, and answered.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use slatedb::Db;
 use slatedb::config::FlushType;
 
 use super::committer::{Committer, answer_batches, put};
@@ -52,22 +54,85 @@ impl Committer {
     pub(super) fn begin_put(&mut self) {
         let Some(database) = self.database.clone() else { return };
         let (home, longest) = (Arc::clone(&self.home), self.home.patience().put_max);
-        self.flight.begin(tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let flush = put(&home, &database, FlushType::Wal);
-            home.within(longest, flush).await
-        }));
+            if home.is_remote() {
+                // It goes on when it is late.
+                flush.await
+            } else {
+                home.within(longest, flush).await
+            }
+        });
+        self.flight.begin(task, self.home.ticks.monotonic());
     }
 
-    /// Waits until nothing is in flight.
+    /// Waits until nothing is in flight, or until the store is stalled.
     pub(super) async fn land(&mut self) -> Result<()> {
         while !self.flight.is_empty() {
+            if let Some(stalled) = &self.stalled {
+                return Err(stalled.clone());
+            }
             if !self.flight.is_put() {
                 self.begin_put();
             }
-            let result = self.flight.end_of_put().await;
+            let late = self.late();
+            let result = tokio::select! {
+                biased;
+                result = self.flight.end_of_put() => result,
+                error = late => {
+                    self.stall(&error);
+                    return Err(error);
+                }
+            };
             self.settle(result).await?;
         }
         Ok(())
+    }
+
+    /// Waits until the current put is late; for ever if there is none, or if it is known to be late.
+    pub(super) fn late(&self) -> impl Future<Output = Error> + use<> {
+        let began = self.flight.put_began().filter(|_| self.stalled.is_none());
+        let home = Arc::clone(&self.home);
+        async move {
+            match began {
+                Some(began) => home.late(began).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Answers all batches in flight as failed, and takes no others until their groups are durable: then they have an
+    /// effect all the same. Meanwhile the put goes on, and reads return what was published before.
+    pub(super) fn stall(&mut self, error: &Error) {
+        tracing::error!(%error, location = %self.home.location, "the store takes no writes until its log can be put");
+        answer_batches(self.flight.take_batches(), &Err(error.clone()));
+        self.stalled = Some(error.clone());
+        if !self.flight.is_put() {
+            self.begin_put();
+        }
+    }
+
+    /// Takes writes again, once everything that was written is durable and published. Begins another opening: a request
+    /// may have read the state before, and would not meet the effects of batches that were answered as failed.
+    fn end_stall(&mut self) {
+        self.stalled = None;
+        self.drawn.all_published();
+        self.shared.openings.fetch_add(1, Ordering::AcqRel);
+        tracing::info!(location = %self.home.location, "the store takes writes again");
+    }
+
+    /// Puts the log before more is written. If a bucket does not take it, the store is stalled.
+    pub(super) async fn put_first(&mut self) -> Result<()> {
+        let result = self.put(FlushType::Wal).await;
+        let is_open = |database: &Db| database.subscribe().borrow().close_reason.is_none();
+        if let Err(error) = &result
+            && self.home.is_remote()
+            && self.home.medium.lost().is_none()
+            && self.database.as_ref().is_some_and(is_open)
+        {
+            self.stall(error);
+        }
+        result
     }
 
     /// Ends a put: publishes and answers its groups, or answers all groups in flight as failed.
@@ -83,6 +148,9 @@ impl Committer {
         let landed = self.flight.landed(self.home.ticks.monotonic());
         self.publish(landed);
         self.bound_log();
+        if self.stalled.is_some() && self.flight.is_empty() {
+            self.end_stall();
+        }
         Ok(())
     }
 

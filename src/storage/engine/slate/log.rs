@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! committers ─ append ─► open rows of each database ─► one object ─► put, one at a time ─► landed ─► flushes end
-//!            ─ flush  ─► an object is wanted               └─ failed: all databases are closed, and opened again (mend)
+//!            ─ flush  ─► an object is wanted               └─ failed: put again (stalled)
 //! PREFIX/log/<number, 20 digits>.log        consecutive; format in log/object.rs
 //! ```
 //! SlateDB has its own log for each database. Several databases would put several objects for the same commits, and a put
@@ -22,9 +22,10 @@
 //! put without an answer it reads the object: it may be its own. Nothing is put without the lease, and a put has landed
 //! only if the lease is still held when its answer comes ([`Medium`]).
 //!
-//! **A put that fails** closes all databases, and its object is kept. The committers open them again; the first one puts
-//! the object again before any database is read ([`Log::mend`]). So an object is always settled before a later one is
-//! put, and whatever was put is read.
+//! **A put that fails** is tried again with the same object until it lands, so an object is settled before a later one is
+//! put. Meanwhile the log is stalled ([`Log::stalled`]). All databases stay open for reads. The committers answer the
+//! batches that wait as failed, and take no others; what they have written lands with this object or the next one. A
+//! database that has rows in the object is not opened before it lands. All databases are closed when the bucket is lost.
 //!
 //! **How far back it is read.** Each object names the first object that each database needs: rows before it are in
 //! tables. If a database needs more than [`LOG_OBJECTS_MAX`] objects, its committer is asked to write tables. Objects that
@@ -34,43 +35,32 @@
 
 mod object;
 mod opening;
+mod putting;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt, stream};
 use slatedb::RowEntry;
 use slatedb::object_store::path::Path;
-use slatedb::object_store::{Error as StoreError, ObjectStore, PutMode, PutPayload};
 use slatedb::wal::{WalError, WalEvent, WalStatus, WalStatusListener};
-use slatedb_common::retry::NonRetryable;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use self::object::{Object, Part, put_row};
 use self::opening::Tail;
 pub(super) use self::writer::{LogAdmin, LogWriterInit, Logged};
 use super::clock::Ticks;
+use super::failures::carried;
 use super::flight::{GATHERING_MAX, Gathering};
 use super::medium::Medium;
 use super::places::SHARED_LOG;
 use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::Error;
-
-/// Longest time of one put, and of all attempts of it.
-const ATTEMPT_MAX: Duration = Duration::from_secs(10);
-const ATTEMPTS_MAX: Duration = Duration::from_secs(10);
-
-/// Time between attempts.
-const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Objects that no database needs, before they are removed.
-const CLEAN_UP_OBJECTS: u64 = 500;
 
 /// The path of an object of the log.
 fn path(number: u64) -> Path {
@@ -90,8 +80,8 @@ pub(super) struct Log {
     wake: Arc<Notify>,
     /// An object has landed, or its put has failed.
     settled: Notify,
-    /// Held while a failed put is repeated.
-    mending: tokio::sync::Mutex<()>,
+    /// Why the put under way does not end. `None` means that it did not fail yet.
+    stalled: watch::Sender<Option<Error>>,
     tail: Tail,
     is_cleaning: AtomicBool,
 }
@@ -102,10 +92,8 @@ struct State {
     next: u64,
     /// The object that is being put. After a failure it is unknown whether it was.
     putting: Option<Putting>,
-    /// Why nothing is put.
-    broken: Option<WalError>,
-    /// Failed puts that were repeated so far.
-    mends: u64,
+    /// Why nothing is put any more.
+    ended: Option<WalError>,
     is_stopped: bool,
     databases: BTreeMap<Arc<str>, Database>,
     /// Openings of databases so far.
@@ -216,22 +204,6 @@ impl Database {
         let is_current = self.generation == generation;
         self.writer.as_mut().filter(|_| is_current)
     }
-}
-
-/// The next task of the task that puts.
-enum Next {
-    Put(u64, Bytes),
-    Wait(Duration),
-    Idle,
-    Stop,
-}
-
-/// The outcome of a put.
-enum Put {
-    Landed,
-    /// Another process has put an object of this number.
-    Fenced,
-    Failed(StoreError),
 }
 
 impl State {
@@ -353,7 +325,6 @@ impl Log {
     /// Forgets a database that is removed or begun, durably: nothing that the log has of it is read again, even if
     /// another database gets its name.
     pub(super) async fn forget(self: &Arc<Self>, database: &str) -> Result<(), WalError> {
-        self.mend().await?;
         let number = {
             let mut state = self.state();
             let is_known = state.databases.remove(database).is_some();
@@ -376,14 +347,17 @@ impl Log {
             settled.as_mut().enable();
             {
                 let state = self.state();
-                if let Some(broken) = &state.broken {
-                    return Err(broken.clone());
+                if let Some(ended) = &state.ended {
+                    return Err(ended.clone());
                 }
                 if holds(&state) {
                     return Ok(());
                 }
                 if state.is_stopped {
                     return Err(WalError::Closed);
+                }
+                if let Some(stalled) = self.stalled() {
+                    return Err(WalError::Unavailable(Arc::new(carried(stalled, true))));
                 }
             }
             settled.await;
@@ -397,6 +371,21 @@ impl Log {
             Err(_) => return,
         };
         tell(told, WalEvent::WalClosed);
+    }
+
+    /// Why puts fail now. `None` means that they do not.
+    pub(super) fn stalled(&self) -> Option<Error> {
+        self.stalled.borrow().clone()
+    }
+
+    /// Waits until puts fail, and returns why.
+    pub(super) async fn stalls(&self) -> Error {
+        let mut stalled = self.stalled.subscribe();
+        let stalls = stalled.wait_for(Option::is_some).await;
+        match stalls.ok().and_then(|stalled| stalled.clone()) {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
     }
 
     /// Stops the task that puts. Nothing may be written after it.
@@ -452,203 +441,6 @@ impl Log {
         self.wake.notify_one();
         Ok((number, Some(receiver)))
     }
-
-    fn next(&self) -> Next {
-        let now = self.ticks.monotonic();
-        let mut state = self.state();
-        if state.is_stopped {
-            return Next::Stop;
-        }
-        if state.broken.is_some() {
-            return Next::Idle;
-        }
-        match state.due(self.interval, now) {
-            Some(Duration::ZERO) => {
-                let bytes = state.begin(&self.process);
-                Next::Put(state.next, bytes)
-            }
-            Some(wait) => Next::Wait(wait),
-            None => Next::Idle,
-        }
-    }
-
-    /// Puts an object, and tries again while the medium fails, at most [`ATTEMPTS_MAX`].
-    async fn put(&self, number: u64, bytes: &Bytes) -> Put {
-        let began = self.ticks.monotonic();
-        loop {
-            let payload = PutPayload::from(bytes.clone());
-            let location = path(number);
-            let put = self.medium.put_opts(&location, payload, PutMode::Create.into());
-            let failed = match tokio::time::timeout(ATTEMPT_MAX, put).await {
-                Ok(Ok(_)) => return Put::Landed,
-                Ok(Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => {
-                    match self.find(number).await {
-                        Ok(Some(found)) if found.process == self.process => return Put::Landed,
-                        Ok(Some(_)) => return Put::Fenced,
-                        // A process that took the log over has put and removed it, or the store contradicts itself. The
-                        // lease tells which.
-                        Ok(None) => StoreError::Generic {
-                            store: "bucket",
-                            source: format!("{location} is there when it is put, and gone when it is read").into(),
-                        },
-                        Err(error) => error,
-                    }
-                }
-                Ok(Err(error)) => error,
-                Err(_) => StoreError::Generic {
-                    store: "bucket",
-                    source: format!("an object of the log was not put in {} s", ATTEMPT_MAX.as_secs()).into(),
-                },
-            };
-            let is_over = self.ticks.monotonic().saturating_sub(began) >= ATTEMPTS_MAX;
-            if is_over || NonRetryable::find(&failed).is_some() {
-                return Put::Failed(failed);
-            }
-            tokio::time::sleep(RETRY_INTERVAL).await;
-        }
-    }
-
-    /// Ends the put of the first object in the queue.
-    fn end_put(self: &Arc<Self>, outcome: Put) -> Result<(), WalError> {
-        let result = match outcome {
-            Put::Landed => {
-                self.landed();
-                Ok(())
-            }
-            Put::Fenced => {
-                self.medium.end(Error::TakenOver {
-                    location: self.location.to_string(),
-                });
-                self.broke(&WalError::Fenced);
-                Err(WalError::Fenced)
-            }
-            Put::Failed(error) => {
-                let error = WalError::Unavailable(Arc::new(error));
-                self.broke(&error);
-                Err(error)
-            }
-        };
-        self.settled.notify_waiters();
-        result
-    }
-
-    fn landed(self: &Arc<Self>) {
-        let now = self.ticks.monotonic();
-        let mut guard = self.state();
-        let state = &mut *guard;
-        state.broken = None;
-        let Some(putting) = state.putting.take() else { return };
-        let number = state.next;
-        state.next += 1;
-        state.gathering.ended(putting.batches, now);
-        let (mut told, mut answered) = (Vec::new(), Vec::new());
-        for part in putting.parts {
-            answered.extend(part.waiting);
-            let Some(database) = state.databases.get_mut(&part.database) else {
-                continue;
-            };
-            database.unwritten.push_back((number, part.last_seq));
-            let Some(writer) = database.writer(part.generation) else {
-                continue;
-            };
-            writer.putting_bytes = 0;
-            writer.flushed = number;
-            writer.flushed_seq = Some(part.last_seq);
-            let status = writer.status();
-            told.extend(
-                writer
-                    .listeners
-                    .iter()
-                    .map(|listener| (Arc::clone(listener), status.clone())),
-            );
-        }
-        state.ask_for_tables();
-        let range = (state.lowest, putting.floor.min(number));
-        drop(guard);
-        tell(told, WalEvent::WalFlushed);
-        for waiting in answered {
-            drop(waiting.send(Ok(())));
-        }
-        if range.1.saturating_sub(range.0) >= CLEAN_UP_OBJECTS {
-            self.clean_up(range.0, range.1);
-        }
-    }
-
-    /// Records that nothing can be put, and closes all databases.
-    fn broke(&self, reason: &WalError) {
-        let mut state = self.state();
-        state.broken = Some(reason.clone());
-        state.gathering = Gathering::default();
-        // The object may have been put, so it stays.
-        let parts = state.putting.iter_mut().flat_map(|putting| &mut putting.parts);
-        for waiting in parts.flat_map(|part| part.waiting.drain(..)) {
-            drop(waiting.send(Err(reason.clone())));
-        }
-        let writers = state
-            .databases
-            .values_mut()
-            .filter_map(|database| database.writer.as_mut());
-        let told = writers.flat_map(|writer| writer.end(reason)).collect();
-        drop(state);
-        tell(told, WalEvent::WalClosed);
-    }
-
-    /// After a failure: puts the object again that may have been put, so that it is known what the log has.
-    async fn mend(self: &Arc<Self>) -> Result<(), WalError> {
-        let mends = self.state().mends;
-        let _one = self.mending.lock().await;
-        let (number, bytes) = {
-            let mut state = self.state();
-            match &state.broken {
-                None => return Ok(()),
-                Some(WalError::Fenced) => return Err(WalError::Fenced),
-                // All databases open at once: what failed for one while the others waited is not tried for each of them.
-                Some(broken) if state.mends != mends => return Err(broken.clone()),
-                Some(_) => {}
-            }
-            let Some(putting) = &state.putting else {
-                state.broken = None;
-                return Ok(());
-            };
-            (state.next, putting.bytes.clone())
-        };
-        let outcome = self.put(number, &bytes).await;
-        self.state().mends += 1;
-        self.end_put(outcome)?;
-        self.wake.notify_one();
-        Ok(())
-    }
-
-    /// Removes objects in the background.
-    fn clean_up(self: &Arc<Self>, from: u64, until: u64) {
-        if self.is_cleaning.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let log = Arc::clone(self);
-        tokio::spawn(async move {
-            let fence = log.state().fence;
-            let numbers = (from..until).filter(move |number| *number != fence);
-            let paths = stream::iter(numbers.map(|number| Ok(path(number)))).boxed();
-            let mut removed = log.medium.delete_stream(paths);
-            let mut failed = None;
-            while let Some(one) = removed.next().await {
-                match one {
-                    Ok(_) | Err(StoreError::NotFound { .. }) => {}
-                    Err(error) => failed = Some(error),
-                }
-            }
-            match failed {
-                None => {
-                    let mut state = log.state();
-                    state.lowest = state.lowest.max(until);
-                }
-                Some(error) => {
-                    tracing::debug!(%error, location = %log.location, "objects of the log were not removed; a later attempt removes them");
-                }
-            }
-            log.is_cleaning.store(false, Ordering::Release);
-        });
-    }
 }
 
 /// The outcome of a put, for one who waits for it.
@@ -664,29 +456,5 @@ fn tell(told: Vec<(WalStatusListener, WalStatus)>, event: fn(WalStatus) -> WalEv
 impl Drop for Log {
     fn drop(&mut self) {
         self.wake.notify_one();
-    }
-}
-
-/// Puts objects until the log is stopped or dropped.
-async fn run(log: Weak<Log>, wake: Arc<Notify>) {
-    loop {
-        let wait = {
-            let Some(log) = log.upgrade() else { return };
-            match log.next() {
-                Next::Stop => return,
-                Next::Idle => None,
-                Next::Wait(wait) => Some(wait),
-                Next::Put(number, bytes) => {
-                    let outcome = log.put(number, &bytes).await;
-                    // The databases were told.
-                    drop(log.end_put(outcome));
-                    continue;
-                }
-            }
-        };
-        match wait {
-            None => wake.notified().await,
-            Some(wait) => drop(tokio::time::timeout(wait, wake.notified()).await),
-        }
     }
 }

@@ -51,7 +51,7 @@ impl DeletedRange {
 /// The ranges that one batch deletes.
 struct RangeJob {
     ranges: VecDeque<DeletedRange>,
-    /// `None` for what an opening found.
+    /// `None` for what an opening found, and once it is answered.
     batch: Option<Request>,
 }
 
@@ -102,11 +102,11 @@ impl RangeJobs {
         }
     }
 
-    /// Adds ranges whose records are durable; the batch is answered when they are empty.
-    pub(super) fn add(&mut self, ranges: Vec<Recorded>, batch: Request) {
+    /// Adds ranges whose records are written; the batch is answered when they are empty.
+    pub(super) fn add(&mut self, ranges: Vec<Recorded>, batch: Option<Request>) {
         self.jobs.push_back(RangeJob {
             ranges: ranges.into_iter().map(DeletedRange::new).collect(),
-            batch: Some(batch),
+            batch,
         });
     }
 

@@ -3,7 +3,7 @@
 //! | | directory, memory | bucket |
 //! |---|---|---|
 //! | retries of SlateDB | 3: a full disk must not hang writers | unlimited: the alternative is to reopen, and readers fail |
-//! | a put of the log | 30 s | 10 s; then it fails, and the database is reopened once the bucket answers |
+//! | a put of the log | 30 s | 10 s; then its commits fail, and it goes on while the lease is held |
 //! | polls of manifest, compactor, clean-up | SlateDB's own | seldom; those of the owner ask the bucket nothing (known.rs) |
 //! | tables that are merged at once | 8 at most | 32: one merge takes all that were written since the last |
 //! | blocks that are cached | those of point reads | those of scans too: the next page finds what was read ahead |

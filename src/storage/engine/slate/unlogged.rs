@@ -10,8 +10,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use slatedb::config::FlushType;
-
 use super::committer::Committer;
 use super::flight::Written;
 use super::group::{Fold, Group};
@@ -113,7 +111,7 @@ impl Committer {
     /// Puts the log if the kept groups have reached their bound.
     pub(super) async fn bound_unlogged(&mut self) -> Result<()> {
         if self.unlogged.is_full() {
-            self.put(FlushType::Wal).await?;
+            self.put_first().await?;
             self.forget_logged();
         }
         Ok(())

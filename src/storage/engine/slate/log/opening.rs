@@ -8,10 +8,11 @@ use futures::TryStreamExt;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, Result as StoreResult};
 use slatedb::wal::WalError;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, watch};
 
 use super::object::Object;
-use super::{Database, Log, Put, State, path, run};
+use super::putting::{Put, run};
+use super::{Database, Log, State, path};
 use crate::storage::engine::slate::clock::Ticks;
 use crate::storage::engine::slate::failures::carried;
 use crate::storage::engine::slate::medium::Medium;
@@ -90,7 +91,7 @@ impl Log {
             state: Mutex::default(),
             wake: Arc::clone(&wake),
             settled: Notify::new(),
-            mending: tokio::sync::Mutex::default(),
+            stalled: watch::Sender::default(),
             tail: Tail::default(),
             is_cleaning: AtomicBool::default(),
         });

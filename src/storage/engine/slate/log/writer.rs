@@ -43,7 +43,6 @@ impl WriterInit for LogWriterInit {
     /// over.
     async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
         let log = &self.log;
-        log.mend().await?;
         let generation = log.supersede(&self.database);
         log.wait_for(|state| !state.is_putting(&self.database)).await?;
         // This manifest is in the bucket.
@@ -161,8 +160,8 @@ impl Log {
     ) -> Result<u64, WalError> {
         let now = self.ticks.monotonic();
         let mut state = self.state();
-        if let Some(broken) = &state.broken {
-            return Err(broken.clone());
+        if let Some(ended) = &state.ended {
+            return Err(ended.clone());
         }
         let flushed = state.next.saturating_sub(1);
         let known = state.databases.entry(Arc::clone(database)).or_default();
