@@ -509,8 +509,6 @@ impl Published {
 #[cfg(test)]
 mod bucket_tests;
 #[cfg(test)]
-mod numbers_tests;
-#[cfg(test)]
 mod stall_tests;
 #[cfg(test)]
 mod tests;

@@ -128,10 +128,10 @@ impl ObjectStore for Failing {
 }
 
 async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
-    open_with(directory, Durability::Group).await
+    open_with(directory, Durability::Group, 0).await
 }
 
-async fn open_with(directory: &FilePath, durability: Durability) -> (Store, Arc<Failing>) {
+async fn open_with(directory: &FilePath, durability: Durability, row_cache_bytes_max: usize) -> (Store, Arc<Failing>) {
     let locked = Directory::open(directory, FORMAT).unwrap();
     let failing = Arc::new(Failing {
         inner: LocalFileSystem::new_with_prefix(directory).unwrap(),
@@ -150,7 +150,7 @@ async fn open_with(directory: &FilePath, durability: Durability) -> (Store, Arc<
         log: None,
     };
     let options = Options {
-        row_cache_bytes_max: 0,
+        row_cache_bytes_max,
         durability,
         ..Options::default()
     };
@@ -200,7 +200,7 @@ async fn an_io_error_of_a_put_ends_the_store_by_name() {
 async fn a_log_that_is_late_holds_writes() {
     let directory = tempfile::tempdir().unwrap();
     let every = Duration::from_millis(10);
-    let (store, failing) = open_with(directory.path(), Durability::Periodic(every)).await;
+    let (store, failing) = open_with(directory.path(), Durability::Periodic(every), 0).await;
     put(&store, "first").await.unwrap();
     let late = Duration::from_millis(1000);
     failing.set(Some(("/wal/", Fault::Late(late))));
@@ -297,7 +297,7 @@ async fn a_full_disk_passes() {
 async fn relaxed_durability_loses_nothing_on_a_full_disk() {
     for durability in [Durability::Periodic(Duration::from_millis(10)), Durability::Os] {
         let directory = tempfile::tempdir().unwrap();
-        let (store, failing) = open_with(directory.path(), durability).await;
+        let (store, failing) = open_with(directory.path(), durability, 0).await;
         put(&store, "first").await.unwrap();
         let mut acknowledged = vec!["first".to_owned()];
         let clock = Clock::system();
@@ -373,4 +373,49 @@ async fn a_manifest_is_read_with_its_checksum() {
         assert!(error.contains(file.to_str().unwrap()), "bit {bit}: {error}");
     }
     assert!(store.lost().is_none());
+}
+
+async fn put_row(store: &Store, value: &'static str) -> Result<CommitSeq> {
+    let mut batch = Batch::new();
+    batch.put(Space::Rows, b"row".to_vec(), value);
+    store.commit(batch).await
+}
+
+/// The row cache relies on the numbers of published states.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_rise_after_groups_were_lost_and_no_stale_row_stays_in_the_cache() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache_bytes = Options::default().row_cache_bytes_max;
+    let (store, failing) = open_with(directory.path(), Durability::Group, cache_bytes).await;
+    put_row(&store, "0").await.unwrap();
+    let before_loss = store.snapshot().unwrap().seq;
+    failing.set(Some(("/wal/", Fault::Late(Duration::from_millis(500)))));
+    let mut puts = Vec::new();
+    for number in 0..20 {
+        let store = store.clone();
+        puts.push(tokio::spawn(
+            async move { put(&store, &format!("lost {number}")).await },
+        ));
+        // So that each of them is a group of its own.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    failing.set(Some(("/wal/", Fault::Put(28))));
+    let mut lost = 0;
+    for put in puts {
+        lost += u32::from(put.await.unwrap().is_err());
+    }
+    assert!(lost >= 10, "{lost} groups were lost");
+    failing.set(None);
+    put(&store, "back").await.unwrap();
+    assert!(store.snapshot().unwrap().seq > before_loss);
+    for value in ["1", "2", "3", "4", "5"] {
+        let before = store.snapshot().unwrap();
+        put_row(&store, value).await.unwrap();
+        let after = store.snapshot().unwrap();
+        assert!(after.seq > before.seq, "{value}");
+        // A slow reader of the state before puts what it finds into the cache, if it may.
+        before.get_row(b"row", store.cache()).await.unwrap();
+        let found = after.get_row(b"row", store.cache()).await.unwrap();
+        assert_eq!(found.as_deref(), Some(value.as_bytes()));
+    }
 }
