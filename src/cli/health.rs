@@ -32,7 +32,7 @@ const RESULT: u8 = 8;
 const STARTUP_BODY: &[u8] = b"\0\x01\0\x0bCQL_VERSION\0\x053.0.0";
 
 /// What a driver asks first. A server that cannot read its data refuses it.
-const QUESTION: &str = "SELECT key FROM system.local";
+const QUESTION: &str = "SELECT * FROM system.local WHERE key='local'";
 
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u32 = 65_536;

@@ -109,7 +109,7 @@ impl fmt::Display for FailureCause {
                 "this server does not hold the lease of its bucket; it renews the lease, unless another one has taken over"
             }
             Self::Bucket => {
-                "the bucket does not answer, or refuses requests; the server tries again by itself; see the server's log"
+                "the bucket does not answer, or refuses requests; the server tries again by itself, and a failed write may take effect then; see the server's log"
             }
             Self::Closed => "the store is closed; the server is stopping or another one has taken over",
             Self::Damaged => "data in the store is damaged; see the server's log",

@@ -439,32 +439,39 @@ fn reach(config: &Config, seed: u64) -> store::bucket::Reach {
     }
 }
 
-/// Creates a database below a new prefix of a bucket. Others refuse it until [`end_restore_into_prefix`].
-pub(super) async fn open_prefix_to_restore(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
-    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
-    let node = node(config, None, &clock);
-    let mut options = options(config, url, durability, node, clock, seed);
-    options.store.is_restored_into = true;
-    open_with(config, options).await
+/// A place that is being restored into. Others refuse it by name until that has ended.
+pub(super) enum Restoring {
+    Directory(store::Restoring),
+    Prefix,
 }
 
-/// Opens a restored database to others. It is whole, and closed.
-pub(super) async fn end_restore_into_prefix(config: &Config, seed: u64) -> Result<(), RunError> {
-    Ok(store::bucket::end_restore(&config.data.parse()?, &reach(config, seed)).await?)
+impl Restoring {
+    /// Opens the place to others. Its database must be whole, and closed.
+    pub(super) async fn end(self, config: &Config, seed: u64) -> Result<(), RunError> {
+        match self {
+            Self::Directory(restoring) => Ok(restoring.end()?),
+            Self::Prefix => Ok(store::bucket::end_restore(&config.data.parse()?, &reach(config, seed)).await?),
+        }
+    }
 }
 
-/// Creates a database in a new or empty directory, and marks it as the target of a restore. All writes are durable once
-/// the database is closed; the mark must be removed after that.
+/// Creates a database to restore into, in an empty directory or below a new prefix of a bucket. All writes are durable
+/// once it is closed.
 pub(super) async fn open_to_restore(
     config: &Config,
-    directory: &Path,
     clock: Clock,
     seed: u64,
-) -> Result<(Database, store::Restoring), RunError> {
-    let url = config.data.parse()?;
-    let restoring = store::Restoring::begin(directory)?;
+) -> Result<(Database, Restoring), RunError> {
+    let url: store::Url = config.data.parse()?;
+    let (restoring, durability) = match url.directory() {
+        Some(directory) => (
+            Restoring::Directory(store::Restoring::begin(directory)?),
+            store::Durability::Os,
+        ),
+        None => (Restoring::Prefix, config.durability.parse()?),
+    };
     let node = node(config, None, &clock);
-    let mut options = options(config, url, store::Durability::Os, node, clock, seed);
+    let mut options = options(config, url, durability, node, clock, seed);
     options.store.is_restored_into = true;
     Ok((open_with(config, options).await?, restoring))
 }

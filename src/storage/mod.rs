@@ -381,11 +381,11 @@ impl Store {
         }
     }
 
-    /// Refuses a batch that [`Store::commit`] would never accept, so that the caller can check before it writes
-    /// anything that depends on it.
+    /// Refuses a batch that [`Store::commit`] would never accept, or does not accept now, so that the caller can check
+    /// before it writes anything that depends on it.
     ///
     /// # Errors
-    /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`].
+    /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`]; the failure of a bucket that does not take the log.
     pub fn check_batch(&self, batch: &Batch) -> Result<()> {
         batch.check()?;
         match self {

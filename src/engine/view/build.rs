@@ -16,6 +16,7 @@ use crate::engine::index::{Progress, Record};
 use crate::engine::write::passes::{Closed, Passes};
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::rows::row_place;
+use crate::partition::store::Batch;
 use crate::partition::{PartitionLatch, StoreId};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
@@ -126,6 +127,11 @@ impl Build {
         };
         let map = Arc::clone(snapshot.partitions(&followed.base)?);
         drop(PartitionLatch::hold_all(map.all().iter().map(|partition| &partition.latch)).await);
+        // What such a writer has written may land after it was answered with an error. An empty commit waits for it.
+        for (_, store) in map.stores() {
+            let landed = store.commit(Batch::new()).await;
+            landed.map_err(|error| storage_write(&error))?;
+        }
         Ok(Step::More)
     }
 

@@ -188,12 +188,11 @@ impl Staged {
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
-        // If one store could never accept its part, the others must not be written.
-        let checked = self.changes.stores.iter();
-        let checked = checked
-            .map(|staged| staged.store.check_batch(&staged.batch))
-            .find(Result::is_err);
-        if let Some(Err(error)) = checked {
+        // If one store does not accept its part, the others must not be written, nor a record.
+        let parts = self.changes.stores.iter();
+        let mut checked = parts.map(|staged| staged.store.check_batch(&staged.batch));
+        let refused = checked.find_map(Result::err);
+        if let Some(error) = refused.or_else(|| catalog.main().check_batch(&Batch::new()).err()) {
             catalog.pending.end(&key);
             return Err(failed(error));
         }

@@ -135,48 +135,30 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
     Ok(engine::salvage(&config.data, &clock, config.profile, to).await?)
 }
 
-/// Restores a whole backup into a new or empty directory. Until it is complete, the directory is refused by name.
+/// Restores a whole backup into an empty directory or a new prefix of a bucket. Until it is complete, the place is refused
+/// by name.
 ///
 /// # Errors
-/// The directory is not empty; the backup is damaged, and nothing was written; the medium fails.
+/// The place is not empty; the backup is damaged, and nothing was written; the medium fails.
 pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path) -> Result<Restored, OfflineError> {
-    let directory = match run::is_in_bucket(config)? {
-        true => None,
-        false => Some(the_directory(config, false)?),
-    };
+    let is_in_bucket = run::is_in_bucket(config)?;
+    if !is_in_bucket {
+        the_directory(config, false)?;
+    }
     let reader = verified(from).await?;
     Backups::check_profile(&reader, config.profile)?;
-    let Some(directory) = directory else {
-        return restore_into_prefix(config, clock, seed, &reader).await;
-    };
-    let (database, restoring) = run::open_to_restore(config, &directory, clock, seed).await?;
-    let restored = database.backups().restore_verified(&reader, &What::All).await;
-    let closed = database.close().await.map_err(closing(config));
-    drop(database);
-    let restored = restored?;
-    closed?;
-    restoring.end().map_err(RunError::from)?;
-    Ok(restored)
-}
-
-/// Restores a whole backup into a new prefix of a bucket. Until it is complete, the prefix is refused by name.
-async fn restore_into_prefix(
-    config: &Config,
-    clock: Clock,
-    seed: u64,
-    reader: &Reader,
-) -> Result<Restored, OfflineError> {
-    if run::is_used_bucket(config, seed).await? {
+    if is_in_bucket && run::is_used_bucket(config, seed).await? {
         return Err(OfflineError::Used {
             url: config.data.clone(),
         });
     }
-    let database = run::open_prefix_to_restore(config, clock, seed).await?;
-    let restored = restore_into(config, database, reader, &What::All).await?;
-    run::end_restore_into_prefix(config, seed).await?;
+    let (database, restoring) = run::open_to_restore(config, clock, seed).await?;
+    let restored = restore_into(config, database, &reader, &What::All).await?;
+    restoring.end(config, seed).await?;
     Ok(restored)
 }
 
+/// Restores into an open database, and closes it.
 async fn restore_into(
     config: &Config,
     database: Database,

@@ -70,6 +70,21 @@ pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Logs
     }
 }
 
+/// Refuses an unclaimed prefix that has objects: they are another program's.
+///
+/// # Errors
+/// There are objects below the prefix, or it cannot be listed.
+pub(super) async fn refuse_others(reached: &Reached) -> Result<(), Refusal> {
+    let mut listed = reached.objects.list(None);
+    while let Some(meta) = listed.next().await {
+        let meta = meta.map_err(|error| refusal(&error))?;
+        if !meta.location.as_ref().starts_with(CHECK) {
+            return Err(Refusal::NotOurs);
+        }
+    }
+    Ok(())
+}
+
 /// Claims the prefix, if it is not claimed: checks the bucket and puts the claim, with `wanted`. Returns what is claimed.
 ///
 /// # Errors
@@ -78,14 +93,7 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
     if let Some(logs) = claimed(reached).await? {
         return Ok(logs);
     }
-    let mut listed = reached.objects.list(None);
-    while let Some(meta) = listed.next().await {
-        let meta = meta.map_err(|error| refusal(&error))?;
-        if !meta.location.as_ref().starts_with(CHECK) {
-            return Err(Refusal::NotOurs);
-        }
-    }
-    drop(listed);
+    refuse_others(reached).await?;
     tracing::info!("checking whether the bucket can keep a database; this is done once, and takes some seconds");
     let checked = check::check(reached, draw).await?;
     for note in &checked.notes {

@@ -160,11 +160,13 @@ fn reached(url: &Url, reach: &Reach) -> Result<(Reached, impl Fn(Refusal) -> Err
 /// only.
 ///
 /// # Errors
-/// The URL names no bucket, or the bucket cannot be reached.
+/// The URL names no bucket, the prefix has another program's objects, or the bucket cannot be reached.
 #[cfg(feature = "slate")]
 pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
     let (reached, refused) = reached(url, reach)?;
-    claimed(&reached).await.map_err(&refused)?;
+    if claimed(&reached).await.map_err(&refused)?.is_none() {
+        claim::refuse_others(&reached).await.map_err(&refused)?;
+    }
     check::check(&reached, reach.draw).await.map_err(refused)
 }
 

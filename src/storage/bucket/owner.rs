@@ -69,8 +69,8 @@ struct Held {
 /// The outcome of a renewal.
 enum Renewed {
     Done,
-    /// The outcome is not known, or the put must be repeated.
-    Failed,
+    /// The outcome is not known, or the put must be repeated: `None` means that it met an earlier one of this holder.
+    Failed(Option<Refusal>),
     /// The prefix is another server's. `None` means that the lease object is missing.
     Lost(Option<Lease>),
 }
@@ -227,7 +227,13 @@ impl State {
     /// `None` means that there is no lease.
     async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
         let got = match self.objects.get(&Path::from(OWNER)).await {
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error @ StoreError::NotFound { .. }) => {
+                return match refusal(&error) {
+                    // Some stores answer 404 to these, too.
+                    wrong @ (Refusal::NoBucket | Refusal::WrongCredentials | Refusal::Expired) => Err(wrong),
+                    _ => Ok(None),
+                };
+            }
             got => got.map_err(|error| refusal(&error))?,
         };
         let tag = UpdateVersion {
@@ -255,14 +261,32 @@ impl State {
     async fn keep(self: Arc<Self>, mut held: Held, mut stopped: oneshot::Receiver<()>, lost: impl Fn()) {
         let interval = renewal_interval(held.lease.length).max(self.change_interval);
         let mut wait = interval;
+        let mut is_over = false;
         loop {
             match tokio::time::timeout(wait, &mut stopped).await {
                 Ok(_) => break,
                 Err(_) => wait = interval,
             }
             match self.renew(&mut held).await {
+                Renewed::Done if is_over => {
+                    is_over = false;
+                    tracing::info!("the lease of the bucket is renewed; requests are answered again");
+                }
                 Renewed::Done => {}
-                Renewed::Failed => wait = wait.min(RETRY_INTERVAL),
+                Renewed::Failed(why) => {
+                    wait = wait.min(RETRY_INTERVAL);
+                    if !is_over && !self.is_owner() {
+                        is_over = true;
+                        let why = why.map_or_else(
+                            || "the answer to an earlier put was lost".to_owned(),
+                            |why| why.to_string(),
+                        );
+                        tracing::error!(
+                            why,
+                            "the lease of the bucket is over and was not renewed; no request is answered until it is"
+                        );
+                    }
+                }
                 Renewed::Lost(holder) => {
                     self.ends_micros.store(0, Ordering::Release);
                     match holder {
@@ -309,17 +333,17 @@ impl State {
             Ok(None) => {}
             Err(error) => {
                 tracing::debug!(%error, "the lease could not be renewed");
-                return Renewed::Failed;
+                return Renewed::Failed(Some(error));
             }
         }
         match within(request_max, self.read()).await {
             Ok(Some((found, tag))) if found.incarnation == held.lease.incarnation => {
                 held.tag = tag;
-                Renewed::Failed
+                Renewed::Failed(None)
             }
             Ok(found) => Renewed::Lost(found.map(|(found, _)| found)),
             Err(Refusal::OtherFormat { .. }) => Renewed::Lost(None),
-            Err(_) => Renewed::Failed,
+            Err(error) => Renewed::Failed(Some(error)),
         }
     }
 }

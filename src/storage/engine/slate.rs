@@ -121,6 +121,8 @@ struct Shared {
     home: ArcSwapOption<Home>,
     /// Number of openings of the database; raised before the state of an opening is published.
     openings: AtomicU64,
+    /// Why nothing is written although the database is open: its log cannot be put now. `None` means that it can.
+    stalled: ArcSwapOption<Error>,
     /// Why nothing can be read or written until the server starts again. The medium may have such a reason too.
     lost: ArcSwapOption<Error>,
     medium: Arc<Medium>,
@@ -242,6 +244,7 @@ impl Store {
             derivations: ArcSwap::default(),
             sweeps: Arc::default(),
             openings: AtomicU64::default(),
+            stalled: ArcSwapOption::empty(),
             lost: ArcSwapOption::empty(),
             medium: Arc::clone(&home.medium),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
@@ -254,7 +257,6 @@ impl Store {
             shared: Arc::clone(&shared),
             database: None,
             failed: false,
-            stalled: None,
             ended: None,
             seq: CommitSeq(0),
             engine_seq: 0,
@@ -337,9 +339,12 @@ impl Store {
         self.0.shared.derivations.store(Arc::new(derivations));
     }
 
-    /// Refuses a batch that is too large, as a commit does.
+    /// Refuses a batch that is too large, and any batch while the log cannot be put, as a commit does.
     pub(in crate::storage) fn check_batch(&self, batch: &Batch) -> Result<()> {
-        self.0.queue_space.check(batch.bytes())
+        self.0.queue_space.check(batch.bytes())?;
+        let stalled = self.0.shared.stalled.load_full().map(|stalled| Error::clone(&stalled));
+        let stalled = stalled.or_else(|| self.home().ok()?.log_stalled());
+        stalled.map_or(Ok(()), Err)
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {

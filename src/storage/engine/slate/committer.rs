@@ -65,8 +65,6 @@ pub(super) struct Committer {
     pub(super) database: Option<Db>,
     /// A write failed: the store serves reads and takes no more writes.
     pub(super) failed: bool,
-    /// Why nothing is written although the database is open: its log cannot be put now. `None` means that it can.
-    pub(super) stalled: Option<Error>,
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     /// The number of the newest written state. It is the committer's own: it rises with each group and each opening, and never
@@ -195,16 +193,10 @@ impl Committer {
         self.ranges.end(&Error::Closed);
         // A failure was already answered.
         drop(self.land().await);
-        drop(self.flight.lose());
-        let takes_no_writes = self.failed || self.stalled.is_some();
         // The log has everything, or gets it now.
-        let closed = if takes_no_writes || self.home.medium.lost().is_some() {
-            self.report_unlogged();
-            Ok(())
-        } else {
-            self.put(FlushType::Wal).await
-        };
-        if closed.is_ok() && !takes_no_writes {
+        let closed = self.put_last().await;
+        drop(self.flight.lose());
+        if closed.is_ok() && !self.failed && !self.is_stalled() {
             self.empty_log().await;
         }
         drop(self.shared.published.swap(None));
@@ -275,7 +267,9 @@ impl Committer {
         if wait.is_some_and(|wait| wait.is_zero()) {
             return Next::Put;
         }
-        let (is_put, has_room) = (self.flight.is_put(), self.flight.has_room());
+        let is_put = self.flight.is_put();
+        // While it is stalled, commands are refused.
+        let has_room = self.flight.has_room() || self.is_stalled();
         // A put that is due or under way reports the same failure.
         let is_watched = !self.failed && !is_put && wait.is_none();
         let watched = self.database.as_ref().filter(|_| is_watched).map(Db::subscribe);
@@ -348,7 +342,7 @@ impl Committer {
         }
         let written = self.write_through(group).await;
         // Late records are durable before the next group is, so their ranges are deleted then.
-        let is_late = self.stalled.is_some() && !self.flight.is_empty();
+        let is_late = self.is_stalled() && !self.flight.is_empty();
         let mut answered = Vec::new();
         for (batch, ranges) in batches.into_iter().zip(ranges) {
             if written.is_ok() && !ranges.is_empty() {
@@ -459,7 +453,7 @@ impl Committer {
 
     /// Begins to read the next step of a deletion, if one may be made now.
     fn begin_range_step(&mut self) {
-        if self.ranges.is_empty() || self.failed || self.stalled.is_some() || !self.flight.has_room() {
+        if self.ranges.is_empty() || self.failed || self.is_stalled() || !self.flight.has_room() {
             return;
         }
         if let Some(published) = self.shared.published.load_full() {
@@ -532,7 +526,7 @@ impl Committer {
         };
         match written {
             Ok(view) => Ok(Written::new(group, Arc::new(view))),
-            Err(error) if self.stalled.is_some() => Err(error),
+            Err(error) if self.is_stalled() => Err(error),
             Err(error) => {
                 // The groups before it may still become durable.
                 drop(self.land().await);
@@ -603,8 +597,8 @@ impl Committer {
     }
 
     pub(super) async fn put(&self, flush_type: FlushType) -> Result<()> {
-        if let Some(stalled) = &self.stalled {
-            return Err(stalled.clone());
+        if let Some(stalled) = self.stalled() {
+            return Err(stalled);
         }
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let longest = self.home.patience().put_max;

@@ -358,7 +358,11 @@ impl Folder {
             permissions::create_directory(folder)?;
         }
         fs::write(&new, &file)?;
-        fs::rename(&new, &path)?;
+        match fs::rename(&new, &path) {
+            // Another task has written the same part, and renamed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed?,
+        }
         self.index.insert(name, u32::try_from(file.len()).unwrap_or(u32::MAX));
         Ok(())
     }

@@ -69,8 +69,8 @@ impl Committer {
     /// Waits until nothing is in flight, or until the store is stalled.
     pub(super) async fn land(&mut self) -> Result<()> {
         while !self.flight.is_empty() {
-            if let Some(stalled) = &self.stalled {
-                return Err(stalled.clone());
+            if let Some(stalled) = self.stalled() {
+                return Err(stalled);
             }
             if !self.flight.is_put() {
                 self.begin_put();
@@ -91,7 +91,7 @@ impl Committer {
 
     /// Waits until the current put is late; for ever if there is none, or if it is known to be late.
     pub(super) fn late(&self) -> impl Future<Output = Error> + use<> {
-        let began = self.flight.put_began().filter(|_| self.stalled.is_none());
+        let began = self.flight.put_began().filter(|_| !self.is_stalled());
         let home = Arc::clone(&self.home);
         async move {
             match began {
@@ -101,12 +101,21 @@ impl Committer {
         }
     }
 
+    /// Why nothing is written now ([`Self::stall`]). `None` means that it is.
+    pub(super) fn stalled(&self) -> Option<Error> {
+        self.shared.stalled.load().as_deref().cloned()
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        self.shared.stalled.load().is_some()
+    }
+
     /// Answers all batches in flight as failed, and takes no others until their groups are durable: then they have an
     /// effect all the same. Meanwhile the put goes on, and reads return what was published before.
     pub(super) fn stall(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes until its log can be put");
         answer_batches(self.flight.take_batches(), &Err(error.clone()));
-        self.stalled = Some(error.clone());
+        self.shared.stalled.store(Some(Arc::new(error.clone())));
         if !self.flight.is_put() {
             self.begin_put();
         }
@@ -115,7 +124,7 @@ impl Committer {
     /// Takes writes again, once everything that was written is durable and published. Begins another opening: a request
     /// may have read the state before, and would not meet the effects of batches that were answered as failed.
     fn end_stall(&mut self) {
-        self.stalled = None;
+        self.shared.stalled.store(None);
         self.drawn.all_published();
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         tracing::info!(location = %self.home.location, "the store takes writes again");
@@ -135,6 +144,33 @@ impl Committer {
         result
     }
 
+    /// Puts the log before the database is closed. A put that is late gets its time once more if acknowledged groups
+    /// wait for it.
+    pub(super) async fn put_last(&mut self) -> Result<()> {
+        if self.failed || self.home.medium.lost().is_some() {
+            self.report_unlogged();
+            return Ok(());
+        }
+        let Some(stalled) = self.stalled() else {
+            let put = self.put(FlushType::Wal).await;
+            if put.is_err() {
+                self.report_unlogged();
+            }
+            return put;
+        };
+        if !self.has_unlogged() {
+            return Ok(());
+        }
+        let longest = self.home.patience().put_max;
+        match tokio::time::timeout(longest, self.flight.end_of_put()).await {
+            Ok(Ok(())) => Ok(()),
+            _ => {
+                self.report_unlogged();
+                Err(stalled)
+            }
+        }
+    }
+
     /// Ends a put: publishes and answers its groups, or answers all groups in flight as failed.
     pub(super) async fn settle(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = result {
@@ -148,7 +184,7 @@ impl Committer {
         let landed = self.flight.landed(self.home.ticks.monotonic());
         self.publish(landed);
         self.bound_log();
-        if self.stalled.is_some() && self.flight.is_empty() {
+        if self.is_stalled() && self.flight.is_empty() {
             self.end_stall();
         }
         Ok(())

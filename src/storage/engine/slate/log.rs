@@ -12,7 +12,7 @@
 //! **Order.** The rows of a database are in objects of rising numbers, in the order of their sequence numbers. The next
 //! object is put after the one before it has landed, so there is never a gap.
 //!
-//! **When a put begins.** It takes the open rows of all databases, wanted or not. It waits for as many batches as the last
+//! **When a put begins.** It takes the open rows of all databases, wanted or not, up to [`OBJECT_BYTES_MAX`]. It waits for as many batches as the last
 //! put has answered, as the log of a single database does (flight.rs). So rows that are appended after a flush may be in
 //! the object that the flush names; SlateDB forbids that for the sake of checkpoints of an open database, which are never
 //! made here.
@@ -62,6 +62,12 @@ use super::places::SHARED_LOG;
 use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::Error;
 
+/// Bytes of rows in an object: a slow bucket must take it in time. One append may be longer, and has an object alone.
+const OBJECT_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of rows from which on the next append begins a chunk.
+const CHUNK_BYTES: usize = 256 << 10;
+
 /// The path of an object of the log.
 fn path(number: u64) -> Path {
     Path::from(format!("{SHARED_LOG}/{number:020}.log"))
@@ -82,6 +88,8 @@ pub(super) struct Log {
     settled: Notify,
     /// Why the put under way does not end. `None` means that it did not fail yet.
     stalled: watch::Sender<Option<Error>>,
+    /// Whether the put under way takes as long as an attempt may.
+    is_slow: AtomicBool,
     tail: Tail,
     is_cleaning: AtomicBool,
 }
@@ -141,15 +149,20 @@ struct Database {
     writer: Option<Writer>,
 }
 
-/// The open writer of a database.
-struct Writer {
-    /// Rows that no object contains.
-    open: BytesMut,
-    open_seq: u64,
-    /// When the first of them was appended.
-    open_since: Duration,
+/// Rows that were appended together, or one after another: an object has all of them or none.
+struct Chunk {
+    rows: BytesMut,
+    last_seq: u64,
     /// Those who wait for them.
     waiting: Vec<Waiting>,
+}
+
+/// The open writer of a database.
+struct Writer {
+    /// Rows that no object contains, the oldest first.
+    open: VecDeque<Chunk>,
+    /// When the first of them was appended.
+    open_since: Duration,
     /// Bytes of its rows in the object that is being put.
     putting_bytes: usize,
     flushed: u64,
@@ -166,11 +179,51 @@ impl Writer {
     fn status(&self) -> WalStatus {
         WalStatus {
             closed_reason: self.closed.clone(),
-            estimated_bytes: self.open.len() + self.putting_bytes,
+            estimated_bytes: self.open.iter().map(|chunk| chunk.rows.len()).sum::<usize>() + self.putting_bytes,
             last_flushed_wal_id: self.flushed,
             last_flushed_seq: self.flushed_seq,
             buffered_wal_entries_count: 0,
         }
+    }
+
+    /// Adds rows to what is open. An object has all of them or none.
+    fn add(&mut self, rows: &[RowEntry], now: Duration) {
+        if self.open.is_empty() {
+            self.open_since = now;
+        }
+        if self.open.back().is_none_or(|chunk| chunk.rows.len() >= CHUNK_BYTES) {
+            self.open.push_back(Chunk {
+                rows: BytesMut::new(),
+                last_seq: 0,
+                waiting: Vec::new(),
+            });
+        }
+        let Some(chunk) = self.open.back_mut() else { return };
+        for row in rows {
+            put_row(&mut chunk.rows, row);
+            chunk.last_seq = row.seq;
+        }
+    }
+
+    /// Takes the oldest open rows for an object that has room for so many bytes. A chunk that is longer than an object may
+    /// be is taken alone. `None` means that there is nothing to take, or no room.
+    fn take(&mut self, bytes_left: &mut usize) -> Option<Chunk> {
+        let is_first = *bytes_left == OBJECT_BYTES_MAX;
+        let fits = |chunk: &Chunk, left: usize| chunk.rows.len() <= left;
+        let mut taken = match self.open.front() {
+            Some(chunk) if is_first || fits(chunk, *bytes_left) => self.open.pop_front()?,
+            _ => return None,
+        };
+        *bytes_left = bytes_left.saturating_sub(taken.rows.len());
+        while self.open.front().is_some_and(|chunk| fits(chunk, *bytes_left)) {
+            let Some(next) = self.open.pop_front() else { break };
+            *bytes_left -= next.rows.len();
+            taken.rows.extend_from_slice(&next.rows);
+            taken.last_seq = next.last_seq;
+            taken.waiting.extend(next.waiting);
+        }
+        self.putting_bytes = taken.rows.len();
+        Some(taken)
     }
 
     /// Ends it: what is open is never put. Returns whom to tell.
@@ -179,8 +232,7 @@ impl Writer {
             return Vec::new();
         }
         self.closed = Some(reason.clone());
-        self.open.clear();
-        for waiting in self.waiting.drain(..) {
+        for waiting in self.open.drain(..).flat_map(|chunk| chunk.waiting) {
             drop(waiting.send(Err(reason.clone())));
         }
         let status = self.status();
@@ -231,7 +283,8 @@ impl State {
         }
         let open = || self.databases.values().filter_map(|database| database.writer.as_ref());
         let open = || open().filter(|writer| !writer.open.is_empty());
-        if self.is_wanted || open().any(|writer| !writer.waiting.is_empty()) {
+        let is_awaited = |writer: &Writer| writer.open.iter().any(|chunk| !chunk.waiting.is_empty());
+        if self.is_wanted || open().any(is_awaited) {
             return Some(self.gathering.wait(GATHERING_MAX, now).unwrap_or_default());
         }
         open()
@@ -239,28 +292,29 @@ impl State {
             .min()
     }
 
-    /// Begins an object with all open rows.
+    /// Begins an object with the open rows, as many as an object may have. Databases take turns at being first.
     fn begin(&mut self, process: &str) -> Bytes {
         let number = self.next;
         let (mut parts, mut told) = (Vec::new(), Vec::new());
         let mut needs = BTreeMap::new();
-        for (name, database) in &mut self.databases {
+        let mut bytes_left = OBJECT_BYTES_MAX;
+        let turn = usize::try_from(number).unwrap_or_default() % self.databases.len().max(1);
+        let (late, early): (Vec<_>, Vec<_>) = self.databases.iter_mut().enumerate().partition(|(at, _)| *at < turn);
+        for (_, (name, database)) in early.into_iter().chain(late) {
             let mut first = database.unwritten.front().map(|(number, _)| *number);
-            let writer = database.writer.as_mut().filter(|writer| !writer.open.is_empty());
-            if let Some(writer) = writer {
+            let taken = database.writer.as_mut().and_then(|writer| writer.take(&mut bytes_left));
+            if let Some(chunk) = taken {
                 first.get_or_insert(number);
-                let rows = writer.open.split().freeze();
-                writer.putting_bytes = rows.len();
                 told.push(PuttingPart {
                     database: Arc::clone(name),
                     generation: database.generation,
-                    last_seq: writer.open_seq,
-                    waiting: std::mem::take(&mut writer.waiting),
+                    last_seq: chunk.last_seq,
+                    waiting: chunk.waiting,
                 });
                 parts.push(Part {
                     database: Arc::clone(name),
-                    last_seq: writer.open_seq,
-                    rows,
+                    last_seq: chunk.last_seq,
+                    rows: chunk.rows.freeze(),
                 });
             }
             needs.extend(first.map(|first| (Arc::clone(name), first)));
@@ -400,13 +454,7 @@ impl Log {
         let mut state = self.state();
         let writer = state.writer(database, generation)?;
         let is_first = writer.open.is_empty();
-        if is_first {
-            writer.open_since = now;
-        }
-        for row in rows {
-            put_row(&mut writer.open, row);
-            writer.open_seq = row.seq;
-        }
+        writer.add(rows, now);
         let millis = rows.iter().filter_map(|row| row.create_ts).max();
         state.millis = state.millis.max(millis.unwrap_or(i64::MIN));
         drop(state);
@@ -416,14 +464,14 @@ impl Log {
         Ok(())
     }
 
-    /// Puts all that was appended. Returns the object that has the last of it, and a receiver of the outcome, or `None`
+    /// Puts all that was appended. Returns the first object that may have the last of it, and a receiver of the outcome, or `None`
     /// if it is durable.
     fn flush(&self, database: &str, generation: u64) -> Result<(u64, Option<Outcome>), WalError> {
         let mut guard = self.state();
         let state = &mut *guard;
         let (sender, receiver) = oneshot::channel();
         let writer = state.writer(database, generation)?;
-        if writer.open.is_empty() {
+        let Some(newest) = writer.open.back_mut() else {
             let flushed = writer.flushed;
             let parts = state.putting.iter_mut().flat_map(|putting| &mut putting.parts);
             let mut parts = parts.filter(|part| &*part.database == database && part.generation == generation);
@@ -434,8 +482,8 @@ impl Log {
                     Ok((state.next, Some(receiver)))
                 }
             };
-        }
-        writer.waiting.push(sender);
+        };
+        newest.waiting.push(sender);
         let number = state.next + u64::from(state.putting.is_some());
         drop(guard);
         self.wake.notify_one();

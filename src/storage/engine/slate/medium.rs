@@ -44,7 +44,7 @@ use crate::storage::bucket::Refusal;
 
 /// Longest time of a small request to a bucket, and the largest size of such a request.
 const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);
-const SMALL_REQUEST_BYTES_MAX: usize = 1 << 20;
+const SMALL_REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// The object store of a bucket, for all its databases.
 pub(super) struct Medium {

@@ -56,7 +56,7 @@ impl Committer {
     pub(super) async fn fail(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes");
         self.failed = true;
-        self.stalled = None;
+        self.shared.stalled.store(None);
         self.ranges.end(error);
         if self.home.may_pass(error) || self.is_full(error) {
             return;
@@ -97,7 +97,8 @@ impl Committer {
             return Err(ended.clone());
         }
         if self.database.is_some() && !self.failed {
-            let stalled = self.stalled.clone().or_else(|| self.home.log_stalled());
+            // The log knows the cause.
+            let stalled = self.home.log_stalled().or_else(|| self.stalled());
             return stalled.map_or(Ok(()), Err);
         }
         if let Some(fault) = self

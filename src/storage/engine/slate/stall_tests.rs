@@ -62,6 +62,27 @@ async fn reads_go_on(logs: Logs) {
     store.close().await.unwrap();
 }
 
+/// More groups than may be in flight: those behind them are answered too.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_write_is_answered_however_many_are_in_flight() {
+    let (network, store) = open(Logs::Shared, Durability::Group).await;
+    fail_log(&network, true);
+    let mut writes = Vec::new();
+    for number in 0..400 {
+        let store = store.clone();
+        writes.push(tokio::spawn(async move { put(&store, &number.to_string()).await }));
+        // So that each of them is a group of its own.
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    let answered = tokio::time::timeout(Duration::from_secs(15), futures::future::join_all(writes));
+    let answered = answered.await.expect("all are answered in time");
+    assert!(answered.into_iter().all(|one| one.unwrap().is_err()));
+    let refused = tokio::time::timeout(Duration::from_secs(2), put(&store, "later"));
+    assert!(refused.await.expect("later ones do not wait").is_err());
+    let closed = tokio::time::timeout(Duration::from_secs(10), store.close());
+    closed.await.expect("it does not wait for the bucket").unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_go_on_while_puts_of_the_log_fail() {
     futures::join!(reads_go_on(Logs::Own), reads_go_on(Logs::Shared));
@@ -100,6 +121,19 @@ async fn acknowledged_writes_stay(logs: Logs) {
     let back = until("it takes writes", async || put(&store, "d").await.is_ok());
     tokio::time::timeout(Duration::from_secs(5), back).await.unwrap();
     assert!(has(&store, "b").await && has(&store, "d").await);
+    // It is closed while the log fails, and waits for what was acknowledged.
+    fail_log(&network, true);
+    put(&store, "e").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let late = tokio::time::timeout(Duration::from_secs(15), put(&store, "f"));
+    assert!(late.await.expect("it is answered in time").is_err());
+    let (closed, ()) = futures::join!(store.close(), async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        fail_log(&network, false);
+    });
+    closed.unwrap();
+    let store = open_with(&network, "second", LEASE, Options::default()).await.unwrap();
+    assert!(has(&store, "e").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

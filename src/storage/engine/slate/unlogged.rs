@@ -134,6 +134,12 @@ impl Committer {
         Ok(())
     }
 
+    /// Whether there are acknowledged groups that the log may lack.
+    pub(super) fn has_unlogged(&mut self) -> bool {
+        self.forget_logged();
+        !self.unlogged.groups.is_empty()
+    }
+
     /// Logs that acknowledged groups are lost with the store.
     pub(super) fn report_unlogged(&self) {
         let groups = self.unlogged.groups.len();

@@ -92,6 +92,7 @@ impl Log {
             wake: Arc::clone(&wake),
             settled: Notify::new(),
             stalled: watch::Sender::default(),
+            is_slow: AtomicBool::default(),
             tail: Tail::default(),
             is_cleaning: AtomicBool::default(),
         });

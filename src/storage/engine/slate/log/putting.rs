@@ -13,11 +13,16 @@ use tokio::sync::Notify;
 
 use super::{Log, path, tell};
 use crate::storage::Error;
-use crate::storage::engine::slate::failures::failure_of_store;
+use crate::storage::bucket::Refusal;
+use crate::storage::engine::slate::failures::{carried, failure_of_store};
 
-/// Longest time of one put, and of all attempts of it.
+/// Longest time of one attempt to put an object, and of one after an attempt that took as long. A client of the bucket
+/// gives up after 20 s itself.
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
-const ATTEMPTS_MAX: Duration = Duration::from_secs(10);
+const SLOW_ATTEMPT_MAX: Duration = Duration::from_secs(20);
+
+/// Time after which failed attempts stall the log: sooner than committers give up, so that they are told the cause.
+const ATTEMPTS_MAX: Duration = Duration::from_secs(9);
 
 /// Time between attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -65,10 +70,14 @@ impl Log {
     pub(super) async fn put(&self, number: u64, bytes: &Bytes) -> Put {
         let began = self.ticks.monotonic();
         loop {
+            let longest = match self.is_slow.load(Ordering::Relaxed) {
+                true => SLOW_ATTEMPT_MAX,
+                false => ATTEMPT_MAX,
+            };
             let payload = PutPayload::from(bytes.clone());
             let location = path(number);
             let put = self.medium.put_opts(&location, payload, PutMode::Create.into());
-            let failed = match tokio::time::timeout(ATTEMPT_MAX, put).await {
+            let failed = match tokio::time::timeout(longest, put).await {
                 Ok(Ok(_)) => return Put::Landed,
                 Ok(Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => {
                     match self.find(number).await {
@@ -84,10 +93,15 @@ impl Log {
                     }
                 }
                 Ok(Err(error)) => error,
-                Err(_) => StoreError::Generic {
-                    store: "bucket",
-                    source: format!("an object of the log was not put in {} s", ATTEMPT_MAX.as_secs()).into(),
-                },
+                Err(_) => {
+                    self.is_slow.store(true, Ordering::Relaxed);
+                    let (bytes, seconds) = (bytes.len(), longest.as_secs());
+                    let refusal = Refusal::Unreachable {
+                        what: format!("an object of the log, {bytes} B, was not put in {seconds} s"),
+                    };
+                    let url = self.location.to_string();
+                    carried(Error::Bucket { url, refusal }, true)
+                }
             };
             let is_over = self.ticks.monotonic().saturating_sub(began) >= ATTEMPTS_MAX;
             if is_over || NonRetryable::find(&failed).is_some() {
@@ -147,6 +161,7 @@ impl Log {
         state.ask_for_tables();
         let range = (state.lowest, putting.floor.min(number));
         drop(guard);
+        self.is_slow.store(false, Ordering::Relaxed);
         self.stalled.send_if_modified(|stalled| stalled.take().is_some());
         tell(told, WalEvent::WalFlushed);
         for waiting in answered {

@@ -152,7 +152,7 @@ async fn what_was_acknowledged_survives_and_what_was_missing_stays_missing() {
     futures::join!(stormy(first), stormy(first + 1), stormy(first + 2));
 }
 
-/// A failed put of the log closes the databases of all stores, also of those that only serve reads.
+/// The log of all stores stalls, also of those that only serve reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn stores_without_writes_come_back_by_themselves() {
     for fault in [Link::Down, Link::Hung] {
@@ -171,7 +171,7 @@ async fn stores_without_writes_come_back_by_themselves() {
             until(&format!("{fault:?}: store {number} answers"), answers).await;
         }
         for store in &stores {
-            put(store, "c").await.unwrap();
+            until("it takes writes", async || put(store, "c").await.is_ok()).await;
         }
     }
 }
@@ -233,6 +233,44 @@ async fn commits_of_several_stores_are_one_put() {
     first.await.unwrap().unwrap();
     assert_eq!(others.unwrap().len(), STORES);
     assert_eq!(network.log_puts.load(std::sync::atomic::Ordering::SeqCst) - before, 2);
+}
+
+/// However much is open, a slow bucket takes it object by object.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_has_a_bounded_number_of_bytes() {
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket, Logs::Shared);
+    let stores = open_all(&network, "first").await;
+    network.set(Link::Held);
+    let mut writes = Vec::new();
+    for number in 0..24 {
+        let (store, value) = (stores[number % STORES].clone(), "x".repeat(3 << 20));
+        writes.push(tokio::spawn(async move {
+            let mut batch = crate::storage::Batch::new();
+            batch.put(
+                crate::storage::batch::Space::Catalog,
+                number.to_string().into_bytes(),
+                value,
+            );
+            store.commit(batch).await
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    network.set(Link::Good);
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    let listed: Vec<_> = bucket.list(Some(&Path::from(SHARED_LOG))).try_collect().await.unwrap();
+    let longest = listed.iter().map(|meta| meta.size).max().unwrap();
+    assert!(longest < OBJECT_BYTES_MAX as u64 + 4096, "{longest} B");
+    network.set(Link::Hung);
+    let stores = open_all(&Network::to(&bucket, Logs::Shared), "second").await;
+    for number in 0..24 {
+        assert!(
+            answered(&stores[number % STORES], &number.to_string()).await,
+            "{number}"
+        );
+    }
 }
 
 /// Tables count only once a manifest in the bucket names them: a process may end before it is put.

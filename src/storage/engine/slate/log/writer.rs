@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use slatedb::object_store::path::Path;
 use slatedb::wal::{
@@ -170,10 +169,8 @@ impl Log {
         }
         known.unwritten = found;
         known.writer = Some(Writer {
-            open: BytesMut::new(),
-            open_seq: 0,
+            open: VecDeque::new(),
             open_since: now,
-            waiting: Vec::new(),
             putting_bytes: 0,
             flushed,
             flushed_seq: None,
