@@ -238,7 +238,7 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "a reading of keys to remove: the committer awaits or aborts it",
     ),
     (
-        "src/storage/engine/slate/log.rs",
+        "src/storage/engine/slate/log/putting.rs",
         "a removal of objects that nothing needs: it may be cut at any time",
     ),
     (
