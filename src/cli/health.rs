@@ -31,8 +31,8 @@ const RESULT: u8 = 8;
 /// The body of STARTUP: one option (4.1.1).
 const STARTUP_BODY: &[u8] = b"\0\x01\0\x0bCQL_VERSION\0\x053.0.0";
 
-/// What a driver asks first. A server that cannot read its data refuses it.
-const QUESTION: &str = "SELECT * FROM system.local WHERE key='local'";
+/// A question of those that a driver asks when it connects. A server that does not hold the lease of its bucket refuses it.
+const QUESTION: &str = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name='system'";
 
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: u32 = 65_536;
