@@ -487,7 +487,9 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.resolve_locked(&mut changing).await
+            catalog.resolve_locked(&mut changing).await?;
+            catalog.begin_views();
+            Ok(())
         })
         .await
     }
@@ -533,7 +535,6 @@ impl Catalog {
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
         self.current.store(Arc::new(snapshot));
-        self.begin_views();
         for index in difference.removed() {
             self.indexes.remove(index);
         }
