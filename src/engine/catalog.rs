@@ -311,10 +311,7 @@ impl Catalog {
         .await
     }
 
-    async fn change_in_order<I: SchemaIntent>(
-        self: &Arc<Self>,
-        intent: &I,
-    ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
+    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
@@ -379,7 +376,7 @@ impl Catalog {
         .await
     }
 
-    async fn truncate_in_order(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
+    async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let before = Arc::clone(&self.current.load().schema);
@@ -495,7 +492,7 @@ impl Catalog {
     }
 
     /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock. Does nothing if no change is in doubt.
-    async fn resolve_locked(self: &Arc<Self>, changing: &mut Changing) -> Result<(), Error> {
+    async fn resolve_locked(&self, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
         }
