@@ -150,7 +150,7 @@ async fn blocking<T: Send + 'static>(
 /// Makes backups.
 #[derive(Clone, Copy)]
 pub(super) struct Backup<'a> {
-    pub(super) catalog: &'a Catalog,
+    pub(super) catalog: &'a Arc<Catalog>,
     pub(super) profile: Profile,
 }
 

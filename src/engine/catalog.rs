@@ -311,7 +311,10 @@ impl Catalog {
         .await
     }
 
-    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
+    async fn change_in_order<I: SchemaIntent>(
+        self: &Arc<Self>,
+        intent: &I,
+    ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
@@ -376,7 +379,7 @@ impl Catalog {
         .await
     }
 
-    async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
+    async fn truncate_in_order(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let before = Arc::clone(&self.current.load().schema);
@@ -484,15 +487,13 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.resolve_locked(&mut changing).await?;
-            catalog.begin_views();
-            Ok(())
+            catalog.resolve_locked(&mut changing).await
         })
         .await
     }
 
     /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock. Does nothing if no change is in doubt.
-    async fn resolve_locked(&self, changing: &mut Changing) -> Result<(), Error> {
+    async fn resolve_locked(self: &Arc<Self>, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_in_doubt() {
             return Ok(());
         }
@@ -532,6 +533,7 @@ impl Catalog {
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
         self.current.store(Arc::new(snapshot));
+        self.begin_views();
         for index in difference.removed() {
             self.indexes.remove(index);
         }

@@ -95,10 +95,11 @@ impl Request<'_> {
         tables.find(|table| table.storage_id == id)
     }
 
-    /// The account of a physical partition; `None` means that it has no budget.
-    pub(super) fn account(&self, partition: PartitionRef) -> Option<&Arc<Account>> {
+    /// The account of a physical partition that the request concerned when it began, or after it waited for a change
+    /// of the partition map; `None` means that it has no budget.
+    pub(super) fn account(&self, partition: PartitionRef) -> Option<Arc<Account>> {
         let partitions = self.snapshot.partitions_of(partition.table)?;
-        partitions.budget()?.account(partition.partition)
+        partitions.budget()?.account_now_or_later(partition.partition)
     }
 
     /// Whether the client requested a trace.

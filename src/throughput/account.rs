@@ -23,8 +23,11 @@ pub struct Account {
 enum State {
     Live(Box<Live>),
     /// The partition was split or merged; requests with an old partition map are charged to its successors.
-    Retired(Vec<Arc<Account>>),
+    Retired(Vec<Successor>),
 }
+
+/// The id and the account of a partition that took over tokens of an earlier one.
+pub(super) type Successor = (u64, Arc<Account>);
 
 #[derive(Debug)]
 struct Live {
@@ -119,7 +122,7 @@ impl Account {
     }
 
     /// Applies `then` to the budget, or returns the successors of a retired account.
-    fn live<T>(&self, then: impl FnOnce(&mut Live) -> T) -> Result<T, Vec<Arc<Self>>> {
+    fn live<T>(&self, then: impl FnOnce(&mut Live) -> T) -> Result<T, Vec<Successor>> {
         match &mut *self.state() {
             State::Live(live) => Ok(then(live)),
             State::Retired(successors) => Err(successors.clone()),
@@ -135,7 +138,7 @@ impl Account {
         // A retired account refuses while a successor is overdrawn. It reserves nothing there, because the successor
         // that serves the key is not known.
         asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
+            let refused = successors.iter().filter_map(|(_, successor)| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }
@@ -147,7 +150,7 @@ impl Account {
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
         asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
+            let refused = successors.iter().filter_map(|(_, successor)| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }
@@ -222,8 +225,19 @@ impl Account {
     }
 
     /// Redirects all later charges to `successors`.
-    pub(super) fn retire(&self, successors: Vec<Arc<Self>>) {
+    pub(super) fn retire(&self, successors: Vec<Successor>) {
         *self.state() = State::Retired(successors);
+    }
+
+    /// The account of a partition that has succeeded this one, after any number of changes. `None` means that no such
+    /// partition has.
+    pub(super) fn successor(&self, id: u64) -> Option<Arc<Self>> {
+        let successors = self.live(|_| ()).err()?;
+        let named = successors.iter().find(|(of, _)| *of == id);
+        named.map_or_else(
+            || successors.iter().find_map(|(_, successor)| successor.successor(id)),
+            |(_, account)| Some(Arc::clone(account)),
+        )
     }
 
     /// Its figures; all zero once it is retired.
@@ -246,13 +260,13 @@ impl Account {
 }
 
 /// Charges the successors of a retired account evenly, since the keys charged are not kept.
-fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
+fn send_on(successors: &[Successor], cost: RequestUnits, now: Duration) {
     if mutant::is_on(Mutant::StaleRouteIsFree) {
         return;
     }
     let count = u64::try_from(successors.len()).unwrap_or(u64::MAX).max(1);
     let (each, rest) = (cost.in_hundredths() / count, cost.in_hundredths() % count);
-    for (place, successor) in successors.iter().enumerate() {
+    for (place, (_, successor)) in successors.iter().enumerate() {
         let extra = if place == 0 { rest } else { 0 };
         successor.charge_here(RequestUnits::hundredths(each + extra), now);
     }

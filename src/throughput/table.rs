@@ -127,7 +127,7 @@ impl TableBudget {
             .collect();
         for (account, heirs) in removed {
             let heirs = heirs.iter().filter_map(|place| made.get(*place));
-            account.retire(heirs.map(|(_, heir)| Arc::clone(heir)).collect());
+            account.retire(heirs.map(|(slice, heir)| (slice.id, Arc::clone(heir))).collect());
         }
         let mut accounts: Vec<(Slice, Arc<Account>)> = slices
             .iter()
@@ -168,6 +168,19 @@ impl TableBudget {
     pub fn account(&self, id: u64) -> Option<&Arc<Account>> {
         let place = self.accounts.binary_search_by_key(&id, |(slice, _)| slice.id).ok()?;
         self.accounts.get(place).map(|(_, account)| account)
+    }
+
+    /// The account of a partition of this partition map or of a later one: a request that waited for a split, a merge
+    /// or a move goes on with the later map.
+    #[must_use]
+    pub fn account_now_or_later(&self, id: u64) -> Option<Arc<Account>> {
+        let accounts = self.accounts.iter();
+        let later = || {
+            accounts
+                .map(|(_, account)| account)
+                .find_map(|account| account.successor(id))
+        };
+        self.account(id).cloned().or_else(later)
     }
 
     /// All accounts, by id.
@@ -230,6 +243,10 @@ mod tests {
         assert_eq!((balance(&halves, 1), balance(&halves, 2)), (-35_000, -35_000));
         let again = halves.next(grant(1_000), &slices(&[(3, i64::MIN)]), NOW);
         assert_eq!(balance(&again, 3), -70_000);
+        // A request that began before both changes wrote to a partition of after them.
+        let later = whole.account_now_or_later(3).unwrap();
+        assert!(Arc::ptr_eq(&later, again.account(3).unwrap()));
+        assert!(whole.account_now_or_later(9).is_none());
         parent.charge(RequestUnits::whole(1), NOW);
         assert_eq!(balance(&again, 3), -70_100);
     }

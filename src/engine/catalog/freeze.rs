@@ -45,7 +45,7 @@ impl Catalog {
     ///
     /// # Errors
     /// A store fails, a change of the schema is in doubt, or a write does not end in time; nothing waits then.
-    pub(in crate::engine) async fn freeze(&self) -> Result<Frozen, Error> {
+    pub(in crate::engine) async fn freeze(self: &Arc<Self>) -> Result<Frozen, Error> {
         for _ in 0..HOLDS_MAX {
             if let Some(frozen) = self.try_to_freeze().await? {
                 return Ok(frozen);
@@ -62,7 +62,7 @@ impl Catalog {
     }
 
     /// `None` means that a write did not end in time.
-    async fn try_to_freeze(&self) -> Result<Option<Frozen>, Error> {
+    async fn try_to_freeze(self: &Arc<Self>) -> Result<Option<Frozen>, Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let catalog = self.current.load_full();

@@ -176,7 +176,7 @@ impl Catalog {
 
     /// Checks a move, and assigns a number to the store of a lift. Keeps the lock.
     async fn check_move(
-        &self,
+        self: &Arc<Self>,
         table: StorageId,
         id: PhysicalPartitionId,
         target: Target,

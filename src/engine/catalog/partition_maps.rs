@@ -76,7 +76,7 @@ impl Catalog {
         Ok(count)
     }
 
-    async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
+    async fn grow_in_order(self: &Arc<Self>, id: Uuid) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let current = self.current.load_full();
@@ -95,7 +95,11 @@ impl Catalog {
     }
 
     /// [`Catalog::repartition`] for a caller whose future is not dropped.
-    pub(super) async fn change_partitions(&self, table: StorageId, change: &PartitionChange) -> Result<(), Error> {
+    pub(super) async fn change_partitions(
+        self: &Arc<Self>,
+        table: StorageId,
+        change: &PartitionChange,
+    ) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
         let next = |before: &TablePartitions| match change {

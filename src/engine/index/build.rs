@@ -106,7 +106,7 @@ impl Build {
         let mut rows = 0;
         self.places.clear();
         for (id, store) in &self.stores {
-            store.commit(Batch::new()).await?;
+            settled(store).await?;
             rows += store.bytes_in(&key::table_range(self.table)).rows;
             let record = if *id == StoreId::MAIN {
                 self.record.clone()
@@ -276,6 +276,14 @@ async fn forget_in(store: &Store, key: Vec<u8>) {
     if let Err(error) = store.commit(batch).await {
         tracing::debug!(%error, "the record of a build could not be removed; the next start removes it");
     }
+}
+
+/// Waits for the commits that began before, also for those that were answered with an error and land late.
+///
+/// # Errors
+/// The store fails, or takes no writes now.
+pub(crate) async fn settled(store: &Store) -> store::Result<()> {
+    store.commit(Batch::new()).await.map(drop)
 }
 
 /// Whether stores take no more commits: the next start resumes.

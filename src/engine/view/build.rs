@@ -11,7 +11,7 @@ use super::follow::Touched;
 use super::record_key;
 use crate::engine::batch_log::{Parts, Written, put_view_row, write_parts};
 use crate::engine::catalog::Catalog;
-use crate::engine::index::build::{forget, is_closed, next_rows, record_progress};
+use crate::engine::index::build::{forget, is_closed, next_rows, record_progress, settled};
 use crate::engine::index::{Progress, Record};
 use crate::engine::write::passes::{Closed, Passes};
 use crate::engine::{Error, storage_read, storage_write};
@@ -126,6 +126,10 @@ impl Build {
         };
         let map = Arc::clone(snapshot.partitions(&followed.base)?);
         drop(PartitionLatch::hold_all(map.all().iter().map(|partition| &partition.latch)).await);
+        // What such a writer has written may land after it was answered with an error.
+        for (_, store) in map.stores() {
+            settled(store).await.map_err(|error| storage_write(&error))?;
+        }
         Ok(Step::More)
     }
 

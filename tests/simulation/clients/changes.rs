@@ -91,6 +91,9 @@ pub(super) async fn repartition(world: &Rc<World>, server: &Server) {
     let outcome = server.database.upkeep().repartition(limits, &mut sizes).await;
     drop(in_work);
     world.log.borrow_mut().note(format!("repartitioned {outcome:?}"));
+    if format!("{outcome:?}").contains("with another checksum") {
+        world.fail("moves", format!("{outcome:?}"));
+    }
     *world.sizes.borrow_mut() = sizes;
     if let Ok(done) = outcome {
         if done.splits > 0 {

@@ -21,7 +21,7 @@ use crate::storage::engine::slate::failures::{carried, failure_of_store};
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
 const SLOW_ATTEMPT_MAX: Duration = Duration::from_secs(20);
 
-/// Time after which failed attempts stall the log. It is less than the limit of a committer, which then learns the cause.
+/// Time after which failed attempts stall the log: sooner than committers give up, so that they are told the cause.
 const ATTEMPTS_MAX: Duration = Duration::from_secs(9);
 
 /// Time between attempts.
