@@ -12,7 +12,7 @@ use slatedb::{Db, DbStatus, WriteBatch};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::flight::{Flight, Written};
+use super::flight::{Flight, PutEvent, Written};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
 use super::ranges::{RangeJobs, Recorded, Step};
@@ -95,12 +95,10 @@ pub(super) struct Committer {
 
 /// The committer's next task.
 enum Next {
-    /// Put the log.
-    Put,
-    /// A put of the log has ended.
-    PutEnded(Result<()>),
-    /// A put of the log takes too long.
-    PutLate(Error),
+    /// Begin to put the log.
+    BeginPut,
+    /// The put of the log has ended, or takes too long.
+    Put(PutEvent),
     Command(Command),
     /// Write tables.
     Tables,
@@ -180,9 +178,9 @@ impl Committer {
         let mut closing = None;
         while closing.is_none() {
             match self.next().await {
-                Next::Put => self.begin_put(),
-                Next::PutEnded(result) => drop(self.settle(result).await),
-                Next::PutLate(error) => self.stall(&error),
+                Next::BeginPut => self.begin_put(),
+                Next::Put(PutEvent::Ended(result)) => drop(self.settle(result).await),
+                Next::Put(PutEvent::Late(error)) => self.stall(&error),
                 Next::Command(first) => closing = self.take(first).await,
                 Next::Tables => self.begin_tables(),
                 Next::RangeStep(step) => self.step_range(step).await,
@@ -265,7 +263,7 @@ impl Committer {
         }
         let wait = self.flight.wait(self.home.ticks.monotonic());
         if wait.is_some_and(|wait| wait.is_zero()) {
-            return Next::Put;
+            return Next::BeginPut;
         }
         let is_put = self.flight.is_put();
         // While it is stalled, commands are refused.
@@ -274,14 +272,12 @@ impl Committer {
         let is_watched = !self.failed && !is_put && wait.is_none();
         let watched = self.database.as_ref().filter(|_| is_watched).map(Db::subscribe);
         self.begin_range_step();
-        let late = self.late();
         tokio::select! {
             biased;
-            result = self.flight.end_of_put(), if is_put => Next::PutEnded(result),
-            error = late, if is_put => Next::PutLate(error),
+            event = self.flight.put_event(), if is_put => Next::Put(event),
             step = self.ranges.read(), if self.ranges.is_reading() => Next::RangeStep(step),
             command = self.commands.recv(), if has_room => command.map_or(Next::Over, Next::Command),
-            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::Put,
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => Next::BeginPut,
             () = self.tables_wanted.notified() => Next::Tables,
             () = closed(watched) => Next::Closed,
             else => Next::Over,

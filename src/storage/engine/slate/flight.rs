@@ -15,7 +15,9 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -43,14 +45,25 @@ pub(super) struct Written {
     pub(super) batches: Vec<(Request, Option<Error>)>,
 }
 
+/// Ends when a put is late, with the reason.
+pub(super) type Lateness = Pin<Box<dyn Future<Output = Error> + Send + Sync>>;
+
 /// The put of the log that is under way.
 struct Put {
     /// How many of the oldest groups it contains.
     groups: usize,
-    /// When it began, in the clock's monotonic time.
-    began: Duration,
+    /// Ends when the put is late. `None` means that this is known.
+    late: Option<Lateness>,
     /// A separate task: a future that is kept here would not progress while the committer is busy.
     task: JoinHandle<Result<()>>,
+}
+
+/// What there is to know of a put that is under way.
+pub(super) enum PutEvent {
+    /// It has ended.
+    Ended(Result<()>),
+    /// It takes too long, and goes on.
+    Late(Error),
 }
 
 /// The groups in flight.
@@ -175,19 +188,21 @@ impl Flight {
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())
     }
 
-    /// Records that a put of everything written begins.
-    pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>, now: Duration) {
+    /// Records that a put of everything written begins. `late` ends when it is late; `None` means that nobody asks.
+    pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>, late: Option<Lateness>) {
         self.gathering.begun();
         self.put = Some(Put {
             groups: self.groups.len(),
-            began: now,
+            late,
             task,
         });
     }
 
-    /// When the current put began. `None` means that there is none.
-    pub(super) fn put_began(&self) -> Option<Duration> {
-        self.put.as_ref().map(|put| put.began)
+    /// Records that the current put is known to be late.
+    pub(super) fn note_late(&mut self) {
+        if let Some(put) = &mut self.put {
+            put.late = None;
+        }
     }
 
     /// Removes and returns the batches of all groups, which stay in flight.
@@ -199,15 +214,24 @@ impl Flight {
         batches.flatten().collect()
     }
 
-    /// Waits for the end of the current put; never returns if there is none. May be dropped and called again.
-    pub(super) async fn end_of_put(&mut self) -> Result<()> {
-        poll_fn(|context| match &mut self.put {
-            // A task that panicked has certainly put nothing.
-            Some(put) => put
-                .task
-                .poll_unpin(context)
-                .map(|ended| ended.unwrap_or(Err(Error::Closed))),
-            None => std::task::Poll::Pending,
+    /// Waits until the current put ends or is late; never returns if there is none. May be dropped and called again.
+    pub(super) async fn put_event(&mut self) -> PutEvent {
+        poll_fn(|context| {
+            let Some(put) = &mut self.put else {
+                return Poll::Pending;
+            };
+            if let Poll::Ready(ended) = put.task.poll_unpin(context) {
+                // A task that panicked has certainly put nothing.
+                return Poll::Ready(PutEvent::Ended(ended.unwrap_or(Err(Error::Closed))));
+            }
+            let Some(late) = &mut put.late else {
+                return Poll::Pending;
+            };
+            let late = late.poll_unpin(context).map(PutEvent::Late);
+            if late.is_ready() {
+                put.late = None;
+            }
+            late
         })
         .await
     }

@@ -346,11 +346,8 @@ impl Home {
     }
 
     /// Waits until a put of a bucket's log is late, and returns why: the shared log says that its puts fail, or the put has
-    /// taken too long since it began. In a directory a put has a limit of its own.
+    /// taken too long since it began.
     pub(super) async fn late(self: Arc<Self>, began: Duration) -> Error {
-        if !self.is_remote() {
-            return std::future::pending().await;
-        }
         let longest = self.patience().put_max;
         let taken = self.ticks.monotonic().saturating_sub(began);
         let stalls = async {

@@ -7,7 +7,7 @@ use slatedb::Db;
 use slatedb::config::FlushType;
 
 use super::committer::{Committer, answer_batches, put};
-use super::flight::Written;
+use super::flight::{Lateness, PutEvent, Written};
 use super::group::{Group, Request};
 use super::tuning::LOG_OBJECTS_MAX;
 use crate::storage::options::Durability;
@@ -63,7 +63,10 @@ impl Committer {
                 home.within(longest, flush).await
             }
         });
-        self.flight.begin(task, self.home.ticks.monotonic());
+        let began = self.home.ticks.monotonic();
+        let is_awaited = self.home.is_remote() && !self.is_stalled();
+        let late = is_awaited.then(|| -> Lateness { Box::pin(Arc::clone(&self.home).late(began)) });
+        self.flight.begin(task, late);
     }
 
     /// Waits until nothing is in flight, or until the store is stalled.
@@ -75,11 +78,9 @@ impl Committer {
             if !self.flight.is_put() {
                 self.begin_put();
             }
-            let late = self.late();
-            let result = tokio::select! {
-                biased;
-                result = self.flight.end_of_put() => result,
-                error = late => {
+            let result = match self.flight.put_event().await {
+                PutEvent::Ended(result) => result,
+                PutEvent::Late(error) => {
                     self.stall(&error);
                     return Err(error);
                 }
@@ -87,18 +88,6 @@ impl Committer {
             self.settle(result).await?;
         }
         Ok(())
-    }
-
-    /// Waits until the current put is late; for ever if there is none, or if it is known to be late.
-    pub(super) fn late(&self) -> impl Future<Output = Error> + use<> {
-        let began = self.flight.put_began().filter(|_| !self.is_stalled());
-        let home = Arc::clone(&self.home);
-        async move {
-            match began {
-                Some(began) => home.late(began).await,
-                None => std::future::pending().await,
-            }
-        }
     }
 
     /// Why nothing is written now ([`Self::stall`]). `None` means that it is.
@@ -116,6 +105,7 @@ impl Committer {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes until its log can be put");
         answer_batches(self.flight.take_batches(), &Err(error.clone()));
         self.shared.stalled.store(Some(Arc::new(error.clone())));
+        self.flight.note_late();
         if !self.flight.is_put() {
             self.begin_put();
         }
@@ -162,8 +152,8 @@ impl Committer {
             return Ok(());
         }
         let longest = self.home.patience().put_max;
-        match tokio::time::timeout(longest, self.flight.end_of_put()).await {
-            Ok(Ok(())) => Ok(()),
+        match tokio::time::timeout(longest, self.flight.put_event()).await {
+            Ok(PutEvent::Ended(Ok(()))) => Ok(()),
             _ => {
                 self.report_unlogged();
                 Err(stalled)

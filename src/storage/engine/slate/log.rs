@@ -88,7 +88,7 @@ pub(super) struct Log {
     settled: Notify,
     /// Why the put under way does not end. `None` means that it did not fail yet.
     stalled: watch::Sender<Option<Error>>,
-    /// Whether the put under way takes as long as an attempt may.
+    /// Whether the last attempt to put an object took longer than a first one may: the next one has more time.
     is_slow: AtomicBool,
     tail: Tail,
     is_cleaning: AtomicBool,

@@ -76,9 +76,14 @@ impl Log {
             };
             let payload = PutPayload::from(bytes.clone());
             let location = path(number);
+            let attempt_began = self.ticks.monotonic();
             let put = self.medium.put_opts(&location, payload, PutMode::Create.into());
             let failed = match tokio::time::timeout(longest, put).await {
-                Ok(Ok(_)) => return Put::Landed,
+                Ok(Ok(_)) => {
+                    let taken = self.ticks.monotonic().saturating_sub(attempt_began);
+                    self.is_slow.store(taken > ATTEMPT_MAX, Ordering::Relaxed);
+                    return Put::Landed;
+                }
                 Ok(Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => {
                     match self.find(number).await {
                         Ok(Some(found)) if found.process == self.process => return Put::Landed,
@@ -161,7 +166,6 @@ impl Log {
         state.ask_for_tables();
         let range = (state.lowest, putting.floor.min(number));
         drop(guard);
-        self.is_slow.store(false, Ordering::Relaxed);
         self.stalled.send_if_modified(|stalled| stalled.take().is_some());
         tell(told, WalEvent::WalFlushed);
         for waiting in answered {
