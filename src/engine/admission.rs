@@ -10,14 +10,15 @@
 //! real cost is charged where it was incurred, whether that account admitted it or not. Tables without throughput need
 //! no admission, take no lock and are not charged.
 //!
-//! **Server-side retry.** A refused statement waits for the time that the refusal names and tries again, for 60 s at
-//! most; then it times out. A limited number of statements wait at once; further ones are refused.
+//! **Server-side retry.** A refused statement waits in line (`line`) until its accounts admit it, for 60 s at most; then
+//! it times out. A limited number of statements wait at once; further ones are refused.
 //!
 //! **Metadata.** In the `cosmos` profile DDL and reads of `system_schema` have a budget of their own, 240 RU/s.
 //!
 //! Sources: Azure Cosmos DB's documentation (prevent-rate-limiting-errors, troubleshoot-request-rate-too-large).
 
 pub(super) mod claim;
+mod line;
 pub(super) mod shown;
 
 use std::collections::VecDeque;
@@ -37,16 +38,21 @@ use crate::metrics;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
 use crate::throughput::{
-    Account, Charges, PartitionRef, Refusal, RequestUnits, Stage, activity_id, admit_all, retry_after_millis,
+    Account, Charges, Held, PartitionRef, Refusal, RequestUnits, Stage, activity_id, admit_all, peek_all,
+    retry_after_millis,
 };
 
 use claim::{Claim, Owner, Throttled};
+use line::Lines;
 
 /// Longest wait of a statement inside the server.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Longest single wait. The clock may be a test's, and budgets may change during the wait.
 const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
+
+/// Shortest wait in line, and what a statement that would be admitted is told when it cannot wait behind others.
+const LINE_DELAY: Duration = Duration::from_millis(1);
 
 /// Throttles that are kept in the log.
 const LOG_MAX: usize = 1_000;
@@ -62,6 +68,7 @@ pub(super) struct Admission {
     metadata: Option<Arc<Account>>,
     /// Statements that wait now.
     waiting: AtomicUsize,
+    lines: Lines,
     log: Mutex<VecDeque<ThrottleShown>>,
 }
 
@@ -155,6 +162,7 @@ impl Admission {
             draws,
             metadata,
             waiting: AtomicUsize::new(0),
+            lines: Lines::default(),
             log: Mutex::default(),
         }
     }
@@ -189,7 +197,7 @@ impl Admission {
     async fn ask(&self, request: &Request<'_>, concerned: Concerned, work: Work) -> Result<(), Error> {
         let began = self.clock.monotonic();
         let mut claim = Claim::default();
-        let outcome = match admit_all(&concerned.accounts, began) {
+        let outcome = match self.admit_new(&concerned.accounts, began) {
             Ok(held) => {
                 claim.held = Mutex::new(concerned.owners.iter().copied().zip(held).collect());
                 Ok(())
@@ -205,7 +213,22 @@ impl Admission {
         outcome
     }
 
-    /// Waits and tries again, if server-side retry is on.
+    /// Admits a statement that has not waited: not before others that wait for the same account.
+    fn admit_new(&self, accounts: &[Arc<Account>], now: Duration) -> Result<Vec<Held>, Refusal> {
+        let others_wait = self.waiting.load(Ordering::Relaxed) > 0;
+        let Some(place) = others_wait.then(|| self.lines.waited_for(accounts)).flatten() else {
+            return admit_all(accounts, now);
+        };
+        let behind = Refusal {
+            place,
+            retry_after: LINE_DELAY,
+            balance_hundredths: 0,
+        };
+        let refused = peek_all(accounts.get(place..=place).unwrap_or_default(), now).err();
+        Err(refused.map_or(behind, |refusal| Refusal { place, ..refusal }))
+    }
+
+    /// Waits in line, if server-side retry is on.
     async fn retry(
         &self,
         request: &Request<'_>,
@@ -215,44 +238,46 @@ impl Admission {
         began: Duration,
         claim: &mut Claim,
     ) -> Result<(), Error> {
-        let clock = &self.clock;
+        let (clock, accounts) = (&self.clock, &concerned.accounts);
         let place = if self.rules.server_side_retry {
             Waiting::take(&self.waiting, self.rules.waiting_max)
         } else {
             None
         };
-        let Some(_place) = place else {
+        let account = accounts.get(refusal.place);
+        let Some((_place, account)) = place.zip(account) else {
             return Err(Error::Throttled {
                 activity: activity_id(self.draws.generator().u128(..)),
                 retry_after: refusal.retry_after,
             });
         };
-        let mut refusal = refusal;
+        let (mut place, mut refusal) = (self.lines.join(account), refusal);
         loop {
-            let until = clock.monotonic() + refusal.retry_after;
-            loop {
-                let now = clock.monotonic();
-                claim.waited = now.saturating_sub(began);
-                if claim.waited >= WAIT_MAX {
-                    metrics::THROTTLED_TIMEOUTS.increment();
-                    claim.throttled = Some(throttled(concerned, refusal, true));
-                    return Err(work.timeout(request.consistency()));
-                }
-                if now >= until {
-                    break;
-                }
-                let left = (until - now).min(WAIT_MAX.saturating_sub(claim.waited));
-                tokio::time::sleep(left.clamp(Duration::from_millis(1), WAIT_STEP_MAX)).await;
+            let now = clock.monotonic();
+            claim.waited = now.saturating_sub(began);
+            claim.throttled = Some(throttled(concerned, refusal, true));
+            if claim.waited >= WAIT_MAX {
+                metrics::THROTTLED_TIMEOUTS.increment();
+                return Err(work.timeout(request.consistency()));
             }
-            match admit_all(&concerned.accounts, clock.monotonic()) {
-                Ok(held) => {
-                    claim.waited = clock.monotonic().saturating_sub(began);
-                    claim.held = Mutex::new(concerned.owners.iter().copied().zip(held).collect());
-                    claim.throttled = Some(throttled(concerned, refusal, true));
-                    return Ok(());
+            let mut wait = WAIT_STEP_MAX.min(WAIT_MAX.saturating_sub(claim.waited));
+            if place.is_first() {
+                match peek_all(accounts, now).and_then(|()| admit_all(accounts, now)) {
+                    Ok(held) => {
+                        claim.held = Mutex::new(concerned.owners.iter().copied().zip(held).collect());
+                        return Ok(());
+                    }
+                    Err(again) => {
+                        refusal = again;
+                        wait = wait.min(refusal.retry_after);
+                        if let Some(account) = accounts.get(refusal.place) {
+                            place.move_to(account);
+                        }
+                    }
                 }
-                Err(again) => refusal = again,
             }
+            // The clock may be a test's, so this is no more than a step.
+            drop(tokio::time::timeout(wait.max(LINE_DELAY), place.woken()).await);
         }
     }
 

@@ -35,6 +35,9 @@ struct Live {
     usage: Usage,
 }
 
+/// A question to a budget at a moment.
+type Question = fn(&mut Budget, Duration) -> Admission;
+
 /// The figures of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountFigures {
@@ -129,30 +132,31 @@ impl Account {
         }
     }
 
-    /// Requests admission from this account's own budget, without the pool's.
-    fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
-        let asked = self.live(|live| match live.budget.admit(now) {
+    /// Asks this account's own budget, without the pool's. A retired account refuses while a successor is overdrawn:
+    /// `later` asks the successors, and reserves nothing there, because the one that serves the key is not known.
+    fn judge(&self, now: Duration, here: Question, later: Question) -> Result<(), (Duration, i64)> {
+        let asked = self.live(|live| match here(&mut live.budget, now) {
             Admission::Admitted => Ok(()),
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
-        // A retired account refuses while a successor is overdrawn. It reserves nothing there, because the successor
-        // that serves the key is not known.
         asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|(_, successor)| successor.ask(now).err());
-            refused.max().map_or(Ok(()), Err)
+            let answers = successors.iter().map(|(_, account)| account.judge(now, later, later));
+            answers.filter_map(Result::err).max().map_or(Ok(()), Err)
         })
     }
 
-    /// As [`Account::admit_here`], but reserves nothing.
-    fn ask(&self, now: Duration) -> Result<(), (Duration, i64)> {
-        let asked = self.live(|live| match live.budget.ask(now) {
-            Admission::Admitted => Ok(()),
-            Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
-        });
-        asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|(_, successor)| successor.ask(now).err());
-            refused.max().map_or(Ok(()), Err)
-        })
+    fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        self.judge(now, Budget::admit, Budget::ask)
+    }
+
+    fn peek_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        self.judge(now, Budget::peek, Budget::peek)
+    }
+
+    /// Whether this account and its pool would admit a request now. Reserves nothing, and promises no retry time.
+    fn peek(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        self.peek_here(now)?;
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.peek_here(now))
     }
 
     fn admit(&self, now: Duration) -> Result<(), (Duration, i64)> {
@@ -278,24 +282,41 @@ fn send_on(successors: &[Successor], cost: RequestUnits, now: Duration) {
 /// The [`Refusal`] with the longest wait.
 pub fn admit_all(accounts: &[Arc<Account>], now: Duration) -> Result<Vec<Held>, Refusal> {
     let mut held = Vec::with_capacity(accounts.len());
-    // Every account is tried even after a refusal, since the client must wait for the slowest. A refusal drops `held`,
-    // which cancels it.
+    // A refusal drops `held`, which cancels it.
+    each(accounts, |account| {
+        account.admit(now)?;
+        held.push(Held {
+            account: Some(Arc::clone(account)),
+        });
+        Ok(())
+    })?;
+    Ok(held)
+}
+
+/// Whether each of these accounts would admit a request now. Nothing is reserved.
+///
+/// # Errors
+/// The [`Refusal`] with the longest wait.
+pub fn peek_all(accounts: &[Arc<Account>], now: Duration) -> Result<(), Refusal> {
+    each(accounts, |account| account.peek(now))
+}
+
+/// Asks every account, even after a refusal, since the client must wait for the slowest.
+fn each(
+    accounts: &[Arc<Account>],
+    mut ask: impl FnMut(&Arc<Account>) -> Result<(), (Duration, i64)>,
+) -> Result<(), Refusal> {
     let mut worst: Option<Refusal> = None;
     for (place, account) in accounts.iter().enumerate() {
-        match account.admit(now) {
-            Ok(()) => held.push(Held {
-                account: Some(Arc::clone(account)),
-            }),
-            Err((retry_after, balance_hundredths)) => {
-                if worst.is_none_or(|worst| worst.retry_after < retry_after) {
-                    worst = Some(Refusal {
-                        place,
-                        retry_after,
-                        balance_hundredths,
-                    });
-                }
-            }
+        if let Err((retry_after, balance_hundredths)) = ask(account)
+            && worst.is_none_or(|worst| worst.retry_after < retry_after)
+        {
+            worst = Some(Refusal {
+                place,
+                retry_after,
+                balance_hundredths,
+            });
         }
     }
-    worst.map_or(Ok(held), Err)
+    worst.map_or(Ok(()), Err)
 }

@@ -36,7 +36,7 @@ mod table;
 mod units;
 mod usage;
 
-pub use account::{Account, AccountFigures, Held, Refusal, admit_all};
+pub use account::{Account, AccountFigures, Held, Refusal, admit_all, peek_all};
 pub use budget::{Admission, BURST_PER_SECOND, Budget};
 pub use charges::{Charge, Charges, Mark, PartitionRef, RowWrite, Stage};
 pub use coefficients::{Coefficients, PriceError};
