@@ -69,6 +69,8 @@ pub struct Config {
     pub reach: Reach,
     /// Where parts of a bucket's tables are kept on local disk; `None` means nowhere.
     pub bucket_cache: Option<BucketCache>,
+    /// How long a dropped store is kept in a bucket.
+    pub bucket_removal_delay: Duration,
     /// Folder of the socket for operators if the data is in no directory. `None` means that there is no socket then.
     pub operator_folder: Option<PathBuf>,
     /// What requests to a bucket cost.
@@ -198,6 +200,7 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
             bucket_cache: bucket_cache(values)?,
+            bucket_removal_delay: Duration::from_secs(values.parsed::<u32>("bucket-removal-delay-seconds")?.into()),
             operator_folder: values.text("operator-folder").map(PathBuf::from),
             bucket_prices: values.parsed("bucket-prices")?,
             cidr_groups: cidr_groups::cidr_groups(values, &server)?,

@@ -39,6 +39,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "bucket-path-style",
             "bucket-encryption",
             "bucket-lease",
+            "bucket-removal-delay-seconds",
             "bucket-prices",
             "bucket-ca-file",
             "bucket-cache",

@@ -109,6 +109,7 @@ const DATA: Uses = Uses::Only(&[
     "bucket-path-style",
     "bucket-encryption",
     "bucket-lease",
+    "bucket-removal-delay-seconds",
     "bucket-ca-file",
     "bucket-cache",
     "bucket-cache-bytes-max",

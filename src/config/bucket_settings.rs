@@ -1,8 +1,17 @@
-//! The settings of data in a bucket, and of the stores over which data is spread.
+//! The settings of where data is kept: in a bucket, and in the stores over which it is spread.
 
 use super::setting::{Setting, setting};
 
-/// The address of its service.
+/// The URL of the data.
+pub(super) const DATA: Setting = setting(
+    "data",
+    "URL",
+    None,
+    "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory:, and, experimental, s3://BUCKET/PREFIX, \
+     az://ACCOUNT/CONTAINER/PREFIX (ACCOUNT emulator: Azurite), gs://BUCKET/PREFIX; credentials of buckets as the cloud's own tools take them [default: file: in the user's data directory]",
+);
+
+/// The address of a bucket's service.
 pub(super) const ENDPOINT: Setting = setting(
     "bucket-endpoint",
     "URL",
@@ -40,6 +49,14 @@ pub(super) const LEASE: Setting = setting(
     "MILLISECONDS",
     Some("2500"),
     "How long a server owns a bucket's prefix without a renewal, which it puts three times in that time; a start after a crash waits for it",
+);
+
+/// How long objects of dropped stores are kept.
+pub(super) const REMOVAL_DELAY: Setting = setting(
+    "bucket-removal-delay-seconds",
+    "SECONDS",
+    Some("600"),
+    "How long a store that holds no physical partition any more is kept in the bucket before its objects are removed; a start begins that time anew",
 );
 
 /// The trusted certificates.

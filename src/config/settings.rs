@@ -11,18 +11,13 @@ pub const SECRETS: &[&str] = &["account-key", "admin-token"];
 
 /// Every setting. The only place to add one, besides its field of [`super::Config`].
 pub const SETTINGS: &[Setting] = &[
-    setting(
-        "data",
-        "URL",
-        None,
-        "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory:, and, experimental, s3://BUCKET/PREFIX, \
-         az://ACCOUNT/CONTAINER/PREFIX (ACCOUNT emulator: Azurite), gs://BUCKET/PREFIX; credentials of buckets as the cloud's own tools take them [default: file: in the user's data directory]",
-    ),
+    bucket::DATA,
     bucket::ENDPOINT,
     bucket::REGION,
     bucket::PATH_STYLE,
     bucket::ENCRYPTION,
     bucket::LEASE,
+    bucket::REMOVAL_DELAY,
     bucket::CA_FILE,
     bucket::PRICES,
     bucket::CACHE,

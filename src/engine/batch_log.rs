@@ -32,7 +32,7 @@ use crate::partition::{BatchKeys, StoreId};
 
 /// Pauses between replays of a batch: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// How long the record of a whole batch stays if no other batch is logged.
 const REMOVAL_AFTER: Duration = Duration::from_millis(200);

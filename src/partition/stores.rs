@@ -12,6 +12,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
@@ -248,11 +249,34 @@ impl Stores {
         from.clone_side(id.0, rows).await
     }
 
+    /// How long a side store that nobody needs is kept: in a bucket as the options say, elsewhere not at all.
+    #[must_use]
+    pub fn removal_delay(&self) -> Duration {
+        match self.0.url {
+            Url::Bucket(_) => self.0.options.bucket_removal_delay,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Closes a side store that is kept for [`Stores::removal_delay`] and then removed.
+    ///
+    /// # Errors
+    /// As [`Store::forget_side`].
+    pub async fn leave(&self, id: StoreId) -> Result<()> {
+        self.close_side(id).await;
+        self.0.main.forget_side(id.0).await
+    }
+
     /// Closes a side store, if it is open, and removes all of it.
     ///
     /// # Errors
     /// As [`Store::remove_side`].
     pub async fn remove(&self, id: StoreId) -> Result<()> {
+        self.close_side(id).await;
+        self.0.main.remove_side(&self.0.url, id.0).await
+    }
+
+    async fn close_side(&self, id: StoreId) {
         let before = self.0.beside.rcu(|beside| beside.without(&id));
         if let Some(moments) = &*self.moments() {
             moments.remove(id.0);
@@ -262,7 +286,6 @@ impl Stores {
         {
             tracing::debug!(store = id.0, %error, "closing a store that is removed");
         }
-        self.0.main.remove_side(&self.0.url, id.0).await
     }
 
     /// Makes a store's acknowledged commits durable, whatever its durability, before a record outside the store depends

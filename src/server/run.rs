@@ -356,6 +356,7 @@ fn options(
                 ..config.reach.clone()
             }),
             bucket_cache: config.bucket_cache.clone(),
+            bucket_removal_delay: config.bucket_removal_delay,
             ..store::Options::default()
         },
         url,

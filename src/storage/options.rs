@@ -140,6 +140,8 @@ pub struct Options {
     pub reach: Arc<Reach>,
     /// Where parts of a bucket's tables are kept on local disk. `None` means nowhere. Ignored elsewhere.
     pub bucket_cache: Option<BucketCache>,
+    /// How long a store that is dropped is kept in a bucket. Ignored elsewhere.
+    pub bucket_removal_delay: Duration,
     /// Fault injection for tests; `None` in production.
     pub faults: Option<Faults>,
     /// Fault injection for tests; `None` in production. `file:` only.
@@ -176,6 +178,7 @@ impl Default for Options {
             disk_reserve_bytes: 0,
             reach: Arc::default(),
             bucket_cache: None,
+            bucket_removal_delay: Duration::ZERO,
             faults: None,
             read_faults: None,
             breaks: None,
@@ -235,6 +238,7 @@ impl fmt::Debug for Options {
             .field("is_restored_into", &self.is_restored_into)
             .field("reach", &self.reach)
             .field("bucket_cache", &self.bucket_cache)
+            .field("bucket_removal_delay", &self.bucket_removal_delay)
             .finish_non_exhaustive()
     }
 }

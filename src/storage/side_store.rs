@@ -103,6 +103,17 @@ impl Store {
         }
     }
 
+    /// Removes what this store keeps of a closed side store which is kept for a while: nobody reads that again.
+    ///
+    /// # Errors
+    /// The medium fails.
+    pub async fn forget_side(&self, number: u32) -> Result<()> {
+        match self {
+            Self::Slate(store) => Box::pin(store.forget_database(&format!("{STORES}/{number}"))).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Removes all of a closed side store; does nothing if it does not exist.
     ///
     /// # Errors

@@ -112,6 +112,14 @@ pub(super) struct Recorded {
     pub(super) data: BTreeSet<StoreId>,
 }
 
+/// The recorded side stores that are to be removed.
+pub(super) struct Unfinished {
+    /// Before anything is served: those that were being made, and those that need not be kept.
+    pub(super) now: Vec<StoreId>,
+    /// Once they have been kept for [`Stores::removal_delay`].
+    pub(super) later: Vec<StoreId>,
+}
+
 impl Recorded {
     /// Refuses a catalog in which a store is in use and no table has a physical partition there. Then the record of a
     /// table's physical partitions is missing: the table would be served from the main store, which does not hold its
@@ -175,12 +183,11 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
     }
 }
 
-/// Opens the side stores in use and the data stores, and returns those that were being made or removed: they are to be removed
-/// ([`remove_unfinished`]).
+/// Opens the side stores in use and the data stores, and returns those that were being made or removed.
 ///
 /// # Errors
 /// When a store cannot be opened; when the state of one is unknown.
-pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreId>), Error> {
+pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Unfinished), Error> {
     let (next, states) = states(stores.main()).await?;
     let of = |wanted: &[u8]| {
         let of = states.iter().filter(|(_, state)| wanted.contains(state));
@@ -193,7 +200,16 @@ pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreI
     };
     let used: Vec<StoreId> = recorded.in_use.union(&recorded.data).copied().collect();
     open_at_once(stores, &used, false).await?;
-    Ok((recorded, of(&[BEING_MADE, BEING_REMOVED]).into_iter().collect()))
+    let is_kept = !stores.removal_delay().is_zero();
+    let (now, later): (&[u8], &[u8]) = match is_kept {
+        true => (&[BEING_MADE], &[BEING_REMOVED]),
+        false => (&[BEING_MADE, BEING_REMOVED], &[]),
+    };
+    let unfinished = Unfinished {
+        now: of(now).into_iter().collect(),
+        later: of(later).into_iter().collect(),
+    };
+    Ok((recorded, unfinished))
 }
 
 /// Opens side stores, several at once.
@@ -340,11 +356,17 @@ impl Leftovers {
             if !all_left(&tasks, old).await {
                 return;
             }
-            let removed = match stores.make_durable(stores.main()).await {
-                Ok(()) => stores.remove(id).await,
-                failed => failed,
+            let delay = stores.removal_delay();
+            let removed = async {
+                stores.make_durable(stores.main()).await?;
+                if !delay.is_zero() {
+                    stores.leave(id).await?;
+                    let waited = tasks.unless_stopped(stores.main().pause(delay)).await;
+                    waited.ok_or(store::Error::Closed)?;
+                }
+                stores.remove(id).await
             };
-            match removed {
+            match removed.await {
                 Ok(()) => {}
                 // The server stops, and the next start removes it.
                 Err(store::Error::Closed) => return,

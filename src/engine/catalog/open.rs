@@ -160,7 +160,7 @@ impl Catalog {
         (rules, define): (Rules, fn(&mut Schema)),
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
-        let (mut recorded, unfinished_stores) = Box::pin(leftovers::open_stores(&stores)).await?;
+        let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
         if let Some(micros) = found.last_ballot {
@@ -196,7 +196,7 @@ impl Catalog {
         }
         // Every refusal before this line leaves all stores as they were found.
         stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
-        Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
+        Box::pin(leftovers::remove_unfinished(&stores, unfinished.now)).await?;
         // Before the records of a new database: a first start that was ended here is a first start again.
         Box::pin(leftovers::make_data_stores(&stores, &mut recorded)).await?;
         if !batch.is_empty() {
@@ -221,6 +221,9 @@ impl Catalog {
             }
         }
         let leftovers = Leftovers::new(stores.clone(), tasks.clone());
+        for id in unfinished.later {
+            leftovers.remove_store(id, Vec::new());
+        }
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot::new(Arc::clone(&schema), 0, rules, partitions)),
             changing: Mutex::new(Changing {

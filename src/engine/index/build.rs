@@ -27,7 +27,7 @@ const STEP_BYTES: usize = 256 * 1024;
 
 /// Pauses after a failure: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// An index to be built.
 pub(crate) struct Build {

@@ -70,10 +70,11 @@ pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Logs
     }
 }
 
-/// Refuses an unclaimed prefix that has objects: they are another program's.
+/// Refuses an unclaimed prefix that has objects, which are another program's, and one within the prefix of another
+/// database, which may remove objects below its own.
 ///
 /// # Errors
-/// There are objects below the prefix, or it cannot be listed.
+/// There are objects below the prefix, or a database above it; the bucket cannot be reached.
 pub(super) async fn refuse_others(reached: &Reached) -> Result<(), Refusal> {
     let mut listed = reached.objects.list(None);
     while let Some(meta) = listed.next().await {
@@ -82,13 +83,26 @@ pub(super) async fn refuse_others(reached: &Reached) -> Result<(), Refusal> {
             return Err(Refusal::NotOurs);
         }
     }
+    for (prefix, objects) in &reached.above {
+        match objects.head(&Path::from(ID)).await {
+            Ok(_) => {
+                return Err(Refusal::Within {
+                    prefix: prefix.to_string(),
+                });
+            }
+            Err(StoreError::NotFound { .. }) => {}
+            // The credentials may be for this prefix alone.
+            Err(StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. }) => {}
+            Err(error) => return Err(refusal(&error)),
+        }
+    }
     Ok(())
 }
 
 /// Claims the prefix, if it is not claimed: checks the bucket and puts the claim, with `wanted`. Returns what is claimed.
 ///
 /// # Errors
-/// There are other objects below the prefix, the bucket is not fit, or it cannot be reached.
+/// There are other objects below the prefix or a database above it, the bucket is not fit, or it cannot be reached.
 pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs) -> Result<Logs, Refusal> {
     if let Some(logs) = claimed(reached).await? {
         return Ok(logs);

@@ -43,6 +43,8 @@ const GOOGLE_LEASE_MIN: Duration = Duration::from_millis(2_500);
 pub(in crate::storage) struct Reached {
     /// The objects below the prefix.
     pub(in crate::storage) objects: Arc<dyn ObjectStore>,
+    /// The objects of the prefixes above it, each with its prefix.
+    pub(super) above: Vec<(Path, Arc<dyn ObjectStore>)>,
     /// The client for the bucket's rules. `None` means that the protocol does not offer them.
     pub(super) rules: Option<Rules>,
     /// Least time between two changes of one object. Zero means that the store has no limit.
@@ -66,6 +68,7 @@ impl Reached {
         };
         let prefix = Path::from(address.prefix.as_str());
         Ok(Self {
+            above: above(&objects, &prefix),
             objects: Arc::new(Counted(Arc::new(PrefixStore::new(objects, prefix)))),
             rules,
             change_interval: match address.cloud {
@@ -74,6 +77,17 @@ impl Reached {
             },
         })
     }
+}
+
+/// The prefixes above a prefix, but for the whole bucket: a database has a prefix.
+fn above(objects: &Client, prefix: &Path) -> Vec<(Path, Client)> {
+    let parts: Vec<_> = prefix.parts().collect();
+    let shorter = (1..parts.len()).map(|length| parts.iter().take(length).cloned().collect::<Path>());
+    let of = |path: Path| {
+        let objects: Client = Arc::new(PrefixStore::new(Arc::clone(objects), path.clone()));
+        (path, objects)
+    };
+    shorter.map(of).collect()
 }
 
 fn repeatable(client: Client) -> Client {
@@ -86,8 +100,18 @@ impl Reached {
     pub(in crate::storage) fn of(objects: Arc<dyn ObjectStore>) -> Self {
         Self {
             objects,
+            above: Vec::new(),
             rules: None,
             change_interval: Duration::ZERO,
+        }
+    }
+
+    /// A prefix of a bucket of a test.
+    pub(super) fn below(bucket: &Client, prefix: &str) -> Self {
+        let prefix = Path::from(prefix);
+        Self {
+            above: above(bucket, &prefix),
+            ..Self::of(Arc::new(PrefixStore::new(Arc::clone(bucket), prefix)))
         }
     }
 }

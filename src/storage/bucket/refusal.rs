@@ -66,6 +66,12 @@ pub enum Refusal {
     /// There are objects below the prefix that are not ours.
     #[error("there are objects below the prefix and no fleet/id of Helenus; choose a prefix that is new")]
     NotOurs,
+    /// The prefix lies within that of another database.
+    #[error("it lies within the prefix {prefix}, where another database is; choose a prefix that is not below it")]
+    Within {
+        /// The other database's prefix.
+        prefix: String,
+    },
     /// Another server owns the prefix.
     #[error(
         "{name} serves this prefix at {address}; stop that server first, or choose another prefix; a server with operator-folder makes backups and exports itself, with --operator-folder DIR"

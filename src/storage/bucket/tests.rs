@@ -16,7 +16,7 @@ use slatedb::object_store::{
 
 use tokio::time::Instant;
 
-use super::claim::{Logs, Mark, claim, claimed, is_used, mark};
+use super::claim::{Logs, Mark, claim, claimed, is_used, mark, refuse_others};
 use super::*;
 use crate::clock::Clock;
 
@@ -217,6 +217,26 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
         .unwrap();
     let told = claim(&reached, 7, Logs::Own).await.unwrap_err().to_string();
     assert!(told.contains("\"helenus fleet 3\""), "{told}");
+}
+
+#[tokio::test]
+async fn a_prefix_within_that_of_another_database_is_refused() {
+    let bucket: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let outer = "helenus fleet 1\n".into();
+    bucket.put(&Path::from("a/b/fleet/id"), outer).await.unwrap();
+    let within = Refusal::Within {
+        prefix: "a/b".to_owned(),
+    };
+    for (prefix, refusal) in [
+        ("a/b/stores/9", Some(within.clone())),
+        ("a/b/c", Some(within)),
+        ("a", Some(Refusal::NotOurs)),
+        ("a/bc", None),
+        ("b", None),
+    ] {
+        let reached = Reached::below(&bucket, prefix);
+        assert_eq!(refuse_others(&reached).await.err(), refusal, "{prefix}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -224,6 +224,11 @@ impl Store {
         self.home()?.remove_database(path).await
     }
 
+    /// Forgets what the shared log has of a closed database.
+    pub(in crate::storage) async fn forget_database(&self, path: &str) -> Result<()> {
+        self.home()?.forget(path).await
+    }
+
     /// Creates a database at a path that shows a range of rows in their current state.
     pub(in crate::storage) async fn clone_side(&self, path: String, rows: &KeyRange) -> Result<()> {
         // Flushed now, and again when the committer makes the clone, so that commits wait for little.
