@@ -206,13 +206,12 @@ impl RoleService {
         let cost = self.hashing.cost;
         let compared = tokio::task::spawn_blocking({
             let hash = hash.clone();
-            move || {
-                let is_right = password::is_right(&password, hash.as_deref(), cost);
-                drop(turn);
-                is_right
-            }
+            move || (password::is_right(&password, hash.as_deref(), cost), turn)
         });
-        let is_right = compared.await.unwrap_or(false);
+        // The turn ends when the password is known: the next one in turn needs no hash then.
+        let (is_right, _turn) = compared
+            .await
+            .map_or((false, None), |(is_right, turn)| (is_right, Some(turn)));
         if let Some(salted_hash) = hash.filter(|_| is_right) {
             let roles = self.load();
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
