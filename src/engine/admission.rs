@@ -239,13 +239,13 @@ impl Admission {
         claim: &mut Claim,
     ) -> Result<(), Error> {
         let (clock, accounts) = (&self.clock, &concerned.accounts);
-        let place = if self.rules.server_side_retry {
+        let slot = if self.rules.server_side_retry {
             Waiting::take(&self.waiting, self.rules.waiting_max)
         } else {
             None
         };
         let account = accounts.get(refusal.place);
-        let Some((_place, account)) = place.zip(account) else {
+        let Some((_slot, account)) = slot.zip(account) else {
             return Err(Error::Throttled {
                 activity: activity_id(self.draws.generator().u128(..)),
                 retry_after: refusal.retry_after,

@@ -11,7 +11,8 @@
 //! one, even if all of the above was missed.
 //!
 //! A whole store, or the rows of a dropped table, is removed only after two events: the record in the main store that
-//! abandons it is durable, and the last request that uses an older partition map has ended.
+//! abandons it is durable, and the last request that uses an older partition map has ended. A bucket keeps a store for a
+//! while after that ([`Stores::removal_delay`]).
 //!
 //! ```text
 //! !next_store            u32: no store has had this number or one above it
