@@ -50,6 +50,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub(in crate::storage) async fn forget_database(&self, _: &str) -> Result<()> {
+        match self.0 {}
+    }
+
     pub(in crate::storage) async fn remove_database(&self, _: &str) -> Result<()> {
         match self.0 {}
     }
