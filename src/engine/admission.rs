@@ -51,7 +51,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Longest single wait. The clock may be a test's, and budgets may change during the wait.
 const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
 
-/// Shortest wait in line, and what a statement that would be admitted is told when it cannot wait behind others.
+/// Shortest wait in line. It is also the retry time of a statement that finds others in line and no free slot to wait in.
 const LINE_DELAY: Duration = Duration::from_millis(1);
 
 /// Throttles that are kept in the log.

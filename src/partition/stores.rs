@@ -249,7 +249,7 @@ impl Stores {
         from.clone_side(id.0, rows).await
     }
 
-    /// How long a side store that nobody needs is kept: in a bucket as the options say, elsewhere not at all.
+    /// How long a dropped side store is kept before it is removed. Zero outside buckets.
     #[must_use]
     pub fn removal_delay(&self) -> Duration {
         match self.0.url {

@@ -103,7 +103,7 @@ impl Store {
         }
     }
 
-    /// Removes what this store keeps of a closed side store which is kept for a while: nobody reads that again.
+    /// Removes the rows of a closed side store from the shared log. The side store's own objects stay.
     ///
     /// # Errors
     /// The medium fails.

@@ -188,7 +188,8 @@ impl Flight {
         self.gathering.wait(longest, now).filter(|_| self.put.is_none())
     }
 
-    /// Records that a put of everything written begins. `late` ends when it is late; `None` means that nobody asks.
+    /// Records that a put of everything written begins. `late` resolves when the put is late. `None` means that lateness
+    /// has no effect.
     pub(super) fn begin(&mut self, task: JoinHandle<Result<()>>, late: Option<Lateness>) {
         self.gathering.begun();
         self.put = Some(Put {
