@@ -14,7 +14,8 @@
 //! The row after the change is the merge of the row before and the written part.
 //!
 //! Entries are never replaced. Only changes of clients have them: no copy of a row ([`super::Batch::put`]), no purge, and no
-//! empty partial row, by which the build of a feed gives rows their first positions.
+//! empty partial row, by which the build of a feed gives rows their first positions. A deletion that the store has already,
+//! or a newer one, has no entry: a batch that is written again would seem to delete rows that came after it.
 //! For tables without a log a group of commits costs nothing.
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ use super::batch::{Change, Space, merge_values};
 use super::deletion::{self, Covered, Deletions};
 use super::derivation::{self, Derivations};
 use super::key::{self, KeyRange, RowKind, TableId};
-use super::row::{self, newer_deletion};
+use super::row::{self, Deletion};
 
 const FORMAT: u8 = 1;
 const ROW: u8 = 1;
@@ -237,9 +238,9 @@ impl<'c> Logging<'c> {
         rows.map(|(_, _, key, _)| *key)
     }
 
-    /// The prefixes of the logical partitions of its rows.
+    /// The prefixes of the logical partitions of its changes.
     pub(super) fn prefixes(&self) -> impl Iterator<Item = &'c [u8]> {
-        self.row_keys().filter_map(prefix_of)
+        self.changes.iter().filter_map(|(_, _, key, _)| prefix_of(key))
     }
 
     /// Takes the stored row at a key.
@@ -286,7 +287,9 @@ impl<'c> Logging<'c> {
                 let change = LoggedChange::Row { place, written, before };
                 Logged { covered, change }
             } else {
-                self.delete(prefix, key, value);
+                if !self.delete(prefix, key, value) {
+                    continue;
+                }
                 let value = value.clone();
                 let change = LoggedChange::Deletion { place, value };
                 Logged { covered: None, change }
@@ -312,26 +315,32 @@ impl<'c> Logging<'c> {
         }
     }
 
-    /// Later changes of the group see a deletion of it.
-    fn delete(&mut self, prefix: &'c [u8], key: &[u8], value: &[u8]) {
+    /// Later changes of the group see a deletion of it. Returns whether it deletes more than the deletions before it.
+    fn delete(&mut self, prefix: &'c [u8], key: &[u8], value: &[u8]) -> bool {
         let Ok(record) = deletion::parse(key, value) else {
-            return;
+            // The merge refuses it.
+            return true;
         };
         let deletions = self.deletions.entry(prefix).or_default();
-        match record.covered {
-            Covered::Partition => {
-                let newest = match deletions.partition {
-                    Some(old) => newer_deletion(old, record.deletion),
-                    None => record.deletion,
-                };
-                deletions.partition = Some(newest);
-            }
-            Covered::Range { start, end } => deletions.ranges.push(deletion::RangeTombstone {
-                start,
-                end,
-                deletion: record.deletion,
-            }),
+        let hides = |old: Deletion| old.timestamp >= record.deletion.timestamp;
+        if deletions.partition.is_some_and(hides) {
+            return false;
         }
+        match record.covered {
+            Covered::Partition => deletions.partition = Some(record.deletion),
+            Covered::Range { start, end } => {
+                let mut same = deletions.ranges.iter();
+                if same.any(|range| range.start == start && range.end == end && hides(range.deletion)) {
+                    return false;
+                }
+                deletions.ranges.push(deletion::RangeTombstone {
+                    start,
+                    end,
+                    deletion: record.deletion,
+                });
+            }
+        }
+        true
     }
 }
 

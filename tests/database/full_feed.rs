@@ -216,6 +216,42 @@ async fn a_deletion_of_the_only_row_of_a_partition_has_its_image() {
     }
 }
 
+/// A logged batch may be written again after later ones. Its deletions would seem to delete rows that came since.
+#[tokio::test]
+async fn a_deletion_that_is_written_again_has_no_record() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in ["memory:", &format!("file:{}", folder.path().display()), "slate+memory:"] {
+        let client = Client::with_keyspace(url).await;
+        client
+            .ok(&format!(
+                "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c)) WITH {FULL}"
+            ))
+            .await;
+        let twice = [
+            "DELETE FROM t USING TIMESTAMP 10 WHERE k = 1",
+            "DELETE FROM t USING TIMESTAMP 12 WHERE k = 1 AND c > 5",
+            // Without a row to hide they delete too.
+            "DELETE FROM t USING TIMESTAMP 11 WHERE k = 2 AND c > 5",
+        ];
+        for text in twice {
+            client.ok(text).await;
+        }
+        client
+            .ok("INSERT INTO t (k, c, v) VALUES (1, 1, 10) USING TIMESTAMP 20")
+            .await;
+        assert_eq!(all(&client, FEED, 10, None).await.0.len(), 4, "{url}");
+        for text in twice {
+            client.ok(text).await;
+        }
+        // The partition's deletion hides more than this one.
+        client.ok("DELETE FROM t USING TIMESTAMP 9 WHERE k = 1 AND c > 7").await;
+        assert_eq!(all(&client, FEED, 10, None).await.0.len(), 4, "{url}");
+        client.ok("DELETE FROM t USING TIMESTAMP 13 WHERE k = 1 AND c > 5").await;
+        client.ok("DELETE FROM t USING TIMESTAMP 11 WHERE k = 1").await;
+        assert_eq!(all(&client, FEED, 10, None).await.0.len(), 6, "{url}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_a_compact_table_are_rows() {
     let client = Client::with_keyspace("memory:").await;
