@@ -246,7 +246,9 @@ async fn a_deletion_that_is_written_again_has_no_record() {
         // The partition's deletion hides more than this one.
         client.ok("DELETE FROM t USING TIMESTAMP 9 WHERE k = 1 AND c > 7").await;
         assert_eq!(all(&client, FEED, 10, None).await.0.len(), 4, "{url}");
-        client.ok("DELETE FROM t USING TIMESTAMP 13 WHERE k = 1 AND c > 5").await;
+        client
+            .ok("DELETE FROM t USING TIMESTAMP 13 WHERE k = 1 AND c > 5")
+            .await;
         client.ok("DELETE FROM t USING TIMESTAMP 11 WHERE k = 1").await;
         assert_eq!(all(&client, FEED, 10, None).await.0.len(), 6, "{url}");
     }

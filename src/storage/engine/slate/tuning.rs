@@ -29,7 +29,8 @@ const LOG_INTERVAL: Duration = Duration::from_millis(100);
 /// The same if such a put would only delay a put for which a commit waits.
 const LOG_SELDOM: Duration = Duration::from_secs(10);
 
-/// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs).
+/// Tables that may wait for the compactor: it polls seldom, and tables are written often (landing.rs). Each lift writes two; with
+/// SlateDB's 8, one of several lifts in a row waited for the compactor up to ten seconds, and all writes with it.
 const TABLES_WAITING_MAX: usize = 64;
 
 /// Retries of one operation on a directory before it counts as failed.
@@ -114,6 +115,8 @@ pub(super) fn settings(options: &Options, is_remote: bool, shares_log: bool) -> 
         return Settings {
             flush_interval,
             object_store_max_retries: Some(RETRIES_MAX),
+            l0_max_ssts: TABLES_WAITING_MAX,
+            l0_max_ssts_per_key: TABLES_WAITING_MAX,
             ..Settings::default()
         };
     }
