@@ -11,10 +11,10 @@ pub enum Mutant {
     AcknowledgeBeforeCommit,
     /// A batch goes to the store in two commits.
     BatchInParts,
-    /// The stripe lock of a conditional or counter write is released with its request, though its commit goes on.
+    /// The locks of a conditional or counter write are released with its request, though its commit goes on.
     UnlockAtCancel,
-    /// A conditional write does not take its stripe lock.
-    SkipStripe,
+    /// A conditional write does not lock its partition.
+    SkipLock,
     /// A condition that was checked before the store was reopened counts as checked after it.
     CheckByOldOpening,
     /// A start does not read the timestamps issued before it.
@@ -90,7 +90,7 @@ impl Mutant {
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
-        Self::SkipStripe,
+        Self::SkipLock,
         Self::CheckByOldOpening,
         Self::ForgetLastTimestamp,
         Self::TimestampsRepeat,

@@ -226,11 +226,11 @@ async fn write_again(
 ) -> Result<Option<Closed>, Error> {
     let snapshot = catalog.load_full();
     let touched = touched(&snapshot, logged)?;
-    let stripes = touched.partitions().filter_map(|(table, key)| {
+    let keys = touched.partitions().filter_map(|(table, key)| {
         let map = snapshot.partitions_of(table)?;
         Some((table, map.placement().spread(map.token(key), key)))
     });
-    let _held = catalog.stripes.lock_all(stripes).await;
+    let _held = catalog.locks.lock_all(keys).await;
     let ((snapshot, parts), mut passes) = Passes::wait(|| {
         let snapshot = catalog.load_full();
         let (mut parts, mut latches) = (Parts::new(), Vec::new());

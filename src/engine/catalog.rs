@@ -30,7 +30,7 @@
 //! - Each map by itself covers the ring without gap or overlap, and a scan uses one map from its first token to its
 //!   last: it visits each token once. All of a scan's parts in one store are read as of one moment of that store
 //!   (read::source).
-//! - Locks belong to logical partitions (stripes of table and token), whichever map the request uses.
+//! - Locks belong to logical partitions (of table and token), whichever map the request uses.
 //! - A paging state names the last row's partition key and clustering key. The next page resumes after them by the
 //!   current map; the state contains no id, range or epoch of a map.
 
@@ -86,7 +86,7 @@ use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
-use crate::partition::{Consistency, Homes, Placement, Stores, Stripes, TablePartitions};
+use crate::partition::{Consistency, Homes, KeyLocks, Placement, Stores, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 use crate::tasks::Tasks;
@@ -200,7 +200,7 @@ pub(crate) struct Catalog {
     /// Records of views whose build has not started.
     view_records: std::sync::Mutex<BTreeMap<StorageId, Record>>,
     /// The locks of logical partitions.
-    pub(crate) stripes: Arc<Stripes>,
+    pub(crate) locks: Arc<KeyLocks>,
     /// Whether the outcome of a failed change is unknown: the published catalog may differ from the stored one.
     is_in_doubt: AtomicBool,
     /// Gives timestamps to changes of the schema.

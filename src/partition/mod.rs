@@ -8,8 +8,8 @@
 //! partition's range cannot be seen.
 //!
 //! The replica set decides whether a consistency level can be met ([`replicas`]); [`nodes`] and [`faults`] report which
-//! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the stripe lock
-//! of its partition key ([`stripes`]). Every write holds the partition's latch ([`latch`]), so that the partition can
+//! replicas are alive and which faults are planned. A write whose outcome depends on stored rows takes the lock
+//! of its partition key ([`key_locks`]). Every write holds the partition's latch ([`latch`]), so that the partition can
 //! be moved to another of the open stores ([`stores`]). Until then it lies in its home ([`homes`]). Use is measured in bounded memory: which logical partitions may
 //! be large ([`gauges`]), which keys are hot ([`hot`]), and the load of each physical partition ([`load`]). This module
 //! does not interpret rows or statements.
@@ -25,6 +25,7 @@ pub mod gauges;
 pub mod homes;
 pub mod hosted;
 pub mod hot;
+pub mod key_locks;
 pub mod latch;
 pub mod load;
 pub mod log;
@@ -37,13 +38,13 @@ pub mod salvage;
 pub mod span;
 pub mod store;
 pub mod stores;
-pub mod stripes;
 pub mod view;
 
 pub use gauges::Gauges;
 pub use homes::Homes;
 pub use hosted::Hosted;
 pub use hot::{HotKey, HotKeys};
+pub use key_locks::{Held, KeyLocks};
 pub use latch::{BatchKeys, Entry, PartitionLatch, Pass};
 pub use load::{Load, LoadLimits};
 pub use map::TablePartitions;
@@ -53,5 +54,4 @@ pub use ring::{MapError, PARTITIONS_MAX, PartitionMap, PhysicalPartition, Physic
 pub use rows::{Ahead, Found, LogicalPartition, Passed, Prefix, RowKey, RowRange};
 pub use span::{KeyBound, KeySpan};
 pub use stores::Stores;
-pub use stripes::{Held, Stripes};
 pub use view::{Moment, ReadView};

@@ -96,7 +96,7 @@ pub enum RowWrite {
 pub struct Charge {
     /// The physical partition.
     pub partition: PartitionRef,
-    /// The number of the partition key that selects its stripe and gauge: its token where that is a hash. `None` means
+    /// The number of the partition key that selects its gauge: its token where that is a hash. `None` means
     /// a scan of many keys.
     pub spread: Option<i64>,
     /// The partition key; `None` means that keys are not kept.

@@ -1,7 +1,8 @@
 //! The full fidelity feed of the same table, read by `helenus feed --full` after each kill, from the position before it on.
 //!
 //! - The row before each change is the row after the change before it: so none is missing between them.
-//! - The last one leaves what the table holds.
+//! - The last one leaves what the table holds. Records are taken in their order, whatever their timestamps: those of a batch that is
+//!   written again after a kill change nothing.
 //! - Each value whose writer was told that it is there has a record, and no record has a value that nobody wrote.
 //!
 //! Negative control: a reader that ignores one record of a row that has a later one must differ.
@@ -57,11 +58,14 @@ impl Log {
             self.take(&record)
                 .ok_or(Error::Malformed("a record of the full feed"))?;
         }
-        if self.rows != *stored {
+        let mut keys = self.rows.keys().chain(stored.keys());
+        if let Some(key) = keys.find(|key| self.rows.get(key) != stored.get(key)) {
             self.differences.push(format!(
-                "the records of the full feed leave {} rows, the table has {}, or others",
+                "the records of the full feed leave {} rows, the table has {}; row {key:?} is {:?} there, {:?} here",
                 self.rows.len(),
-                stored.len()
+                stored.len(),
+                self.rows.get(key),
+                stored.get(key)
             ));
         }
         self.control_differs |= self.control != *stored;

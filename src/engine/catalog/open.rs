@@ -243,7 +243,7 @@ impl Catalog {
             indexes: Arc::default(),
             views: Arc::default(),
             view_records: std::sync::Mutex::new(found.views),
-            stripes: Arc::default(),
+            locks: Arc::default(),
             is_in_doubt: AtomicBool::new(false),
             listener: Listener::default(),
             timestamps,

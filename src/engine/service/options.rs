@@ -159,7 +159,7 @@ impl Options {
         }
         catalog.remove_strays(unfinished.numbers);
         catalog.begin_views();
-        let stripes = Arc::clone(&catalog.stripes);
+        let locks = Arc::clone(&catalog.locks);
         Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,
@@ -167,7 +167,7 @@ impl Options {
                 catalog,
                 clock: write_clock,
                 list_keys,
-                stripes,
+                locks,
                 limits: self.limits,
                 logical: Arc::new(logical),
                 nodes: Arc::clone(&nodes),

@@ -1,6 +1,6 @@
 //! Materialized views: tables whose rows derive from those of another.
 //!
-//! **A write** to a base table with views locks the stripe of its logical partition and reads the rows that it changes.
+//! **A write** to a base table with views locks its logical partition and reads the rows that it changes.
 //! It then has the new versions of these rows, and so the row of each view for each of them ([`rows`]). The view's row
 //! replaces the stored one as a whole. If the key in the view changes, a deletion is written under the old key. The
 //! base row under its lock determines everything, and no view row is merged. Both rows go into the base's commit if

@@ -144,9 +144,7 @@ impl WriteServices {
 
     /// Locks the logical partitions of these modifications.
     pub(crate) async fn lock(&self, modifications: &[Routed<'_>]) -> Held {
-        self.stripes
-            .lock_all(modifications.iter().flat_map(Routed::stripes))
-            .await
+        self.locks.lock_all(modifications.iter().flat_map(Routed::locks)).await
     }
 
     /// The settings that the parts of a request share.

@@ -1,4 +1,4 @@
-//! Conditional modifications: read, check the conditions, write, all under the stripe lock of the partition.
+//! Conditional modifications: read, check the conditions, write, all under the lock of the partition.
 //!
 //! Only the holder of a partition's lock decides conditions on it, and a snapshot taken under the lock sees every
 //! earlier conditional write. So conditional statements on one partition are serialized. The exception is a write that
@@ -66,7 +66,7 @@ impl WriteServices {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
         gates::replicas(&self.nodes, modifications, request)?;
-        let held = if mutant::is_on(Mutant::SkipStripe) {
+        let held = if mutant::is_on(Mutant::SkipLock) {
             None
         } else {
             Some(self.lock(modifications).await)

@@ -1,7 +1,7 @@
 //! Modifications: bound commands → parts → one batch a store → durable.
 //!
 //! A plain write reads nothing and locks nothing: it becomes partial rows that the store merges. Counters, list
-//! positions and discards first read the stored rows, under the stripe lock of their partitions; so do conditions
+//! positions and discards first read the stored rows, under the locks of their partitions; so do conditions
 //! ([`condition`]). How a part of a write treats stored rows is in [`super::part::write`].
 
 mod apply;

@@ -30,7 +30,7 @@ impl Routed<'_> {
         &self.modification.table
     }
 
-    pub(super) fn stripes(&self) -> impl Iterator<Item = (u32, i64)> {
+    pub(super) fn locks(&self) -> impl Iterator<Item = (u32, i64)> {
         let (table, partitions) = (self.modification.table.storage_id, self.partitions);
         let keys = self.modification.partition_keys.iter();
         keys.map(move |key| {

@@ -6,7 +6,7 @@ use super::clock::{ListKeys, WriteClock};
 use crate::engine::catalog::Catalog;
 use crate::engine::limits::SizeLimits;
 use crate::engine::logical::LogicalPartitions;
-use crate::partition::{Nodes, Stripes};
+use crate::partition::{KeyLocks, Nodes};
 
 /// The services that writes use.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct WriteServices {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
     pub(crate) list_keys: ListKeys,
-    pub(crate) stripes: Arc<Stripes>,
+    pub(crate) locks: Arc<KeyLocks>,
     pub(crate) limits: SizeLimits,
     pub(crate) logical: Arc<LogicalPartitions>,
     pub(crate) nodes: Arc<Nodes>,

@@ -32,7 +32,7 @@ impl Views {
 }
 
 impl WriteServices {
-    /// Adds the rows of views. The caller holds the stripes of the staged rows.
+    /// Adds the rows of views. The caller holds the locks of the staged rows' partitions.
     ///
     /// # Errors
     /// A store fails, or the current catalog is in doubt.

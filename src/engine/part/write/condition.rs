@@ -50,7 +50,7 @@ pub(crate) enum Verdict {
     Refused(Decision),
 }
 
-/// Checks the conditions of a request, under the stripe of their logical partition.
+/// Checks the conditions of a request, under the lock of their logical partition.
 ///
 /// # Errors
 /// When the store fails.

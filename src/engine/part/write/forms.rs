@@ -9,7 +9,7 @@
 //! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
 //! DELETE … WHERE a = 1.0                [1↑ … 1↓)          the part of the encoding that equal values share
 //! ```
-//! The caller holds the stripe of the partition.
+//! The caller holds the lock of the partition.
 
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
