@@ -178,6 +178,7 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::NoPath { .. }
         | StoreError::UnknownDurability { .. }
         | StoreError::Locked { .. }
+        | StoreError::CacheLocked { .. }
         | StoreError::NotAStore { .. }
         | StoreError::NotEmpty { .. }
         | StoreError::NotEmptyAndOpen { .. }

@@ -95,6 +95,14 @@ pub enum Error {
         /// The holder's process id, if it wrote one.
         holder: Option<u32>,
     },
+    /// Another process holds the folder of the bucket's local cache.
+    #[error("the folder {} of bucket-cache is in use by another process{}: give each server a folder of its own", folder.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    CacheLocked {
+        /// The folder.
+        folder: PathBuf,
+        /// The holder's process id, if it wrote one.
+        holder: Option<u32>,
+    },
     /// The directory has files, but none marks it as a store.
     #[error("{} is not empty and holds no store", directory.display())]
     NotAStore {

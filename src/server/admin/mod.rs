@@ -368,7 +368,8 @@ fn router(shared: Arc<Shared>) -> Router {
 }
 
 /// The answer while another server may own the data.
-const NOT_OWNED: &str = "The lease of the bucket has ended: another server may have taken it over\n";
+const NOT_OWNED: &str =
+    "The lease of the bucket has ended: the bucket cannot be reached, or another server has taken it over\n";
 
 /// Paths in addition to those of figures, with their descriptions.
 const PATHS: [(&str, &str); 7] = [

@@ -1,8 +1,8 @@
 //! The credentials file of the AWS tools: `~/.aws/credentials`, or AWS_SHARED_CREDENTIALS_FILE; the section is
 //! AWS_PROFILE, or `default`.
 //!
-//! The file is read again whenever it has changed, so that renewed credentials need no restart. Entries of
-//! `credential_process` and SSO are not followed.
+//! The file is read again whenever it has changed, so that renewed credentials need no restart. While it has no whole pair,
+//! as when it is being written, the last one is used. Entries of `credential_process` and SSO are not followed.
 
 use std::fmt;
 use std::fs;
@@ -48,17 +48,22 @@ impl Section {
     }
 
     fn read(&self) -> Option<Arc<AwsCredential>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changed) = self.read_changed(kept.as_ref().map(|(at, bytes, _)| (*at, *bytes))) {
+            *kept = Some(changed);
+        }
+        kept.as_ref().map(|(.., credential)| Arc::clone(credential))
+    }
+
+    /// What the file has, unless it was written then and has this length.
+    fn read_changed(&self, known: Option<(SystemTime, u64)>) -> Option<(SystemTime, u64, Arc<AwsCredential>)> {
         let meta = fs::metadata(&self.path).ok()?;
         let (written, bytes) = (meta.modified().ok()?, meta.len());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, length, credential)) = &*kept
-            && (*at, *length) == (written, bytes)
-        {
-            return Some(Arc::clone(credential));
+        if known == Some((written, bytes)) {
+            return None;
         }
-        let credential = Arc::new(parse(&fs::read_to_string(&self.path).ok()?, &self.name)?);
-        *kept = Some((written, bytes, Arc::clone(&credential)));
-        Some(credential)
+        let credential = parse(&fs::read_to_string(&self.path).ok()?, &self.name)?;
+        Some((written, bytes, Arc::new(credential)))
     }
 }
 
@@ -67,7 +72,6 @@ impl CredentialProvider for Section {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> StoreResult<Arc<AwsCredential>> {
-        // While the file is being written, its end may be missing for a moment: the client retries.
         self.read().ok_or_else(|| StoreError::Generic {
             store: "S3",
             source: "no credentials in the file".into(),
@@ -128,8 +132,8 @@ mod tests {
         write("LONGER");
         assert_eq!(section.get_credential().await.unwrap().key_id, "LONGER");
         assert!(!format!("{section:?}").contains("S=1"));
-        fs::write(&path, "[other]\n").unwrap();
-        assert!(section.get_credential().await.is_err());
+        fs::write(&path, "[other]\naws_access_key_id = NEW\n").unwrap();
+        assert_eq!(section.get_credential().await.unwrap().key_id, "LONGER");
         assert!(Section::find(environment).is_none());
     }
 }

@@ -144,7 +144,9 @@ fn classify(text: &str, failed: Option<HttpErrorKind>) -> Refusal {
             answer: answer(status, code),
         },
         (None, Some(HttpErrorKind::Timeout)) => unreachable("no answer in time"),
-        (None, Some(HttpErrorKind::Connect)) => unreachable("no connection (address, port, or certificate)"),
+        (None, Some(HttpErrorKind::Connect)) => unreachable(
+            "no connection: check the address and port (bucket-endpoint, or the variable of the cloud's tools) and the certificate",
+        ),
         (None, Some(_)) => unreachable("the connection broke"),
         (None, None) => unreachable("the client failed"),
     }

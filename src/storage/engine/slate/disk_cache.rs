@@ -20,7 +20,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use chrono::DateTime;
@@ -37,9 +37,9 @@ use tokio::sync::Semaphore;
 use super::places::is_table;
 use crate::metrics::{CachedPart, count_cached_part};
 use crate::permissions;
-use crate::storage::Result;
 use crate::storage::engine::directory::{io_error, lock};
 use crate::storage::options::BucketCache;
+use crate::storage::{Error, Result};
 
 /// Bytes of a part. Read as a whole, so that its checksum can be checked.
 const PART_BYTES: u64 = 256 << 10;
@@ -77,6 +77,8 @@ struct Folder {
     waiting: Arc<Semaphore>,
     /// Whether the last write failed.
     is_failing: AtomicBool,
+    /// Parts that were written: the next one's name until it is whole.
+    written: AtomicU64,
 }
 
 /// A part of a table.
@@ -255,7 +257,13 @@ impl Folder {
     fn open(folder: &FilePath, bytes_max: u64) -> Result<Self> {
         let parts = folder.join(PARTS);
         permissions::create_directory(folder).map_err(io_error("creating", folder))?;
-        let lock = lock(folder)?;
+        let lock = lock(folder).map_err(|error| match error {
+            Error::Locked { directory, holder } => Error::CacheLocked {
+                folder: directory,
+                holder,
+            },
+            error => error,
+        })?;
         permissions::create_directory(&parts).map_err(io_error("creating", &parts))?;
         let below = parts.clone();
         let index = Cache::builder()
@@ -273,6 +281,7 @@ impl Folder {
             index,
             waiting: Arc::new(Semaphore::new(WRITES_WAITING_MAX)),
             is_failing: AtomicBool::new(false),
+            written: AtomicU64::new(0),
         })
     }
 
@@ -348,18 +357,20 @@ impl Folder {
         }));
     }
 
-    /// Writes a part under another name first, so that it is found whole or not at all. Blocks.
+    /// Writes a part under another name first, so that it is found whole or not at all. The name is used once: two tasks
+    /// may write one part. Blocks.
     fn write(&self, location: &Path, number: u64, part: &Part) -> io::Result<()> {
         let name = name(location, number);
         let path = self.parts.join(&name);
         let file = part.encode(location, number);
-        let new = path.with_extension(NEW);
+        let turn = self.written.fetch_add(1, Ordering::Relaxed);
+        let new = path.with_extension(format!("{turn}.{NEW}"));
         if let Some(folder) = path.parent() {
             permissions::create_directory(folder)?;
         }
         fs::write(&new, &file)?;
         match fs::rename(&new, &path) {
-            // Another task has written the same part, and renamed it.
+            // The list of the start took it for one that an earlier run had half written.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed?,
         }
