@@ -7,15 +7,18 @@
 //!                    └─ no ─► the bucket ─► kept, unless something was put or removed meanwhile
 //! put       ─► done ─► kept
 //!           └─ failed, refused, given up ─► forgotten: the object may be there, or come later
-//! removal   ─► forgotten, before and after
+//! removal   ─► done ─► the object is left out
+//!           └─ failed, given up ─► forgotten
 //! ```
+//! An answer to a question of before or during a put or removal is not kept.
+//!
 //! **Why this is right.** Nobody else puts such an object while the lease is held ([`super::medium::Medium::ask_owner`]),
 //! except a former owner whose put was on its way when it lost the lease. An answer from here is then one that the bucket
 //! gave before that put arrived. SlateDB puts each number once: its next put meets the late object, is refused, and so
 //! makes this module forget. Answers come from here only while the lease is held, so a server that was replaced asks the
 //! bucket.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -85,6 +88,12 @@ pub(super) struct Put<'k> {
     known: &'k Known,
     location: Path,
     of: Option<((String, Folder), Name)>,
+}
+
+/// Removals under way. When this is dropped, what was known of the folders of those that were not confirmed is forgotten.
+pub(super) struct Removals {
+    known: Arc<Known>,
+    begun: HashSet<Path>,
 }
 
 /// The folder that an object belongs to, and its name there. `None` means that nothing is known of such objects.
@@ -190,7 +199,7 @@ impl Known {
         }
     }
 
-    /// Forgets a folder that an object is put into or removed from.
+    /// Forgets a folder into which an object may have been put, or from which one may have been removed.
     pub(super) fn forget(&self, location: &Path) {
         if let Some((of, _)) = place(location) {
             let mut folders = self.folders();
@@ -227,6 +236,48 @@ impl Put<'_> {
                     objects.read(id, body);
                 }
             }
+        }
+    }
+}
+
+impl Removals {
+    pub(super) fn new(known: &Arc<Known>) -> Self {
+        Self {
+            known: Arc::clone(known),
+            begun: HashSet::new(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, location: &Path) {
+        if let Some((of, _)) = place(location) {
+            self.known.folders().changed(of);
+            self.begun.insert(location.clone());
+        }
+    }
+
+    /// The bucket confirmed one.
+    pub(super) fn done(&mut self, location: &Path) {
+        let Some((of, name)) = place(location).filter(|_| self.begun.remove(location)) else {
+            return;
+        };
+        let mut folders = self.known.folders();
+        let objects = folders.changed(of);
+        match name {
+            Name::Boundary => objects.boundary = Some(None),
+            Name::Numbered(id) => {
+                if let Some(listed) = &mut objects.listed {
+                    listed.remove(&id);
+                }
+                objects.newest.take_if(|(newest, _)| *newest == id);
+            }
+        }
+    }
+}
+
+impl Drop for Removals {
+    fn drop(&mut self) {
+        for location in &self.begun {
+            self.known.forget(location);
         }
     }
 }
@@ -329,7 +380,10 @@ mod tests {
 
     impl Bucket {
         fn new() -> Self {
-            let objects = Arc::new(InMemory::new());
+            Self::over(Arc::new(InMemory::new()))
+        }
+
+        fn over(objects: Arc<InMemory>) -> Self {
             let medium = Medium::remote(Arc::clone(&objects) as _, "s3://bucket/p".into());
             let is_owner = Arc::new(AtomicBool::new(true));
             let asked = Arc::clone(&is_owner);
@@ -386,8 +440,41 @@ mod tests {
         bucket.put(&manifest(2), "two").await.unwrap();
         assert_eq!(bucket.listed().await, [1, 2]);
         assert_eq!(bucket.get(&manifest(2)).await.unwrap(), "two");
-        bucket.medium.delete(&manifest(2)).await.unwrap();
-        assert_eq!(bucket.listed().await, [] as [u64; 0], "a removal lets it ask");
+        bucket.put_apart(&manifest(3), "another's").await;
+        bucket.medium.delete(&manifest(1)).await.unwrap();
+        assert_eq!(bucket.listed().await, [2], "not asked again");
+        assert_eq!(bucket.get(&manifest(1)).await, None);
+        assert_eq!(bucket.get(&manifest(2)).await.unwrap(), "two");
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_failed_or_was_given_up_makes_the_owner_ask() {
+        let bucket = Bucket::new();
+        bucket.put(&manifest(1), "one").await.unwrap();
+        assert_eq!(bucket.listed().await, [1]);
+        bucket.put_apart(&manifest(2), "another's").await;
+        let locations = stream::iter([Ok(manifest(1))]).boxed();
+        drop(bucket.medium.delete_stream(locations));
+        assert_eq!(bucket.listed().await, [1], "not begun");
+        let known = Arc::new(Known::new(Arc::new(Ticks::new(Clock::manual(0)))));
+        let folder = Folder::Manifests.path("engine");
+        let question = known.list(&folder).unwrap_err().unwrap();
+        known.has_listed(&question, Vec::new());
+        let mut removals = Removals::new(&known);
+        removals.begin(&manifest(1));
+        assert!(known.list(&folder).is_ok());
+        drop(removals);
+        assert!(known.list(&folder).is_err());
+        // An answer that was asked for before the removal may have the object.
+        let question = known.list(&folder).unwrap_err().unwrap();
+        let mut removals = Removals::new(&known);
+        removals.begin(&manifest(1));
+        known.has_listed(&question, Vec::new());
+        assert!(known.list(&folder).is_err());
+        let question = known.list(&folder).unwrap_err().unwrap();
+        removals.done(&manifest(1));
+        known.has_listed(&question, Vec::new());
+        assert!(known.list(&folder).is_err());
     }
 
     #[tokio::test]
@@ -428,12 +515,17 @@ mod tests {
             if_none_match: put.e_tag.clone(),
             ..GetOptions::default()
         };
-        let got = bucket.medium.get_opts(&boundary, unchanged).await;
+        let got = bucket.medium.get_opts(&boundary, unchanged.clone()).await;
+        assert!(matches!(got, Err(StoreError::NotModified { .. })), "{got:?}");
+        // A question with a condition makes it known too.
+        let next = Bucket::over(Arc::clone(&bucket.objects));
+        let got = next.medium.get_opts(&boundary, unchanged).await;
         assert!(matches!(got, Err(StoreError::NotModified { .. })), "{got:?}");
         let update = PutMode::Update(UpdateVersion::from(put));
         let body = PutPayload::from_static(b"9");
         bucket.medium.put_opts(&boundary, body, update.into()).await.unwrap();
         assert_eq!(bucket.get(&boundary).await.unwrap(), "9");
+        assert_eq!(next.get(&boundary).await.unwrap(), "8", "not asked again");
     }
 
     #[test]

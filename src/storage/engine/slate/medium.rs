@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -35,7 +35,7 @@ use slatedb::object_store::{
 
 use super::clock::{LastPut, Ticks};
 use super::failures::{Meaning, at_object, carried, system_error};
-use super::known::{self, Known};
+use super::known::{self, Known, Removals};
 use super::places::{database_of, is_of_clean_up, is_of_shared_log, is_sealed, numbered};
 use super::put_record::PutRecord;
 use super::sealed::{seal, unseal};
@@ -61,7 +61,7 @@ pub(super) struct Medium {
 struct Owned {
     /// Whether this process owns the bucket.
     is_owner: Box<dyn Fn() -> bool + Send + Sync>,
-    known: Known,
+    known: Arc<Known>,
 }
 
 /// The state of the medium.
@@ -108,7 +108,7 @@ impl Medium {
     pub(super) fn ask_owner(&self, is_owner: impl Fn() -> bool + Send + Sync + 'static, ticks: &Arc<Ticks>) {
         let owned = Owned {
             is_owner: Box::new(is_owner),
-            known: Known::new(Arc::clone(ticks)),
+            known: Arc::new(Known::new(Arc::clone(ticks))),
         };
         drop(self.state.owner.set(owned));
     }
@@ -213,15 +213,25 @@ impl Medium {
             Ok(answer) => return answer,
             Err(question) => question,
         };
-        let got = self.get_unsealed(location, options).await;
-        if let Some(question) = question {
-            match &got {
-                Ok((result, body)) => known.has_got(&question, Some((&result.meta, body))),
-                Err(StoreError::NotFound { .. }) => known.has_got(&question, None),
-                Err(_) => {}
-            }
+        let Some(question) = question else {
+            return self.get_unsealed(location, options).await.map(|(got, _)| got);
+        };
+        // Without its conditions, so that an object that has not changed becomes known.
+        let unconditional = GetOptions {
+            range: options.range.clone(),
+            version: options.version.clone(),
+            head: options.head,
+            ..GetOptions::default()
+        };
+        let got = self.get_unsealed(location, unconditional).await;
+        match &got {
+            Ok((result, body)) => known.has_got(&question, Some((&result.meta, body))),
+            Err(StoreError::NotFound { .. }) => known.has_got(&question, None),
+            Err(_) => {}
         }
-        got.map(|(result, _)| result)
+        let (result, _) = got?;
+        options.check_preconditions(&result.meta)?;
+        Ok(result)
     }
 
     /// Reads an object, checks and removes its seal. Returns the requested part and the whole body.
@@ -509,17 +519,26 @@ impl ObjectStore for Medium {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
-        let [before, removed, after] = [(); 3].map(|()| Arc::clone(&self.state));
+        let [before, after] = [(); 2].map(|()| Arc::clone(&self.state));
+        let owned = self.state.owner.get();
+        let removals = owned.map(|owned| Arc::new(Mutex::new(Removals::new(&owned.known))));
+        let begun = removals.clone();
         let may_remove = move |location: StoreResult<Path>| {
             let location = location?;
             before.may_change(&location)?;
-            before.forget(&location);
+            if let Some(begun) = &begun {
+                begun.lock().unwrap_or_else(PoisonError::into_inner).begin(&location);
+            }
             Ok(location)
         };
         let deleted = self.inner.delete_stream(locations.map(may_remove).boxed());
         let whole = Path::default();
         deleted
-            .inspect(move |deleted| deleted.iter().for_each(|location| removed.forget(location)))
+            .inspect(move |deleted| {
+                if let (Some(removals), Ok(location)) = (&removals, deleted) {
+                    removals.lock().unwrap_or_else(PoisonError::into_inner).done(location);
+                }
+            })
             .map(move |deleted| deleted.map_err(|error| after.failed("removing an object of", &whole, error)))
             .boxed()
     }
