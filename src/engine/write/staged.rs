@@ -229,8 +229,8 @@ impl Staged {
         committed
     }
 
-    /// Commits the changes; returns false if nothing was committed and the changes have to be derived again. The parts
-    /// of a logged batch are committed at once, after those that depend on reads.
+    /// Commits the changes, a part for each store; returns false if nothing was committed and the changes have to be derived
+    /// again. Parts that depend on reads come first, since their stores may have been opened again meanwhile.
     async fn commit_all(
         &mut self,
         nodes: &Nodes,
@@ -238,65 +238,72 @@ impl Staged {
         admitted: &mut Admitted,
         mut each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
-        let mut is_begun = false;
-        let mut at_once: Vec<StagedStore> = Vec::new();
+        let (mut checked, mut others) = (Vec::new(), Vec::new());
         for mut staged in std::mem::take(&mut self.changes.stores) {
             if let Some(bytes_max) = self.row_bytes_max {
                 staged.batch.limit_rows(bytes_max);
             }
-            match self.openings.of(staged.id) {
-                Some(opening) => staged.batch.only_in(opening),
-                None if is_logged => {
-                    at_once.push(staged);
-                    continue;
-                }
-                None => {}
-            }
-            if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
+            if !is_logged && mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
                 tokio::spawn(async move { staged.store.commit(staged.batch).await });
                 continue;
             }
             if staged.batch.is_empty() {
                 continue;
             }
-            match self.commit_part(&mut staged, nodes, admitted).await {
-                // Only before the first store has its part. Afterwards the changes cannot be withdrawn and derived
-                // again.
-                Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
-                committed => each(committed.map_err(|error| storage_write(&error))?, staged.marked),
+            match self.openings.of(staged.id) {
+                Some(opening) => {
+                    staged.batch.only_in(opening);
+                    checked.push(staged);
+                }
+                None => others.push(staged),
             }
-            is_begun = true;
         }
-        if !at_once.is_empty() {
-            // Boxed, since it is rare: every write's future would be as large.
-            Box::pin(self.commit_at_once(at_once, nodes, admitted, &mut each)).await?;
+        for mut parts in [checked, others] {
+            let committed = match parts.as_mut_slice() {
+                [] => continue,
+                [staged] => self.commit_part(staged, nodes, admitted, &mut each).await,
+                // Boxed, since it is rare: every write's future would be as large.
+                _ => Box::pin(self.commit_at_once(parts, nodes, admitted, &mut each)).await,
+            };
+            match committed {
+                Ok(()) => {}
+                Err(StoreError::OpenedAgain) => return Ok(false),
+                Err(error) => return Err(storage_write(&error)),
+            }
         }
         Ok(true)
     }
 
     /// Commits parts at once, and waits for all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::OpenedAgain`] if nothing was committed, and the changes can be derived again.
     async fn commit_at_once(
         &self,
         parts: Vec<StagedStore>,
         nodes: &Nodes,
         admitted: &mut Admitted,
         each: &mut impl FnMut(Committed, Vec<PendingCharge>),
-    ) -> Result<(), Error> {
+    ) -> Result<(), StoreError> {
         let parts = parts.into_iter().map(|mut staged| async move {
             let committed = self.commit_batch(&mut staged, nodes).await;
             (staged, committed)
         });
-        let mut failure = None;
+        let (mut again, mut failure, mut is_begun) = (None, None, false);
         for (staged, committed) in futures::future::join_all(parts).await {
             match committed {
                 Ok(committed) => {
                     record_sizes(&committed, &staged.marked, admitted);
                     each(committed, staged.marked);
+                    is_begun = true;
                 }
+                Err(error @ StoreError::OpenedAgain) => again = Some(error),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        failure.map_or(Ok(()), |error| Err(storage_write(&error)))
+        // Changes of which a part was committed, or may be yet, cannot be withdrawn and derived again.
+        let again = again.map(|again| if is_begun { StoreError::Reopening } else { again });
+        failure.or(again).map_or(Ok(()), Err)
     }
 
     async fn commit_part(
@@ -304,10 +311,12 @@ impl Staged {
         staged: &mut StagedStore,
         nodes: &Nodes,
         admitted: &mut Admitted,
-    ) -> Result<Committed, StoreError> {
+        each: &mut impl FnMut(Committed, Vec<PendingCharge>),
+    ) -> Result<(), StoreError> {
         let committed = self.commit_batch(staged, nodes).await?;
         record_sizes(&committed, &staged.marked, admitted);
-        Ok(committed)
+        each(committed, std::mem::take(&mut staged.marked));
+        Ok(())
     }
 
     /// Commits the batch of one store, and records its keys for a running copy.
