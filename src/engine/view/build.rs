@@ -189,11 +189,11 @@ impl Build {
                 touched.make_anew(key)?;
             }
             let map = snapshot.partitions(&base)?;
-            let locked = touched.partitions().map(|(table, key)| {
+            let keys = touched.partitions().map(|(table, key)| {
                 let spread = map.placement().spread(map.token(key), key);
                 (table, spread)
             });
-            let held = catalog.locks.lock_all(locked).await;
+            let held = catalog.locks.lock_all(keys).await;
             let passing = Passes::wait(|| {
                 let snapshot = catalog.load_full();
                 let mut latches = Vec::new();

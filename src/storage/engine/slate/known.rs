@@ -10,7 +10,7 @@
 //! removal   ─► done ─► the object is left out
 //!           └─ failed, given up ─► forgotten
 //! ```
-//! An answer to a question of before or during a put or removal is not kept.
+//! An answer that comes after a put or removal is not kept if it was asked for before.
 //!
 //! **Why this is right.** Nobody else puts such an object while the lease is held ([`super::medium::Medium::ask_owner`]),
 //! except a former owner whose put was on its way when it lost the lease. An answer from here is then one that the bucket
@@ -93,7 +93,7 @@ pub(super) struct Put<'k> {
 /// Removals under way. When this is dropped, what was known of the folders of those that were not confirmed is forgotten.
 pub(super) struct Removals {
     known: Arc<Known>,
-    begun: HashSet<Path>,
+    begun: Mutex<HashSet<Path>>,
 }
 
 /// The folder that an object belongs to, and its name there. `None` means that nothing is known of such objects.
@@ -244,20 +244,24 @@ impl Removals {
     pub(super) fn new(known: &Arc<Known>) -> Self {
         Self {
             known: Arc::clone(known),
-            begun: HashSet::new(),
+            begun: Mutex::default(),
         }
     }
 
-    pub(super) fn begin(&mut self, location: &Path) {
+    fn begun(&self) -> MutexGuard<'_, HashSet<Path>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, location: &Path) {
         if let Some((of, _)) = place(location) {
             self.known.folders().changed(of);
-            self.begun.insert(location.clone());
+            self.begun().insert(location.clone());
         }
     }
 
     /// The bucket confirmed one.
-    pub(super) fn done(&mut self, location: &Path) {
-        let Some((of, name)) = place(location).filter(|_| self.begun.remove(location)) else {
+    pub(super) fn done(&self, location: &Path) {
+        let Some((of, name)) = place(location).filter(|_| self.begun().remove(location)) else {
             return;
         };
         let mut folders = self.known.folders();
@@ -276,7 +280,7 @@ impl Removals {
 
 impl Drop for Removals {
     fn drop(&mut self) {
-        for location in &self.begun {
+        for location in self.begun().iter() {
             self.known.forget(location);
         }
     }
@@ -460,14 +464,14 @@ mod tests {
         let folder = Folder::Manifests.path("engine");
         let question = known.list(&folder).unwrap_err().unwrap();
         known.has_listed(&question, Vec::new());
-        let mut removals = Removals::new(&known);
+        let removals = Removals::new(&known);
         removals.begin(&manifest(1));
         assert!(known.list(&folder).is_ok());
         drop(removals);
         assert!(known.list(&folder).is_err());
         // An answer that was asked for before the removal may have the object.
         let question = known.list(&folder).unwrap_err().unwrap();
-        let mut removals = Removals::new(&known);
+        let removals = Removals::new(&known);
         removals.begin(&manifest(1));
         known.has_listed(&question, Vec::new());
         assert!(known.list(&folder).is_err());

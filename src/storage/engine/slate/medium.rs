@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -521,13 +521,13 @@ impl ObjectStore for Medium {
     fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
         let [before, after] = [(); 2].map(|()| Arc::clone(&self.state));
         let owned = self.state.owner.get();
-        let removals = owned.map(|owned| Arc::new(Mutex::new(Removals::new(&owned.known))));
+        let removals = owned.map(|owned| Arc::new(Removals::new(&owned.known)));
         let begun = removals.clone();
         let may_remove = move |location: StoreResult<Path>| {
             let location = location?;
             before.may_change(&location)?;
             if let Some(begun) = &begun {
-                begun.lock().unwrap_or_else(PoisonError::into_inner).begin(&location);
+                begun.begin(&location);
             }
             Ok(location)
         };
@@ -536,7 +536,7 @@ impl ObjectStore for Medium {
         deleted
             .inspect(move |deleted| {
                 if let (Some(removals), Ok(location)) = (&removals, deleted) {
-                    removals.lock().unwrap_or_else(PoisonError::into_inner).done(location);
+                    removals.done(location);
                 }
             })
             .map(move |deleted| deleted.map_err(|error| after.failed("removing an object of", &whole, error)))
