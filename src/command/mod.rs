@@ -50,4 +50,4 @@ pub use schema_change::{
 };
 pub use selection::{ResultColumn, Selection};
 pub use value::Value;
-pub use write::{ColumnChange, Write, WriteTarget, WriteVerb};
+pub use write::{ColumnChange, ColumnMasks, Write, WriteTarget, WriteVerb};

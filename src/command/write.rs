@@ -1,10 +1,11 @@
 //! Writes: changes of the rows of one table.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ClusteringRange, Condition, Value};
+use super::{ClusteringRange, Condition, Expression, Value};
 use crate::schema::Table;
 
 /// The change of one column.
@@ -72,7 +73,12 @@ pub struct Write {
     pub condition: Condition,
     /// The columns that a refused conditional write returns in addition to `[applied]`: positions in `table.columns`.
     pub condition_columns: Vec<usize>,
+    /// What such a refusal shows of columns with masks. `None` means that the client may see the values.
+    pub masks: Option<Arc<ColumnMasks>>,
 }
+
+/// The calls that mask columns, by the columns' positions in `table.columns`.
+pub type ColumnMasks = BTreeMap<usize, Expression>;
 
 /// The verb of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,15 +18,15 @@ use super::plans::{PlanCache, PlannedAt, Statement};
 use super::roles::needed::Permitted;
 use super::roles::{RoleRefusal, RoleService};
 use super::rows::{FrameRows, put_cell};
+use super::written::{answer_of, answer_to, show_values};
 use crate::command::{Batch, BatchKind, Partitions, Position, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
 use crate::engine::read::sink::Shape;
-use crate::engine::{self, Checked, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
+use crate::engine::{self, Checked, Ended, Engine, Executed, Options, Paging, Request, Terms};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
 use crate::schema::{Table, describe};
 use crate::throughput::Charges;
-use crate::types::{CqlType, Native};
 
 /// One statement of a batch.
 #[derive(Clone, Debug)]
@@ -216,7 +216,11 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        self.permitted(scope, |permitted| gates::batch_permissions(permitted, &plans))?;
+        let mut is_masked = false;
+        self.permitted(scope, |permitted| {
+            is_masked = permitted.is_some_and(|permitted| plans.iter().any(|plan| permitted.masks_refusal(plan)));
+            gates::batch_permissions(permitted, &plans)
+        })?;
         let bind = || {
             let members = plans.iter().zip(&planned);
             let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
@@ -228,11 +232,14 @@ impl Database {
             });
             bound.map_err(|error| Error::unbound(error, scope.params.consistency, Some(kind_of(kind))))
         };
-        let bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
+        let mut bound = if plans.iter().all(|plan| plan.calls().is_empty()) {
             bind()?
         } else {
             Box::pin(apart(async { bind() })).await?
         };
+        if !is_masked {
+            show_values(&mut bound);
+        }
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
@@ -424,15 +431,21 @@ impl Database {
             }
             Plan::Modify(plan) => {
                 let write = plan.bind(values, request.context());
-                let write =
+                let mut write =
                     write.map_err(|error| Error::unbound(error, params.consistency, Some(WriteKind::Simple)))?;
+                if !is_masked {
+                    show_values(std::slice::from_mut(&mut write));
+                }
                 let written = engine.write(request, &write, charges).await?;
                 Ok(answer_to(&write.table, written))
             }
             Plan::Batch(plan) => {
                 let batch = plan.bind(values, request.context());
-                let batch =
+                let mut batch =
                     batch.map_err(|error| Error::unbound(error, params.consistency, Some(kind_of(plan.kind))))?;
+                if !is_masked {
+                    show_values(&mut batch.modifications);
+                }
                 let written = engine.batch(request, &batch, charges).await?;
                 Ok(answer_of(&batch, written))
             }
@@ -602,58 +615,6 @@ const fn kind_of(kind: BatchKind) -> WriteKind {
         BatchKind::Logged => WriteKind::Batch,
         BatchKind::Unlogged => WriteKind::UnloggedBatch,
         BatchKind::Counter => WriteKind::Counter,
-    }
-}
-
-/// The answer to a batch.
-fn answer_of(batch: &Batch, written: Written) -> Answer {
-    match batch.modifications.first() {
-        Some(first) => answer_to(&first.table, written),
-        None => Answer::new(AnswerKind::Void),
-    }
-}
-
-/// The answer to a write of this table: none, or the result of its conditions.
-fn answer_to(table: &Table, written: Written) -> Answer {
-    let kind = written.decision.map_or(AnswerKind::Void, |decision| {
-        AnswerKind::Rows(decision_rows(table, decision))
-    });
-    let mut answer = Answer::new(kind);
-    answer.warnings = written.warnings;
-    answer
-}
-
-/// The result of conditions: `[applied]`, and the rows that show why they did not hold.
-fn decision_rows(table: &Table, decision: Decision) -> Rows {
-    let mut columns = vec![ResultColumn {
-        name: "[applied]".to_owned(),
-        ty: CqlType::Native(Native::Boolean),
-    }];
-    let mut content = Vec::new();
-    let mut row_count = 1;
-    match decision {
-        Decision::Applied => put_cell(&mut content, Some(&[1])),
-        Decision::Refused { rows, .. } if rows.is_empty() => put_cell(&mut content, Some(&[0])),
-        Decision::Refused { places, rows } => {
-            let shown = places.iter().filter_map(|place| table.columns.get(*place));
-            columns.extend(shown.map(|column| ResultColumn {
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-            }));
-            for row in &rows {
-                put_cell(&mut content, Some(&[0]));
-                for cell in row {
-                    put_cell(&mut content, cell.as_deref());
-                }
-            }
-            row_count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        }
-    }
-    Rows {
-        metadata: Arc::new(ResultMetadata::new(&table.keyspace, &table.name, Arc::new(columns))),
-        row_count,
-        content: content.into(),
-        paging_state: None,
     }
 }
 

@@ -30,6 +30,7 @@ mod roles;
 mod rows;
 mod shape;
 mod statements;
+mod written;
 
 pub use answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub(crate) use apart::apart;

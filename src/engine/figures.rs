@@ -52,10 +52,11 @@ pub struct PartitionFigures {
     pub lower: i64,
     /// Highest token, inclusive.
     pub upper: i64,
-    /// The lowest partition key of the lowest token; empty: it has that token from its first key on.
+    /// The lowest partition key of the lowest token; empty: it has that token from its first key on. If the key has a masked
+    /// column, the number of the physical partition is here instead.
     pub lower_key: Vec<u8>,
-    /// The partition key of the highest token at which it ends, exclusive. `None` means that it has that token to its
-    /// last key.
+    /// The partition key of the highest token at which it ends, exclusive; masked like `lower_key`. `None` means that it has that
+    /// token to its last key.
     pub upper_key: Option<Vec<u8>>,
     /// Its epoch.
     pub epoch: u64,
@@ -128,15 +129,20 @@ impl<'a> Figures<'a> {
                 continue;
             };
             let held = self.counts.held(partitions, table.storage_id);
+            let is_masked = table.partition_key().iter().any(|column| column.mask.is_some());
             for (partition, estimate) in partitions.all().iter().zip(held) {
+                let bound = |key: &[u8]| match is_masked && !key.is_empty() {
+                    true => partition.id.0.to_be_bytes().to_vec(),
+                    false => key.to_vec(),
+                };
                 figures.push(PartitionFigures {
                     id: partition.id.0,
                     keyspace: table.keyspace.clone(),
                     table: table.name.clone(),
                     lower: partition.lower(),
                     upper: partition.upper(),
-                    lower_key: partition.span.start().partition_key().to_vec(),
-                    upper_key: partition.span.end_key().map(<[u8]>::to_vec),
+                    lower_key: bound(partition.span.start().partition_key()),
+                    upper_key: partition.span.end_key().map(bound),
                     epoch: partition.epoch,
                     store: partition.store_id.0,
                     replicas: self.nodes.set_size(),

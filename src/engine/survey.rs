@@ -121,7 +121,7 @@ impl Walk<'_> {
             let components = key_components(&partition_key, self.table.partition_key_count);
             let texts: Vec<String> = components
                 .zip(self.table.partition_key())
-                .map(|(bytes, column)| column.ty.to_literal(bytes))
+                .map(|(bytes, column)| column.shown(bytes))
                 .collect();
             let logical = LogicalSurvey {
                 key: texts.join(", "),

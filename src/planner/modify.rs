@@ -15,10 +15,11 @@ use super::operation::{self, Operation};
 use super::refusal::{ModifyRefusal, NameRefusal};
 use super::restrict::{PartitionPlan, RowsPlan};
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
+use super::selection;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::validate::RestrictionValidator;
 use super::value;
-use crate::command::{Clustering, ColumnChange, Condition, Value, Write, WriteTarget, WriteVerb};
+use crate::command::{Clustering, ColumnChange, ColumnMasks, Condition, Value, Write, WriteTarget, WriteVerb};
 use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
@@ -41,6 +42,8 @@ pub struct ModifyPlan {
     condition: ConditionPlan,
     /// The columns that a failed condition returns: positions in `table.columns`.
     condition_columns: Vec<usize>,
+    /// What a failed condition shows of masked columns to a client without permission to see their values. `None`: nothing is masked.
+    masks: Option<Arc<ColumnMasks>>,
     json: Option<super::json::JsonPlan>,
     /// The user-defined functions that it calls.
     calls: Box<[Function]>,
@@ -107,6 +110,12 @@ impl ModifyPlan {
         &self.condition_columns
     }
 
+    /// Whether a failed condition may return columns with masks.
+    #[must_use]
+    pub fn returns_masked(&self) -> bool {
+        self.masks.is_some()
+    }
+
     /// Refuses a write to a materialized view. As in Cassandra, what is wrong with the statement itself and a missing permission come first.
     ///
     /// # Errors
@@ -156,7 +165,7 @@ impl ModifyPlan {
         keys.iter().try_for_each(check_partition_key)
     }
 
-    /// Binds the statement's values.
+    /// Binds the statement's values. A failed condition shows masks; [`Write::masks`] is removed for a client that may see the values.
     ///
     /// # Errors
     ///
@@ -253,6 +262,7 @@ impl ModifyPlan {
                 Condition::Always
             },
             condition_columns: self.condition_columns.clone(),
+            masks: self.masks.clone(),
         })
     }
 }
@@ -632,6 +642,11 @@ fn finish(
         ConditionPlan::Exists | ConditionPlan::NotExists => (0..table.columns.len()).collect(),
         condition => condition.answer_columns(table),
     };
+    // All columns of the table: another statement of a batch may name others.
+    let masks = match conditional {
+        true => selection::masks(typer.schema, table, 0..table.columns.len())?.map(Arc::new),
+        false => None,
+    };
     Ok(ModifyPlan {
         table: Arc::clone(table),
         kind: parts.kind,
@@ -642,6 +657,7 @@ fn finish(
         ttl,
         condition: parts.condition,
         condition_columns,
+        masks,
         json: parts.json,
         calls: typer.calls.called(),
         is_of_view: super::is_view(typer.schema, table),

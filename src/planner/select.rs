@@ -388,7 +388,7 @@ pub(crate) fn select(
     Ok(SelectPlan {
         table: Arc::clone(table),
         masked,
-        masked_restricted: masked_restricted(table, &restrictions),
+        masked_restricted: masked_restricted(table, &restrictions, ann.as_ref()),
         selection,
         partitions,
         rows,
@@ -410,8 +410,8 @@ pub(crate) fn select(
     })
 }
 
-/// Names of the columns with masks that are restricted, sorted.
-fn masked_restricted(table: &Table, restrictions: &Restrictions) -> Vec<String> {
+/// Names of the columns with masks that are restricted, sorted. An ANN ordering restricts its column.
+fn masked_restricted(table: &Table, restrictions: &Restrictions, ann: Option<&AnnPlan>) -> Vec<String> {
     if !table.is_masked() {
         return Vec::new();
     }
@@ -422,6 +422,7 @@ fn masked_restricted(table: &Table, restrictions: &Restrictions) -> Vec<String> 
     let mut places = of(&restrictions.partition);
     places.extend(of(&restrictions.clustering));
     places.extend(of(&restrictions.others));
+    places.extend(ann.map(|ann| ann.column));
     if restrictions.token.is_some() {
         places.extend(0..table.partition_key_count);
     }

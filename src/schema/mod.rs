@@ -280,6 +280,15 @@ impl Column {
         self.descending && self.ty.unfrozen().is_collection()
     }
 
+    /// A value as CQL, for texts that show values to any role: keys in figures, warnings and the log. `****` if the column has a mask.
+    #[must_use]
+    pub fn shown(&self, value: &[u8]) -> String {
+        match self.mask {
+            Some(_) => "****".to_owned(),
+            None => self.ty.to_literal(value),
+        }
+    }
+
     /// The keyspace and the name of the function that masks it.
     #[must_use]
     pub fn mask_function(&self) -> Option<(String, String)> {

@@ -236,6 +236,7 @@ impl Front {
             ttl_seconds: None,
             condition: Condition::Always,
             condition_columns: Vec::new(),
+            masks: None,
             table,
         }
     }

@@ -197,6 +197,7 @@ impl Items {
             ttl_seconds: None,
             condition,
             condition_columns: vec![COUNT],
+            masks: None,
         }
     }
 

@@ -57,6 +57,7 @@ impl<'a> Rows<'a> {
             ttl_seconds: None,
             condition,
             condition_columns: vec![VERSION],
+            masks: None,
         }
     }
 

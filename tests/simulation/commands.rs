@@ -69,6 +69,7 @@ impl Maker {
             ttl_seconds: None,
             condition: Condition::Always,
             condition_columns: Vec::new(),
+            masks: None,
         }
     }
 
@@ -115,6 +116,7 @@ impl Maker {
         Write {
             condition: Condition::NotExists,
             condition_columns: (0..self.0.columns.len()).collect(),
+            masks: None,
             ..write
         }
     }
@@ -131,6 +133,7 @@ impl Maker {
         Write {
             condition: Condition::Columns(vec![test]),
             condition_columns: vec![place],
+            masks: None,
             ..write
         }
     }

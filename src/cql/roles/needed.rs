@@ -68,15 +68,24 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// Whether the role receives masks instead of the values of masked columns in a SELECT. UNMASK on a view is checked on the
-    /// view itself, while SELECT is checked on its base table.
+    /// Whether the role receives masks instead of the values of masked columns: in a SELECT, or from a condition that does not hold.
+    /// UNMASK on a view is checked on the view itself, while SELECT is checked on its base table.
     pub(in crate::cql) fn masks(self, plan: &Plan) -> bool {
         match plan {
-            Plan::Select(plan) if self.masks_columns && plan.selects_masked() => {
-                !self.has(Permission::Unmask, &plan.table)
-            }
+            Plan::Select(plan) => plan.selects_masked() && self.masks_table(&plan.table),
+            Plan::Modify(plan) => self.masks_refusal(plan),
+            Plan::Batch(plan) => plan.modifications.iter().any(|member| self.masks_refusal(member)),
             _ => false,
         }
+    }
+
+    /// Differs: in Cassandra 5.0.9 the answer of a condition that does not hold has the values, whatever the role may see.
+    pub(in crate::cql) fn masks_refusal(self, plan: &ModifyPlan) -> bool {
+        plan.returns_masked() && self.masks_table(&plan.table)
+    }
+
+    fn masks_table(self, table: &Table) -> bool {
+        self.masks_columns && !self.has(Permission::Unmask, table)
     }
 
     /// Checks that the role may restrict masked columns. Otherwise a client could guess their values.

@@ -35,15 +35,20 @@ impl Drop for CountPermit {
     }
 }
 
-/// A partition key as CQL, cut where it is long.
+/// A partition key as CQL, cut where it is long. A key with masked columns ends in its checksum.
 pub(crate) fn printed_key(table: &Table, key: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 256;
     let values = key_components(key, table.partition_key_count);
-    let columns = table.columns.iter();
-    let printed: Vec<String> = columns
+    let columns = table.partition_key();
+    let mut printed: Vec<String> = columns
+        .iter()
         .zip(values)
-        .map(|(column, value)| column.ty.to_literal(value))
+        .map(|(column, value)| column.shown(value))
         .collect();
+    if columns.iter().any(|column| column.mask.is_some()) {
+        // Tells apart what the masks made equal.
+        printed.push(format!("#{:08x}", crc32fast::hash(key)));
+    }
     let printed = printed.join(", ");
     match printed.char_indices().nth(CHARACTERS_MAX) {
         Some((end, _)) => format!("{}…", printed.get(..end).unwrap_or_default()),

@@ -84,7 +84,7 @@ fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> St
 fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
     let table = select.table.as_ref();
     let mut found = Vec::new();
-    let equal = |column: &Column, value: &[u8]| format!("{} = {}", quoted(&column.name), column.ty.to_literal(value));
+    let equal = |column: &Column, value: &[u8]| format!("{} = {}", quoted(&column.name), column.shown(value));
     if let Partitions::Keys(_) = &select.partitions {
         let components = value::key_components(partition_key, table.partition_key_count);
         found.extend(
@@ -109,7 +109,7 @@ fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
             (keys, [column]) => {
                 let values = keys.iter().filter_map(|key| {
                     let value = column.ty.decode_key(&mut key.as_slice(), column.descending).ok()?;
-                    Some(column.ty.to_literal(&value))
+                    Some(column.shown(&value))
                 });
                 let values = values.collect::<Vec<_>>().join(", ");
                 found.push(format!("{} IN ({values})", quoted(&column.name)));
@@ -122,11 +122,11 @@ fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
             && let Some(column) = table.columns.get(*place)
         {
             let sign = filter.comparison.sign();
-            found.push(format!(
-                "{} {sign} {}",
-                quoted(&column.name),
-                filter.ty.to_literal(value)
-            ));
+            let value = match column.mask {
+                Some(_) => column.shown(value),
+                None => filter.ty.to_literal(value),
+            };
+            found.push(format!("{} {sign} {value}", quoted(&column.name)));
         }
     }
     found

@@ -1,6 +1,7 @@
-//! The SELECT clause for a client without permission to see the values of masked columns.
+//! What a client without permission to see the values of masked columns receives: in a SELECT, and from a conditional write
+//! whose condition does not hold.
 //!
-//! A mask replaces its column wherever the clause computes with the column's value, inside functions, casts, tokens and
+//! A mask replaces its column wherever the SELECT clause computes with the column's value, inside functions, casts, tokens and
 //! aggregates too (Cassandra's `SimpleSelector`). Write times, groups and the order of rows do not change.
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use grammar::ast::Statement;
 
 use super::{SelectionPlan, plan};
-use crate::command::{Expression, Part};
+use crate::command::{ColumnMasks, Expression, Part};
 use crate::planner::error::Error;
 use crate::planner::function::CallMemo;
 use crate::planner::markers::Markers;
@@ -28,20 +29,9 @@ pub(crate) fn masked(
     table: &Arc<Table>,
     clear: &SelectionPlan,
 ) -> Result<Option<SelectionPlan>, Error> {
-    if !table.is_masked() {
+    let Some(masks) = masks(schema, table, clear.selected.iter().copied())? else {
         return Ok(None);
-    }
-    let mut masks = BTreeMap::new();
-    for place in &clear.selected {
-        if let Some(column) = table.columns.get(*place)
-            && column.mask.is_some()
-        {
-            masks.insert(*place, mask(schema, table, column)?);
-        }
-    }
-    if masks.is_empty() {
-        return Ok(None);
-    }
+    };
     let mut masked = clear.clone();
     let template = Arc::make_mut(&mut masked.template);
     template
@@ -51,6 +41,30 @@ pub(crate) fn masked(
     let arguments = template.aggregates.iter_mut().flat_map(|of| of.arguments.iter_mut());
     arguments.for_each(|argument| substitute(argument, &masks));
     Ok(Some(masked))
+}
+
+/// The masks of those of these columns that have one; `None` means that none has.
+///
+/// # Errors
+///
+/// A mask in the schema is invalid.
+pub(crate) fn masks(
+    schema: &Schema,
+    table: &Arc<Table>,
+    places: impl Iterator<Item = usize>,
+) -> Result<Option<ColumnMasks>, Error> {
+    if !table.is_masked() {
+        return Ok(None);
+    }
+    let mut masks = BTreeMap::new();
+    for place in places {
+        if let Some(column) = table.columns.get(place)
+            && column.mask.is_some()
+        {
+            masks.insert(place, mask(schema, table, column)?);
+        }
+    }
+    Ok(Some(masks).filter(|masks| !masks.is_empty()))
 }
 
 /// The call that masks a column.
@@ -80,7 +94,7 @@ fn mask(schema: &Schema, table: &Arc<Table>, column: &Column) -> Result<Expressi
 }
 
 /// Replaces columns by their masks.
-fn substitute(expression: &mut Expression, masks: &BTreeMap<usize, Expression>) {
+fn substitute(expression: &mut Expression, masks: &ColumnMasks) {
     match expression {
         Expression::Column(place) => {
             if let Some(mask) = masks.get(place) {
@@ -105,7 +119,7 @@ fn substitute(expression: &mut Expression, masks: &BTreeMap<usize, Expression>) 
     }
 }
 
-fn substitute_part(part: &mut Part, masks: &BTreeMap<usize, Expression>) {
+fn substitute_part(part: &mut Part, masks: &ColumnMasks) {
     match part {
         Part::Field(_) => {}
         Part::Element(key) => substitute(key, masks),

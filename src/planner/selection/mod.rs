@@ -13,7 +13,7 @@ mod masked;
 mod parts;
 mod typing;
 
-pub(crate) use self::masked::masked;
+pub(crate) use self::masked::{masked, masks};
 
 use std::sync::Arc;
 

@@ -300,6 +300,17 @@ impl<'a> Current<'a> {
         Some((clustering, bytes))
     }
 
+    /// What conditions and masks compute with.
+    fn scope<'s>(&'s self, row: &'s RowBuffer) -> Scope<'s> {
+        Scope {
+            table: self.table,
+            row,
+            aggregates: &[],
+            now_seconds: self.now_seconds,
+            context: self.context,
+        }
+    }
+
     fn allows(&self, modification: &'a Write) -> Result<bool, Error> {
         let row = condition_row(modification);
         let about_static = row.is_none();
@@ -310,13 +321,7 @@ impl<'a> Current<'a> {
             Condition::Exists => Ok(is_there),
             Condition::NotExists => Ok(!is_there),
             Condition::Columns(conditions) => {
-                let scope = Scope {
-                    table: self.table,
-                    row: &buffer,
-                    aggregates: &[],
-                    now_seconds: self.now_seconds,
-                    context: self.context,
-                };
+                let scope = self.scope(&buffer);
                 for condition in conditions {
                     if !scope.meets(condition)? {
                         return Ok(false);
@@ -329,26 +334,29 @@ impl<'a> Current<'a> {
 
     fn refusal(&self, writes: &[&Write], is_batch: bool) -> Result<Decision, Error> {
         let places = self.columns_shown(writes, is_batch);
+        let masks = writes.iter().find_map(|write| write.masks.as_deref());
         let mut rows = Vec::new();
         let row = |buffer: &RowBuffer| {
-            let is_read = |place: &&usize| !self.unread.contains(place);
-            let cells = places.iter().map(|place| {
-                let place = Some(place).filter(is_read)?;
-                buffer.get(*place).map(Bytes::copy_from_slice)
-            });
-            cells.collect::<Vec<_>>()
+            let cells = places
+                .iter()
+                .map(|place| match masks.and_then(|masks| masks.get(place)) {
+                    _ if self.unread.contains(place) => Ok(None),
+                    Some(mask) => self.scope(buffer).evaluate(mask),
+                    None => Ok(buffer.get(*place).map(Bytes::copy_from_slice)),
+                });
+            cells.collect::<Result<Vec<_>, Error>>()
         };
         for (clustering, stored) in &self.rows {
             if let Some(bytes) = stored {
                 let (buffer, is_there) = self.fill(Some((clustering, bytes)))?;
                 if is_there {
-                    rows.push(row(&buffer));
+                    rows.push(row(&buffer)?);
                 }
             }
         }
         let (buffer, has_static) = self.fill(None)?;
         if rows.is_empty() && has_static {
-            rows.push(row(&buffer));
+            rows.push(row(&buffer)?);
         }
         Ok(Decision::Refused { places, rows })
     }
