@@ -17,7 +17,6 @@
 //!
 //! Sources: Azure Cosmos DB's documentation (prevent-rate-limiting-errors, troubleshoot-request-rate-too-large).
 
-pub(super) mod claim;
 mod line;
 pub(super) mod shown;
 
@@ -30,10 +29,10 @@ use super::draws::Draws;
 use super::error::Error;
 use super::offers::ThroughputRules;
 use super::receipt::{Ended, Executed};
-use super::request::Request;
 use crate::clock::Clock;
 use crate::consistency::WriteKind;
 use crate::engine::shown::ThrottleShown;
+use crate::engine::terms::request::Request;
 use crate::metrics;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
@@ -42,7 +41,7 @@ use crate::throughput::{
     retry_after_millis,
 };
 
-use claim::{Claim, Owner, Throttled};
+use crate::engine::terms::claim::{Claim, Owner, Throttled};
 use line::Lines;
 
 /// Longest wait of a statement inside the server.

@@ -20,11 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::catalog::{Catalog, Snapshot};
 use super::pending::{Logged, Removal, Whole};
+use super::published::Published;
+use super::snapshot::Snapshot;
 use super::view::follow::{Touched, ViewRow};
-use super::write::passes::{Closed, Passes};
 use super::{Error, storage_read, storage_write};
+use crate::engine::terms::passes::{Closed, Passes};
 use crate::mutant::{self, Mutant};
 use crate::partition::rows::{decode_change, partition_of};
 use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
@@ -49,30 +50,30 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// A store fails. The record may be durable nevertheless.
-pub(super) async fn record(catalog: &Arc<Catalog>, (key, record): &Logged) -> store::Result<()> {
+pub(super) async fn record(published: &Arc<Published>, (key, record): &Logged) -> store::Result<()> {
     let mut batch = Batch::new();
     batch.put(Space::Catalog, key.clone(), record.clone());
-    let committed = commit_with_removals(catalog, batch, catalog.pending.take_whole()).await;
-    if committed.is_err() && catalog.pending.await_whole() {
-        spawn_removal(catalog);
+    let committed = commit_with_removals(published, batch, published.pending.take_whole()).await;
+    if committed.is_err() && published.pending.await_whole() {
+        spawn_removal(published);
     }
     committed?;
-    catalog.stores().make_durable(catalog.main()).await
+    published.stores().make_durable(published.main()).await
 }
 
 /// Commits to the main store, and with it the removal of the records of whole batches, whose parts are durable before.
-async fn commit_with_removals(catalog: &Catalog, mut batch: Batch, whole: Vec<Whole>) -> store::Result<()> {
+async fn commit_with_removals(published: &Published, mut batch: Batch, whole: Vec<Whole>) -> store::Result<()> {
     let mut others = BTreeSet::new();
     for of in &whole {
         batch.delete(Space::Catalog, of.key.clone());
         others.extend(of.stores.iter().copied());
     }
     // A store that was removed meanwhile has no part any more: its rows were durable elsewhere before.
-    let others: Vec<Store> = others.into_iter().filter_map(|id| catalog.stores().get(id)).collect();
-    let committed = Box::pin(catalog.stores().record_after_durable(&others, batch)).await;
+    let others: Vec<Store> = others.into_iter().filter_map(|id| published.stores().get(id)).collect();
+    let committed = Box::pin(published.stores().record_after_durable(&others, batch)).await;
     match committed {
-        Ok(_) => whole.iter().for_each(|of| catalog.pending.end(&of.key)),
-        Err(_) => catalog.pending.give_back(whole),
+        Ok(_) => whole.iter().for_each(|of| published.pending.end(&of.key)),
+        Err(_) => published.pending.give_back(whole),
     }
     committed.map(drop)
 }
@@ -81,38 +82,38 @@ async fn commit_with_removals(catalog: &Catalog, mut batch: Batch, whole: Vec<Wh
 ///
 /// # Errors
 /// A store fails; the records may stay.
-pub(super) async fn remove_whole(catalog: &Catalog) -> store::Result<()> {
-    let whole = catalog.pending.take_whole();
+pub(super) async fn remove_whole(published: &Published) -> store::Result<()> {
+    let whole = published.pending.take_whole();
     if whole.is_empty() {
         return Ok(());
     }
-    commit_with_removals(catalog, Batch::new(), whole).await
+    commit_with_removals(published, Batch::new(), whole).await
 }
 
 /// Has the record of a whole batch removed, by the next record's commit or soon.
-pub(super) async fn remove_later(catalog: &Arc<Catalog>, batch: Whole) {
-    match catalog.pending.whole(batch) {
+pub(super) async fn remove_later(published: &Arc<Published>, batch: Whole) {
+    match published.pending.whole(batch) {
         Removal::Awaited => {}
         Removal::Now => {
-            if let Err(error) = remove_whole(catalog).await {
+            if let Err(error) = remove_whole(published).await {
                 tracing::debug!(%error, "records of whole batches could not be removed; the removal is retried");
             }
         }
-        Removal::Start => spawn_removal(catalog),
+        Removal::Start => spawn_removal(published),
     }
 }
 
-fn spawn_removal(catalog: &Arc<Catalog>) {
-    let (main, tasks) = (catalog.main().clone(), catalog.tasks.clone());
-    let (runner, catalog) = (tasks.clone(), Arc::downgrade(catalog));
+fn spawn_removal(published: &Arc<Published>) {
+    let (main, tasks) = (published.main().clone(), published.tasks.clone());
+    let (runner, published) = (tasks.clone(), Arc::downgrade(published));
     runner.spawn("removal of records of whole batches", async move {
         let mut pause = REMOVAL_AFTER;
         while tasks.unless_stopped(main.pause(pause)).await.is_some() {
-            let Some(catalog) = catalog.upgrade() else { return };
-            let Some(whole) = catalog.pending.take_awaited() else {
+            let Some(published) = published.upgrade() else { return };
+            let Some(whole) = published.pending.take_awaited() else {
                 return;
             };
-            match commit_with_removals(&catalog, Batch::new(), whole).await {
+            match commit_with_removals(&published, Batch::new(), whole).await {
                 Ok(()) => pause = REMOVAL_AFTER,
                 Err(store::Error::Closed) => return,
                 Err(error) => {
@@ -128,7 +129,7 @@ fn spawn_removal(catalog: &Arc<Catalog>) {
 ///
 /// # Errors
 /// When a store fails; the records stay.
-pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<Vec<Logged>, Error> {
+pub(super) async fn replay_all(published: &Published, batches: &[Logged]) -> Result<Vec<Logged>, Error> {
     let mut left = Vec::new();
     if mutant::is_on(Mutant::ForgetBatchLog) {
         return Ok(left);
@@ -136,7 +137,7 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
     for together in batches.chunks(REPLAYS_MAX) {
         let mut replays = Vec::with_capacity(together.len());
         for logged in together {
-            replays.push(Box::pin(replay(catalog, logged)));
+            replays.push(Box::pin(replay(published, logged)));
         }
         for (logged, replayed) in together.iter().zip(futures::future::join_all(replays).await) {
             match replayed {
@@ -156,10 +157,10 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
 ///
 /// # Errors
 /// When a store fails; the record stays.
-async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
+async fn replay(published: &Published, (key, record): &Logged) -> Result<(), Error> {
     let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
     let logged = Batch::logged(record).ok_or_else(damaged)?;
-    while let Some(closed) = write_again(catalog, &logged, &damaged).await? {
+    while let Some(closed) = write_again(published, &logged, &damaged).await? {
         match closed {
             Closed::Held(latch) => latch.wait().await,
             Closed::Superseded => tokio::task::yield_now().await,
@@ -167,9 +168,9 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
     }
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key.clone());
-    let recorded = catalog.stores().record_after_durable(&[], batch).await;
+    let recorded = published.stores().record_after_durable(&[], batch).await;
     recorded.map_err(|error| storage_write(&error))?;
-    catalog.pending.end(key);
+    published.pending.end(key);
     Ok(())
 }
 
@@ -220,19 +221,19 @@ pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written
 /// next replay corrects everything. Returns the obstacle if the partition of a view is being moved; then nothing was
 /// written.
 async fn write_again(
-    catalog: &Catalog,
+    published: &Published,
     logged: &LoggedBatch,
     damaged: &impl Fn() -> Error,
 ) -> Result<Option<Closed>, Error> {
-    let snapshot = catalog.load_full();
+    let snapshot = published.load_full();
     let touched = touched(&snapshot, logged)?;
     let keys = touched.partitions().filter_map(|(table, key)| {
         let map = snapshot.partitions_of(table)?;
         Some((table, map.placement().spread(map.token(key), key)))
     });
-    let _held = catalog.locks.lock_all(keys).await;
+    let _held = published.locks.lock_all(keys).await;
     let ((snapshot, parts), mut passes) = Passes::wait(|| {
-        let snapshot = catalog.load_full();
+        let snapshot = published.load_full();
         let (mut parts, mut latches) = (Parts::new(), Vec::new());
         for (space, key, value) in &logged.merges {
             let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
@@ -255,7 +256,7 @@ async fn write_again(
         return Ok(Some(Closed::Superseded));
     }
     let mut of_views = Parts::new();
-    for row in touched.following(&snapshot, None, catalog.now_seconds()).await? {
+    for row in touched.following(&snapshot, None, published.now_seconds()).await? {
         if let Err(closed) = passes.add(&row.partition.latch) {
             return Ok(Some(closed));
         }
@@ -263,7 +264,7 @@ async fn write_again(
     }
     for parts in [of_views, parts] {
         for (_, store) in write_parts(parts, &passes).await? {
-            let durable = catalog.stores().make_durable(&store).await;
+            let durable = published.stores().make_durable(&store).await;
             durable.map_err(|error| storage_write(&error))?;
         }
     }
@@ -290,22 +291,22 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
 }
 
 /// Replays a batch in the background, until that succeeds or the catalog is dropped.
-pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
-    catalog.pending.waits(&logged.0);
-    let (runner, tasks) = (catalog.tasks.clone(), catalog.tasks.clone());
-    let catalog = Arc::downgrade(catalog);
+pub(super) fn spawn_replay(published: &Arc<Published>, logged: Logged) {
+    published.pending.waits(&logged.0);
+    let (runner, tasks) = (published.tasks.clone(), published.tasks.clone());
+    let published = Arc::downgrade(published);
     runner.spawn("replay of a logged batch", async move {
         let mut pause = PAUSE_MIN;
-        while let Some(catalog) = catalog.upgrade() {
-            let Err(error) = replay(&catalog, &logged).await else {
+        while let Some(published) = published.upgrade() {
+            let Err(error) = replay(&published, &logged).await else {
                 return;
             };
             // The stores are closed: the next start replays the batch.
-            if let Err(store::Error::Closed) = catalog.main().commit(Batch::new()).await {
+            if let Err(store::Error::Closed) = published.main().commit(Batch::new()).await {
                 return;
             }
-            let main = catalog.main().clone();
-            drop(catalog);
+            let main = published.main().clone();
+            drop(published);
             tracing::warn!(%error, "a logged batch could not be replayed; the replay is retried");
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                 return;
@@ -318,10 +319,10 @@ pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
 /// Removes the record of a batch of which nothing was written; repeats this until it succeeds or the catalog is
 /// dropped. A failed commit of the record may have made it durable. Otherwise the next start would write a batch that
 /// was answered as failed long before.
-pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
-    catalog.pending.waits(&key);
-    let (pending, tasks) = (Arc::clone(&catalog.pending), catalog.tasks.clone());
-    let (runner, main, catalog) = (tasks.clone(), catalog.main().clone(), Arc::downgrade(catalog));
+pub(super) fn spawn_forget(published: &Arc<Published>, key: Vec<u8>) {
+    published.pending.waits(&key);
+    let (pending, tasks) = (Arc::clone(&published.pending), published.tasks.clone());
+    let (runner, main, published) = (tasks.clone(), published.main().clone(), Arc::downgrade(published));
     runner.spawn("removal of a batch's record", async move {
         let mut pause = PAUSE_MIN;
         loop {
@@ -330,7 +331,7 @@ pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
             match main.commit(batch).await {
                 Ok(_) => return pending.end(&key),
                 Err(store::Error::Closed) => return,
-                Err(_) if catalog.strong_count() == 0 => return,
+                Err(_) if published.strong_count() == 0 => return,
                 Err(error) => tracing::warn!(%error, "the record of an unwritten batch could not be removed; the removal is retried"),
             }
             if tasks.unless_stopped(main.pause(pause)).await.is_none() {

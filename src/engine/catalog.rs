@@ -41,6 +41,7 @@ mod garbage;
 mod leftovers;
 mod lift;
 mod logs;
+mod number;
 mod open;
 mod partition_maps;
 mod publication;
@@ -49,46 +50,42 @@ mod strays;
 mod views;
 
 use super::error::NotChanged;
-use super::refusal::Refusal;
+use super::snapshot::{Partitions, Snapshot, no_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures::FutureExt;
-use imbl::OrdMap;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub(in crate::engine) use self::freeze::Frozen;
 use self::garbage::check_garbage;
 use self::leftovers::Leftovers;
+use self::number::{ChangedLogs, numbered};
 use self::open::{Found, schema_of};
 use self::partition_maps::{NewTables, give_budgets, partitions_after, partitions_at_open};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
 use self::strays::numbers_of;
 use self::views::records_of_views;
-use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
-use crate::engine::feed::{ChangedLogs, numbered};
-use crate::engine::index::build::Build;
+use crate::engine::builds::index::Build;
 use crate::engine::index::change::Difference;
-use crate::engine::index::{self, Indexes, Progress, Record};
+use crate::engine::index::{self, Progress, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::Offers;
-use crate::engine::pending::{self, Pending};
+use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
-use crate::engine::view::Followed;
-use crate::engine::write::clock::WriteClock;
+use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
-use crate::partition::{Consistency, Homes, KeyLocks, Placement, Stores, TablePartitions};
+use crate::partition::{Consistency, Homes, Placement, Stores};
 use crate::profile::Rules;
-use crate::schema::{Schema, StorageId, Table, record};
+use crate::schema::{Schema, StorageId, record};
 use crate::tasks::Tasks;
 
 const HOST_ID: &[u8] = b"!host_id";
@@ -96,111 +93,23 @@ const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
 pub(in crate::engine) const PARTITIONS: &[u8] = b"!partitions";
 
-/// The part of the catalog that requests read, at one moment.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
-    /// The schema.
-    pub(crate) schema: Arc<Schema>,
-    /// Rises with every change, TRUNCATE included; a plan of another generation is planned again.
-    pub(crate) generation: u64,
-    /// Settings that change the meaning of statements.
-    pub(crate) rules: Rules,
-    /// Shares its structure with the previous snapshot, as the schema does.
-    partitions: Partitions,
-    /// Base tables with views, by number.
-    followed: BTreeMap<StorageId, Arc<Followed>>,
-}
-
-/// The physical partitions of each table and view. Ordered, so that a simulation drops partition maps in one order.
-type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
-
-impl Snapshot {
-    /// Registers with each base table the views that follow it. So a writer sees them at the latch, whichever partition
-    /// map it uses.
-    fn new(schema: Arc<Schema>, generation: u64, rules: Rules, partitions: Partitions) -> Self {
-        let followed = Followed::all(&schema);
-        for base in followed.keys() {
-            let maps = partitions.get(base).into_iter();
-            maps.flat_map(|map| map.all())
-                .for_each(|partition| partition.latch.follow());
-        }
-        Self {
-            schema,
-            generation,
-            rules,
-            partitions,
-            followed,
-        }
-    }
-
-    /// The base table of this number, if it has views.
-    pub(crate) fn followed(&self, base: StorageId) -> Option<&Arc<Followed>> {
-        self.followed.get(&base)
-    }
-
-    /// The base table of the view of this number.
-    pub(crate) fn followed_by(&self, view: StorageId) -> Option<&Arc<Followed>> {
-        self.followed.values().find(|followed| followed.has_view(view))
-    }
-
-    /// The same without partition maps.
-    pub(super) fn without_partition_maps(&self) -> Self {
-        Self {
-            schema: Arc::clone(&self.schema),
-            generation: self.generation,
-            rules: self.rules,
-            partitions: Partitions::new(),
-            followed: BTreeMap::new(),
-        }
-    }
-
-    /// A table's partition map.
-    ///
-    /// # Errors
-    /// When the table no longer exists.
-    pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
-        self.partitions
-            .get(&table.storage_id)
-            .ok_or_else(|| no_table(&table.keyspace, &table.name))
-    }
-
-    /// The table or view of this number.
-    fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
-        let keyspaces = self.schema.keyspaces.values();
-        let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
-        tables.find(|table| table.storage_id == id)
-    }
-
-    /// The partition map of the table of this number; `None` means that no such table exists.
-    pub(crate) fn partitions_of(&self, table: StorageId) -> Option<&TablePartitions> {
-        self.partitions.get(&table).map(Arc::as_ref)
-    }
-}
-
 /// The catalog of one server.
 pub(crate) struct Catalog {
-    current: ArcSwap<Snapshot>,
+    /// What requests and work in the background share.
+    pub(in crate::engine) published: Arc<Published>,
     /// Called while `changing` is locked, so that no other change comes between a commit and its announcement.
     pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
-    stores: Stores,
     /// Where the partitions of tables lie when no move has placed them.
     homes: Homes,
-    clock: Clock,
     data_centers: Vec<(String, usize)>,
     rules: Rules,
     /// This node's identity, the same over restarts.
     pub(crate) host_id: Uuid,
     /// The secret of paging states.
     pub(crate) paging_key: [u8; 16],
-    /// The build state of each index.
-    pub(crate) indexes: Arc<Indexes>,
-    /// The build state of each materialized view.
-    pub(crate) views: Arc<Indexes>,
     /// Records of views whose build has not started.
     view_records: std::sync::Mutex<BTreeMap<StorageId, Record>>,
-    /// The locks of logical partitions.
-    pub(crate) locks: Arc<KeyLocks>,
     /// Whether the outcome of a failed change is unknown: the published catalog may differ from the stored one.
     is_in_doubt: AtomicBool,
     /// Gives timestamps to changes of the schema.
@@ -211,17 +120,10 @@ pub(crate) struct Catalog {
     pub(crate) offers: Offers,
     /// The tables whose physical partitions are still to be created.
     growth: SizeChange,
-    /// Logged batches of which a part may not be written yet.
-    pub(crate) pending: Arc<Pending>,
-    /// The number of the next record of the batch log. No record that was found when the catalog was opened has this
-    /// number or one above it.
-    next_batch: AtomicU64,
     /// Held by the current move of a physical partition.
     moving: Mutex<()>,
     /// Rows and stores that are removed in the background.
     leftovers: Leftovers,
-    /// Runs background work.
-    pub(crate) tasks: Tasks,
     /// Adds the system tables that Cassandra does not have.
     define: fn(&mut Schema),
 }
@@ -257,17 +159,17 @@ impl Catalog {
         record: Record,
     ) {
         if record.is_complete {
-            self.indexes.add_complete(index);
+            self.published.indexes.add_complete(index);
             return;
         }
         let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
-        self.indexes.add_building(index, &progress);
+        self.published.indexes.add_building(index, &progress);
         let map = partitions.get(&table);
         let stores = map.into_iter().flat_map(|map| map.stores());
         let build = Build {
-            home: self.stores.clone(),
+            home: self.stores().clone(),
             stores: stores.map(|(id, store)| (id, store.clone())).collect(),
-            indexes: Arc::clone(&self.indexes),
+            indexes: Arc::clone(&self.published.indexes),
             table,
             index,
             is_feed,
@@ -275,17 +177,17 @@ impl Catalog {
             record,
             places: Vec::new(),
         };
-        build.start(&self.tasks);
+        build.start(&self.published.tasks);
     }
 
     /// The published snapshot, as an owned handle.
     pub(crate) fn load_full(&self) -> Arc<Snapshot> {
-        self.current.load_full()
+        self.published.load_full()
     }
 
     /// The published snapshot, borrowed.
     pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
-        self.current.load()
+        self.published.load()
     }
 
     /// Changes the schema. The change is durable when this returns, and every later request sees it.
@@ -297,7 +199,7 @@ impl Catalog {
         intent: I,
     ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             let outcome = catalog.change_in_order(&intent).await?;
             catalog.begin_views();
             if let Some(of) = &outcome.partition_change {
@@ -317,7 +219,7 @@ impl Catalog {
     ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
-        let current = self.current.load_full();
+        let current = self.load_full();
         let before = Arc::clone(&current.schema);
         let context = SchemaContext {
             now_micros: self.timestamps.next_micros(),
@@ -371,7 +273,7 @@ impl Catalog {
     pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             catalog.truncate_in_order(&keyspace, &name).await?;
             catalog.begin_views();
             Ok(())
@@ -382,7 +284,7 @@ impl Catalog {
     async fn truncate_in_order(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
-        let before = Arc::clone(&self.current.load().schema);
+        let before = Arc::clone(&self.load().schema);
         let table = before
             .table_or_view(keyspace, name)
             .ok_or_else(|| no_table(keyspace, name))?;
@@ -419,11 +321,11 @@ impl Catalog {
     /// change is published.
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
         let publication = Publication::begin(&self.is_in_doubt);
-        let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
+        let mut recorded = self.stores().record_after_durable(others, batch).await.map(drop);
         // Other stores use the numbers that the change assigns. So it must be durable here before they write under
         // them.
-        if recorded.is_ok() && !self.stores.is_one() {
-            recorded = self.stores.make_durable(self.stores.main()).await;
+        if recorded.is_ok() && !self.stores().is_one() {
+            recorded = self.stores().make_durable(self.stores().main()).await;
         }
         match recorded {
             Ok(()) => {
@@ -437,11 +339,6 @@ impl Catalog {
                 Err(storage_write(&error))
             }
         }
-    }
-
-    /// Seconds since 1970-01-01 UTC.
-    pub(crate) fn now_seconds(&self) -> i64 {
-        self.clock.wall_seconds()
     }
 
     /// Whether the store may hold another catalog than the published one; then no write may use the published one.
@@ -465,18 +362,13 @@ impl Catalog {
     }
 
     /// The main store, which holds the catalog, and the side stores.
-    pub(crate) const fn stores(&self) -> &Stores {
-        &self.stores
+    pub(crate) fn stores(&self) -> &Stores {
+        self.published.stores()
     }
 
     /// The store that holds the catalog.
     pub(crate) fn main(&self) -> &Store {
-        self.stores.main()
-    }
-
-    /// The key of a new record of the batch log.
-    pub(crate) fn new_batch(&self) -> Vec<u8> {
-        pending::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
+        self.published.main()
     }
 
     /// Resolves a change in doubt, as soon as the store takes writes again.
@@ -485,7 +377,7 @@ impl Catalog {
     /// When it still does not.
     pub(crate) async fn resolve_in_doubt(self: &Arc<Self>) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             let mut changing = catalog.changing.lock().await;
             catalog.resolve_locked(&mut changing).await
         })
@@ -498,17 +390,17 @@ impl Catalog {
             return Ok(());
         }
         // When this commit is answered, every earlier one has been applied or never will be.
-        commit(self.stores.main(), Batch::new()).await?;
-        let durable = self.stores.make_durable(self.stores.main()).await;
+        commit(self.stores().main(), Batch::new()).await?;
+        let durable = self.stores().make_durable(self.stores().main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
-        let mut found = Found::read(self.stores.main()).await?;
+        let mut found = Found::read(self.stores().main()).await?;
         let schema = schema_of(found.records, self.rules, self.define)?;
-        let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, self.stores())?;
         changing.next_storage_id = changing
             .next_storage_id
             .max(found.next_storage_id.unwrap_or_default())
             .max(schema.storage_id_max().saturating_add(1));
-        let current = self.current.load_full();
+        let current = self.load_full();
         for (id, map) in &current.partitions {
             // Unchanged tables keep their accounts.
             if let Some(read) = partitions.get(id) {
@@ -523,8 +415,8 @@ impl Catalog {
         give_budgets(&self.offers, None, &schema, &mut partitions);
         let schema = Arc::new(schema);
         let difference = Difference::between(&current.schema, &schema);
-        let (meanwhile, then) = difference.derivations(&self.stores.derivations());
-        self.stores.set_derivations(meanwhile);
+        let (meanwhile, then) = difference.derivations(&self.stores().derivations());
+        self.stores().set_derivations(meanwhile);
         for of in difference.added() {
             let record = found.indexes.remove(&of.0).unwrap_or_default();
             self.begin_index(changing, &partitions, of, record);
@@ -532,12 +424,12 @@ impl Catalog {
         self.keep_view_records(found.views);
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
-        self.current.store(Arc::new(snapshot));
+        self.published.replace(snapshot);
         self.begin_views();
         for index in difference.removed() {
-            self.indexes.remove(index);
+            self.published.indexes.remove(index);
         }
-        self.stores.set_derivations(then);
+        self.stores().set_derivations(then);
         for id in numbers_of(&current.schema).difference(&numbers_of(&schema)) {
             self.leftovers.remove_number(*id, current.partitions.get(id).cloned());
         }
@@ -570,7 +462,7 @@ impl Catalog {
             begun: mut begun_logs,
             ended: ended_logs,
         } = ChangedLogs::between(before, &next);
-        self.stores.record_log_floors(&mut batch, &of_new_tables);
+        self.stores().record_log_floors(&mut batch, &of_new_tables);
         let garbage = garbage.iter().chain(&removed).chain(&ended_logs);
         let garbage: BTreeSet<StorageId> = garbage.copied().collect();
         check_garbage(&next, &garbage)?;
@@ -590,7 +482,7 @@ impl Catalog {
             Some(record) => batch.put(Space::Catalog, key, record),
             None => batch.delete(Space::Catalog, key),
         });
-        let current = self.current.load_full();
+        let current = self.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
         let in_main = tables.are_in_main.then(|| Homes::in_main(self.main().clone()));
         let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.homes));
@@ -601,13 +493,13 @@ impl Catalog {
         }));
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {
-            self.growth.begin(table, self.clock.monotonic());
+            self.growth.begin(table, self.published.clock.monotonic());
         }
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
         // While requests may use either schema, rows keep the derivations of both.
-        let (meanwhile, then) = difference.derivations(&self.stores.derivations());
+        let (meanwhile, then) = difference.derivations(&self.stores().derivations());
         if !difference.is_empty() {
-            self.stores.set_derivations(meanwhile);
+            self.stores().set_derivations(meanwhile);
         }
         for of in added {
             self.begin_index(changing, &partitions, of, begun_of(of.0));
@@ -615,12 +507,12 @@ impl Catalog {
         self.keep_view_records(view_records);
         let generation = current.generation + 1;
         let snapshot = Snapshot::new(Arc::clone(&next), generation, self.rules, partitions);
-        self.current.store(Arc::new(snapshot));
+        self.published.replace(snapshot);
         for index in removed {
-            self.indexes.remove(index);
+            self.published.indexes.remove(index);
         }
         if !difference.is_empty() {
-            self.stores.set_derivations(then);
+            self.stores().set_derivations(then);
         }
         publication.end();
         self.begin_logs(begun_logs).await;
@@ -646,7 +538,7 @@ impl Catalog {
     fn table_id(&self, changing: &mut Changing) -> Uuid {
         changing.clock_sequence = changing.clock_sequence.wrapping_add(1);
         let node = changing.random.u64(..).to_be_bytes();
-        let micros = self.clock.wall_micros();
+        let micros = self.published.clock.wall_micros();
         let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
         let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
         let timestamp = uuid::Timestamp::from_unix_time(seconds, nanos, u128::from(changing.clock_sequence), 14);
@@ -678,16 +570,11 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
-fn no_table(keyspace: &str, table: &str) -> Error {
-    let (keyspace, table) = (keyspace.to_owned(), table.to_owned());
-    Refusal::NoTable { keyspace, table }.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::invariant::{Broken, Invariant};
-    use crate::schema::{Keyspace, TableOptions};
+    use crate::schema::{Keyspace, Table, TableOptions};
 
     fn table(storage_id: StorageId) -> Table {
         Table {

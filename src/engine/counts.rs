@@ -19,9 +19,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::catalog::Snapshot;
+use super::edge::storage_read;
 use super::error::Error;
-use super::failure::storage_read;
+use super::snapshot::Snapshot;
 use crate::clock::Clock;
 use crate::partition::store::{CommitSeq, Estimate};
 use crate::partition::{Hosted, KeySpan, Passed, StoreId, TablePartitions};

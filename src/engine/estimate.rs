@@ -9,15 +9,17 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use super::edge::storage_read;
 use super::error::Error;
-use super::failure::storage_read;
-use super::index::{self, Indexes};
+use super::index::Indexes;
 use super::ledger::Ledger;
+use super::part::choice;
 use super::part::write::prices;
+use super::read::count;
 use super::read::sink::Limits;
-use super::read::source;
-use super::request::Request;
+use super::targets;
 use crate::command::{Clustering, Condition, FeedStart, IndexUse, Partitions, Read, Write};
+use crate::engine::terms::request::Request;
 use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 use crate::throughput::{Charges, PartitionRef};
@@ -76,7 +78,7 @@ impl Estimator<'_> {
         let index = if read.probes.is_empty() {
             IndexUse::None
         } else {
-            index::choice::explain(self.indexes, partitions, read, limits.rows_wanted(read)).await?
+            choice::explain(self.indexes, partitions, read, limits.rows_wanted(read)).await?
         };
         let (charges, at_least) = self.charges(request, partitions, read, &index).await?;
         Ok(ReadEstimate {
@@ -84,7 +86,7 @@ impl Estimator<'_> {
             charges,
             at_least,
             looks_up: read.looks_up(),
-            visited: source::concerned(partitions, read).count(),
+            visited: targets::concerned(partitions, read).count(),
             partitions: partitions.all().len(),
         })
     }
@@ -99,7 +101,7 @@ impl Estimator<'_> {
     ) -> Result<(Charges, bool), Error> {
         let table = read.table.as_ref();
         let mut charges = self.ledger.estimated(request.consistency());
-        let visited: BTreeSet<u64> = source::concerned(partitions, read)
+        let visited: BTreeSet<u64> = targets::concerned(partitions, read)
             .map(|partition| partition.id.0)
             .collect();
         let size = partitions.bytes(table.storage_id);
@@ -123,7 +125,7 @@ impl Estimator<'_> {
         }
         let count = match (used, &read.partitions) {
             (IndexUse::Used { index, .. }, _) => {
-                let number = index::count::count(partitions, read, index, COUNTED_MAX).await?;
+                let number = count::count(partitions, read, index, COUNTED_MAX).await?;
                 Count {
                     number: number as u64,
                     at_least: number >= COUNTED_MAX,

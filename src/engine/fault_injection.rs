@@ -17,11 +17,11 @@ use super::catalog::Catalog;
 use super::error::Error;
 use super::failure::FailureCause;
 use super::levels;
-use super::read::{nearest, source};
-use super::request::Request;
-use super::write::request::{Routed, WriteRequest};
+use super::targets;
 use crate::command::{Partitions, Read};
 use crate::consistency::WriteKind;
+use crate::engine::terms::request::Request;
+use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::mutant::{self, Mutant};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
@@ -142,10 +142,10 @@ impl FaultInjector<'_> {
             return Ok(ReadView::default());
         }
         let asked = request.consistency();
-        let lowered = select.nearest.as_ref().and_then(|_| nearest::downgraded(asked));
+        let lowered = select.nearest.as_ref().and_then(|_| levels::of_nearest(asked));
         let consistency = levels::read(self.rules, lowered.unwrap_or(asked), false)?;
         let mut places: Vec<Place<'_>> = Vec::new();
-        for partition in source::concerned(partitions, select) {
+        for partition in targets::concerned(partitions, select) {
             let place = place(table, partition);
             if !places.contains(&place) {
                 places.push(place);

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::admission::shown::{budget_of, throughput};
-use super::catalog::{Catalog, Snapshot};
+use super::catalog::Catalog;
 use super::counts::Counts;
 use super::fault_injection::place;
 use super::ledger::Ledger;
 use super::logical::{LogicalPartitions, printed_key};
+use super::snapshot::Snapshot;
 use crate::clock::Clock;
 use crate::engine::shown::{
     AccessLatency, AccountShown, HotKey, IndexBuild, LargePartition, LoggedRequest, Replica as ShownReplica,
@@ -195,12 +196,12 @@ impl<'a> Figures<'a> {
 
     /// Whether the materialized view of this number is built.
     pub(crate) fn is_built(&self, view: StorageId) -> bool {
-        self.catalog.views.is_complete(view)
+        self.catalog.published.views.is_complete(view)
     }
 
     /// Indexes that are being built.
     pub(crate) fn index_builds(&self) -> Vec<IndexBuild> {
-        self.catalog.indexes.builds()
+        self.catalog.published.indexes.builds()
     }
 
     /// How long statements took that access tables in one way, by table.

@@ -10,7 +10,7 @@
 //!                                                [`read`]
 //! 4 admission    the fault plan, budgets;        [`admit_answer`],       [`admit_write`]            [`admit_truncate`]  [`admit_change`]
 //!                may wait                        [`admit_read`]
-//! 5 staged       sizes, once they are known      the sink: tombstones,   [`lifetime`], [`row`],
+//! 5 staged       sizes, once they are known      the sink: tombstones,   [`lifetime`], row size,
 //!                                                memory                  [`staged`], [`commit`]
 //! 6 afterwards   what was decided before,                                [`planned_failure`]
 //!                although the work was done
@@ -19,11 +19,14 @@
 //! call that decides by its arguments. Its mechanism (a threshold, a budget, a replica set) lives in its own file and
 //! does not depend on the order.
 //!
-//! Not here: the planner refuses by names and types alone, a conditional write by the rows that it reads
+//! The size of a row ([`SizeLimits::check_row`]) is checked by the part that merges it. Not here: the planner refuses by names and types alone, a conditional write by the rows that it reads
 //! (`write::condition`), and a store by the row that it merges into (`storage::check_row_bytes`).
 
-use super::refusal::LevelRefusal;
+mod nearest;
+
 use std::sync::Arc;
+
+use super::refusal::LevelRefusal;
 
 use super::admission::{Admission, Concerned, Work};
 use super::catalog::Catalog;
@@ -31,16 +34,15 @@ use super::error::Error;
 use super::failure::FailureCause;
 use super::fault_injection::{self, FaultInjector};
 use super::levels;
-use super::limits::{SizeLimits, refuse_overflow, too_large};
+use super::limits::{SizeLimits, refuse_overflow};
 use super::logical::{Admitted, LogicalPartitions, Weight};
 use super::part::write::size::BatchSize;
-use super::read::nearest;
-use super::read::room::Room;
-use super::read::source;
-use super::request::Request;
-use super::write::request::{Routed, WriteRequest};
+use super::targets;
 use crate::command::{Batch, Partitions, Position, Read, Write, WriteVerb};
 use crate::consistency::WriteKind;
+use crate::engine::terms::request::Request;
+use crate::engine::terms::room::Room;
+use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::guardrails::{Guardrails, Threshold};
 use crate::partition::{Consistency, Nodes, ReadView, TablePartitions};
 use crate::profile::Rules;
@@ -81,7 +83,7 @@ pub(super) fn read(
     gates.guardrails.level(asked.name(), false, warnings)?;
     let mut page_rows = page_rows.filter(|rows| *rows > 0 && !read.is_one_group());
     if read.nearest.is_some() {
-        nearest::judge(read, asked, page_rows, warnings)?;
+        nearest::check(read, asked, page_rows, warnings)?;
         page_rows = None;
     }
     gates.guardrails.select(read, page_rows, warnings)?;
@@ -217,7 +219,7 @@ pub(super) async fn admit_read(
     };
     let mut concerned = Concerned::default();
     concerned.add(&select.table, partitions, || {
-        source::ahead(partitions, select, resume).map(|partition| partition.id.0)
+        targets::ahead(partitions, select, resume).map(|partition| partition.id.0)
     });
     gates.admission.admit(request, concerned, Work::Read).await?;
     Ok(view)
@@ -299,21 +301,6 @@ pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &Wr
 pub(super) fn lifetime(limits: &SizeLimits, table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
     limits.check_ttl(ttl_seconds)?;
     refuse_overflow(table, ttl_seconds, now_seconds)
-}
-
-/// Checks a written row merged with the stored one. `bytes_together` gets the limit, so that it need not merge rows
-/// whose sum is below it.
-pub(super) async fn row(
-    limits: &SizeLimits,
-    request: &WriteRequest,
-    bytes_together: impl AsyncFnOnce(u64) -> Result<u64, Error>,
-) -> Result<(), Error> {
-    match limits.row_bytes_max {
-        Some(bytes_max) if bytes_together(bytes_max).await? > bytes_max => {
-            Err(too_large(request.consistency, request.write_kind))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Checks all modifications of a request without conditions. Returns a warning about a large batch. `size` is the

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::admission::Admission;
 use super::meter::Meter;
 use super::receipt::{ChargeReceipt, Ended, Executed};
-use super::request::Request;
+use crate::engine::terms::request::Request;
 use crate::partition::Consistency;
 use crate::profile::Rules;
 use crate::throughput::{Charges, Coefficients, Stage};

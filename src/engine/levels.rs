@@ -17,7 +17,7 @@
 
 use super::Error;
 use super::refusal::LevelRefusal;
-use super::request::Request;
+use crate::engine::terms::request::Request;
 use crate::partition::Consistency;
 use crate::profile::AccountConsistency;
 use crate::profile::Rules;
@@ -49,6 +49,15 @@ pub(super) fn write(rules: &Rules, asked: Consistency) -> Consistency {
         Consistency::Quorum
     } else {
         asked
+    }
+}
+
+/// The level at which an ANN search runs if another one was requested.
+pub(super) const fn of_nearest(asked: Consistency) -> Option<Consistency> {
+    match asked {
+        Consistency::One | Consistency::LocalOne => None,
+        Consistency::LocalQuorum => Some(Consistency::LocalOne),
+        _ => Some(Consistency::One),
     }
 }
 

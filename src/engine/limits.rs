@@ -71,6 +71,20 @@ impl SizeLimits {
         }
     }
 
+    /// Checks a written row merged with the stored one. `bytes_together` gets the limit, so that it need not merge rows
+    /// whose sum is below it.
+    pub(super) async fn check_row(
+        &self,
+        consistency: Consistency,
+        write_kind: WriteKind,
+        bytes_together: impl AsyncFnOnce(u64) -> Result<u64, Error>,
+    ) -> Result<(), Error> {
+        match self.row_bytes_max {
+            Some(bytes_max) if bytes_together(bytes_max).await? > bytes_max => Err(too_large(consistency, write_kind)),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a key that is too long to be written.
     pub(super) fn check_partition_keys(&self, keys: &[Bytes]) -> Result<(), Error> {
         let Some(bytes_max) = self.partition_key_bytes_max else {

@@ -11,9 +11,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::catalog::{Catalog, Snapshot};
+use super::catalog::Catalog;
 use super::error::Error;
 use super::partitions::{Repartitioned, split};
+use super::snapshot::Snapshot;
 use crate::partition::{Hosted, KeyBound, LoadLimits, Placement};
 use crate::schema::{Table, system};
 

@@ -46,11 +46,10 @@ use bytes::Bytes;
 use super::limits::SizeLimits;
 use super::pending::Pending;
 use super::refusal::in_words;
-use super::sweep::partition::sweep_partition;
-use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
 use crate::engine::shown::LargePartition;
+use crate::engine::terms::clock::WriteClock;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
 use crate::partition::store::{Batch, KEY_BYTES_MAX, Space};
@@ -554,7 +553,7 @@ impl LogicalPartitions {
             let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key)?;
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
             // A partition that is being moved is not purged: the writer waits no longer, and expired rows count.
-            let swept = sweep_partition(&weight.partition, sweep).await;
+            let swept = weight.partition.purge(sweep).await;
             swept.map_err(|error| storage_read(&error))?;
         }
         let before = {

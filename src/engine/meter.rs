@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use super::consumed::ConsumedUnits;
 use super::receipt::{ChargeReceipt, Ended, Executed, next_number};
-use super::request::Request;
 use super::request_log::{Page, RequestLog};
 use crate::clock::Clock;
+use crate::engine::terms::request::Request;
 use crate::metrics::turn::{self, KeptBack};
 use crate::partition::{Hosted, HotKeys, Load, PhysicalPartitionId, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};

@@ -20,10 +20,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::catalog::{Catalog, Snapshot};
+use super::catalog::Catalog;
 use super::counts::{Counts, walk};
+use super::edge::storage_read;
 use super::error::Error;
-use super::failure::storage_read;
+use super::snapshot::Snapshot;
 use crate::command::PartitionChange;
 use crate::partition::{Hosted, KeyBound, MapError, PARTITIONS_MAX, Passed, Prefix, TablePartitions};
 use crate::schema::{StorageId, Table, Throughput, system};

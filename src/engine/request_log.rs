@@ -21,8 +21,8 @@ use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use super::receipt::{ChargeReceipt, Ended, Executed, Origin};
-use super::request::Request;
 use crate::engine::shown::LoggedRequest;
+use crate::engine::terms::request::Request;
 use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;

@@ -19,8 +19,8 @@ use super::batch_log;
 use super::catalog::{Catalog, SchemaListener};
 use super::counts::Counts;
 use super::draws::Draws;
+use super::edge::storage_read;
 use super::error::{Error, NotChanged};
-use super::failure::storage_read;
 use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
@@ -28,12 +28,12 @@ use super::logical::LogicalPartitions;
 use super::probe::Prober;
 use super::read::virtual_rows;
 use super::receipt::{ChargeReceipt, Ended, Executed};
-use super::request::{Request, Terms};
 use super::upkeep::Upkeep;
 use super::write::WriteServices;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
+use crate::engine::terms::request::{Request, Terms};
 use crate::functions::{CallLimits, Context, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::metrics::{Statements, turn};
@@ -110,7 +110,7 @@ impl Engine {
     pub async fn close_within(&self, within: Duration) -> Result<(), Error> {
         self.tasks().begin_stop();
         // Otherwise the next start would write these batches again.
-        if let Err(error) = batch_log::remove_whole(&self.catalog).await {
+        if let Err(error) = batch_log::remove_whole(&self.catalog.published).await {
             tracing::debug!(%error, "records of whole batches stay");
         }
         let closed = self.stores.close().await;
@@ -122,7 +122,7 @@ impl Engine {
     /// Runs background work, and joins it when the database is closed.
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
-        &self.catalog.tasks
+        &self.catalog.published.tasks
     }
 
     /// Sets the source of the server's own state, such as connected clients. Only the first call counts.

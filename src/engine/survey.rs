@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::catalog::Snapshot;
+use super::edge::storage_read;
 use super::error::Error;
-use super::failure::storage_read;
 use super::index::rows::IndexedRows;
+use super::snapshot::Snapshot;
 use super::value::key_components;
 use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};

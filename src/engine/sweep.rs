@@ -5,14 +5,12 @@
 //! strides in progress. A partition that is being moved is left out, since purged keys are not recorded for the copy. A
 //! purge never waits for a move.
 
-pub(super) mod partition;
-
 use std::sync::Arc;
 
-use self::partition::sweep_partition;
-use super::catalog::{Catalog, Snapshot};
+use super::catalog::Catalog;
 use super::error::Error;
-use super::write::clock::WriteClock;
+use super::snapshot::Snapshot;
+use crate::engine::terms::clock::WriteClock;
 use crate::partition::store::{self, Swept};
 use crate::partition::{Hosted, KeyBound, KeySpan};
 use crate::schema::Table;
@@ -87,13 +85,13 @@ impl Sweeper<'_> {
             };
             next = partition.span.end().cloned();
             let now_seconds = self.clock.now_seconds();
-            let pending = &self.catalog.pending;
+            let pending = &self.catalog.published.pending;
             let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
             // The map may have changed since: skip the ranges that were purged before.
             let span = KeySpan::new(start, next.clone());
             let sweep = span.and_then(|span| partition.sweep(table.storage_id, &span, now_seconds, gc_before_seconds));
             let Some(sweep) = sweep else { continue };
-            match sweep_partition(&partition, sweep).await {
+            match partition.purge(sweep).await {
                 Ok(of_partition) => swept.add(of_partition),
                 Err(error) => outcome = outcome.and(Err(error)),
             }

@@ -6,15 +6,15 @@ use super::catalog::Catalog;
 use super::counts::Counts;
 use super::error::Error;
 use super::feed::{LogSizes, Trimmer};
-use super::index::check::{IndexCheck, check_indexes};
 use super::load;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::probe::{Probe, Prober};
 use super::survey::{TableSurvey, survey};
 use super::sweep::Sweeper;
-use super::write::clock::WriteClock;
 use super::written::MeasuredPartitions;
 use crate::clock::Clock;
+use crate::engine::check::{IndexCheck, check_indexes};
+use crate::engine::terms::clock::WriteClock;
 use crate::functions::Timeuuids;
 use crate::partition::store::Swept;
 use crate::partition::{LoadLimits, Stores};
@@ -165,7 +165,7 @@ impl<'a> Upkeep<'a> {
     /// # Errors
     /// When the medium fails or is damaged.
     pub async fn check_indexes(self) -> Result<IndexCheck, Error> {
-        check_indexes(&self.catalog.indexes, &self.catalog.load()).await
+        check_indexes(&self.catalog.published.indexes, &self.catalog.load()).await
     }
 
     /// Reads every row of every table of users, under one snapshot of each store, and returns the inventory of their

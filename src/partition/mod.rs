@@ -31,6 +31,7 @@ pub mod load;
 pub mod log;
 pub mod map;
 pub mod nodes;
+mod purge;
 pub mod replicas;
 pub mod ring;
 pub mod rows;

@@ -195,6 +195,76 @@ impl Imports {
     }
 }
 
+/// A circle of parts: files and folders of one folder, which import each other.
+#[derive(Debug)]
+pub(crate) struct Circle {
+    /// The folder.
+    pub(crate) folder: String,
+    /// Names of its parts that are in the circle.
+    pub(crate) parts: BTreeSet<String>,
+    /// The imports between them, `file uses file`.
+    pub(crate) arrows: Vec<String>,
+}
+
+/// The imports from one part of a folder to another, by their names.
+type Arrows<'a> = BTreeMap<(&'a str, &'a str), Vec<String>>;
+
+impl Imports {
+    /// The circles between the parts of every folder. A part is a file with the folder of its name. The folder's own file belongs
+    /// to no part: it puts the parts together, and they may take what it defines.
+    pub(crate) fn circles(&self) -> Vec<Circle> {
+        let mut by_folder: BTreeMap<&[String], Arrows<'_>> = BTreeMap::new();
+        for file in self.files() {
+            for target in self.targets(file) {
+                let Target::File(to) = &target else { continue };
+                let Some((to, _)) = self.files.get_key_value(to) else {
+                    continue;
+                };
+                let shared = file.module.iter().zip(to).take_while(|(a, b)| a == b).count();
+                let (Some(from_part), Some(to_part)) = (file.module.get(shared), to.get(shared)) else {
+                    continue;
+                };
+                let arrow = format!("{} uses {}", file.name, self.name(to));
+                let arrows = by_folder.entry(&file.module[..shared]).or_default();
+                arrows.entry((from_part, to_part)).or_default().push(arrow);
+            }
+        }
+        by_folder
+            .into_iter()
+            .flat_map(|(folder, arrows)| circles_of(folder, &arrows))
+            .collect()
+    }
+}
+
+fn circles_of<'a>(folder: &[String], arrows: &Arrows<'a>) -> Vec<Circle> {
+    let parts: BTreeSet<&'a str> = arrows.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let reach = |from: &'a str| {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            let next = arrows.keys().filter(|(from, _)| *from == at).map(|(_, to)| *to);
+            open.extend(next.filter(|to| reached.insert(*to)));
+        }
+        reached
+    };
+    let reached: BTreeMap<&'a str, BTreeSet<&'a str>> = parts.iter().map(|part| (*part, reach(part))).collect();
+    let circles: BTreeSet<BTreeSet<&'a str>> = reached
+        .iter()
+        .filter(|(part, there)| there.contains(*part))
+        .map(|(part, there)| there.iter().copied().filter(|to| reached[to].contains(part)).collect())
+        .collect();
+    let circle = |parts: BTreeSet<&'a str>| Circle {
+        folder: folder.join("/"),
+        arrows: arrows
+            .iter()
+            .filter(|((from, to), _)| parts.contains(from) && parts.contains(to))
+            .flat_map(|(_, lines)| lines.clone())
+            .collect(),
+        parts: parts.into_iter().map(str::to_owned).collect(),
+    };
+    circles.into_iter().map(circle).collect()
+}
+
 /// Every module that can be reached from one.
 fn reach<'a>(arrows: &'a BTreeMap<&[String], BTreeSet<Vec<String>>>, from: &[String]) -> BTreeSet<&'a [String]> {
     let mut reached = BTreeSet::new();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::engine::catalog::Snapshot;
 use crate::engine::offers::{Offer, Offers};
 use crate::engine::shown::{AccountShown, ThroughputShown};
+use crate::engine::snapshot::Snapshot;
 use crate::partition::TablePartitions;
 use crate::schema::{Table, Throughput, system};
 use crate::throughput::{Account, Footing, autoscale_current};

@@ -9,18 +9,29 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::plan::{Plan, What};
-use super::roles::RestoredRoles;
 use super::{BackupError, blocking};
 use crate::backup::{self, Manifest, Reader, TableEntry};
 use crate::engine::catalog::Catalog;
 use crate::engine::storage_write;
-use crate::engine::write::clock::WriteClock;
+use crate::engine::terms::clock::WriteClock;
 use crate::partition::backups::{Counts, changes};
 use crate::profile::Profile;
 use crate::schema::StorageId;
 
 /// Commits of a restore that are under way at once; each is about a block.
 const COMMITS_MAX: usize = 4;
+
+/// What a restore did with the roles of the backup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestoredRoles {
+    /// The backup has none, or they were not requested.
+    #[default]
+    None,
+    /// They are there.
+    Restored,
+    /// They were left out, because the database has roles.
+    LeftOut,
+}
 
 /// The result of a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

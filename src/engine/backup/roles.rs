@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::restore::Restorer;
+use super::restore::{RestoredRoles, Restorer};
 use super::{Backup, BackupError, Copy, Frozen, storage_read};
 use crate::backup::{Block, Kind, Manifest, Reader, Scope, TableEntry, Writer};
 use crate::partition::backups::{self, Merge, Rest};
@@ -12,18 +12,6 @@ use crate::schema::{Schema, Table, system};
 
 /// The table that decides whether there are roles.
 const ROLES: &str = "roles";
-
-/// What a restore did with the roles of the backup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RestoredRoles {
-    /// The backup has none, or they were not requested.
-    #[default]
-    None,
-    /// They are there.
-    Restored,
-    /// They were left out, because the database has roles.
-    LeftOut,
-}
 
 /// The tables of which roles consist. `roles` is last: an interrupted restore leaves it empty, so that the next one writes
 /// all rows again.

@@ -7,7 +7,7 @@ use super::restore::Restorer;
 use super::{BackedUp, Backup, BackupError, Restored, What, verify};
 use crate::backup::{Reader, Scope};
 use crate::engine::catalog::Catalog;
-use crate::engine::write::clock::WriteClock;
+use crate::engine::terms::clock::WriteClock;
 use crate::profile::Profile;
 
 /// Writes and restores backups of a database ([`crate::engine::Engine::backups`]).

@@ -25,7 +25,7 @@ impl Catalog {
     /// A store fails.
     pub(in crate::engine) async fn take_numbers(self: &Arc<Self>, count: u32) -> Result<Range<StorageId>, Error> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             let mut changing = catalog.changing.lock().await;
             catalog.resolve_locked(&mut changing).await?;
             let first = changing.next_storage_id;
@@ -34,7 +34,7 @@ impl Catalog {
                 .ok_or_else(|| Error::Fault("there are no numbers left for tables".to_owned()))?;
             changing.next_storage_id = next;
             catalog.take_up_to(next).await?;
-            let durable = catalog.stores.make_durable(catalog.main()).await;
+            let durable = catalog.stores().make_durable(catalog.main()).await;
             durable.map_err(|error| storage_write(&error))?;
             Ok(first..next)
         })
@@ -52,10 +52,10 @@ impl Catalog {
         next: impl FnOnce(&Schema, &mut dyn FnMut() -> Uuid) -> Result<Schema, Error> + Send + 'static,
     ) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             let mut changing = catalog.changing.lock().await;
             catalog.resolve_locked(&mut changing).await?;
-            let before = Arc::clone(&catalog.current.load().schema);
+            let before = Arc::clone(&catalog.load().schema);
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
             catalog.offers.check_metered(Some(&before), &next)?;
             let tables = NewTables {
@@ -80,7 +80,7 @@ impl Catalog {
                     })
                     .await?;
             }
-            let durable = catalog.stores.make_durable(catalog.main()).await;
+            let durable = catalog.stores().make_durable(catalog.main()).await;
             durable.map_err(|error| storage_write(&error))
         })
         .await

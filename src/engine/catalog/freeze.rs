@@ -13,8 +13,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Catalog;
 use super::leftovers::PAUSE;
-use super::{Catalog, Snapshot};
+use crate::engine::snapshot::Snapshot;
 use crate::engine::{Error, batch_log, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::PartitionLatch;
@@ -65,9 +66,9 @@ impl Catalog {
     async fn try_to_freeze(self: &Arc<Self>) -> Result<Option<Frozen>, Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
-        let catalog = self.current.load_full();
+        let catalog = self.load_full();
         let maps: Vec<_> = catalog.partitions.values().cloned().collect();
-        let began = self.clock.monotonic();
+        let began = self.published.clock.monotonic();
         let latches = maps
             .iter()
             .flat_map(|map| map.all())
@@ -76,16 +77,16 @@ impl Catalog {
         let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, PartitionLatch::hold_all(latches)).await else {
             return Ok(None);
         };
-        batch_log::remove_whole(self)
+        batch_log::remove_whole(&self.published)
             .await
             .map_err(|error| storage_write(&error))?;
         let moments = Moments::take(self.main(), maps.iter().map(AsRef::as_ref)).await;
         let moments = moments.map_err(|error| storage_write(&error))?;
         let frozen = Frozen {
             moments,
-            moment_micros: self.clock.wall_micros(),
+            moment_micros: self.published.clock.wall_micros(),
             timestamp_micros: self.timestamps.next_micros(),
-            held: self.clock.monotonic().saturating_sub(began),
+            held: self.published.clock.monotonic().saturating_sub(began),
             catalog,
         };
         drop(hold);

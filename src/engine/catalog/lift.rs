@@ -183,7 +183,7 @@ impl Catalog {
     ) -> Result<(Move, MutexGuard<'_, Changing>), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
-        let current = self.current.load_full();
+        let current = self.load_full();
         let (Some(map), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
             return Err(Error::TableGone);
         };
@@ -191,10 +191,13 @@ impl Catalog {
             return refused(MoveRefusal::Unknown(id.0));
         };
         let mut indexes = definition.indexes.values().filter(|index| index.storage_id != 0);
-        if let Some(index) = indexes.find(|index| !self.indexes.is_complete(index.storage_id)) {
+        if let Some(index) = indexes.find(|index| !self.published.indexes.is_complete(index.storage_id)) {
             return refused(MoveRefusal::IndexInBuild(index.name.clone()));
         }
-        if definition.feed().is_some_and(|feed| !self.indexes.is_complete(feed)) {
+        if definition
+            .feed()
+            .is_some_and(|feed| !self.published.indexes.is_complete(feed))
+        {
             return refused(MoveRefusal::FeedInBuild(definition.name.clone()));
         }
         let (to, kind) = self.target_of(&mut changing, (table, map), partition, target)?;
@@ -226,7 +229,7 @@ impl Catalog {
                 if !self.homes.is_kept(from) && map.all().iter().filter(shares).count() == 1 {
                     return refused(MoveRefusal::Alone { id, store: from.0 });
                 }
-                let stores_max = self.stores.beside_max();
+                let stores_max = self.stores().beside_max();
                 if changing.stores.in_use.len() >= stores_max {
                     return refused(MoveRefusal::Stores { stores_max });
                 }
@@ -248,22 +251,24 @@ impl Catalog {
 
     /// Resolves a change in doubt in the background, since writers may wait for a latch and no request may come.
     fn spawn_resolution(self: &Arc<Self>) {
-        let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
-        self.tasks.spawn("resolution of a change in doubt", async move {
-            while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
-                let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_in_doubt()) else {
-                    return;
-                };
-                // The loop tries again, unless a request has resolved it.
-                drop(catalog.resolve_in_doubt().await);
-            }
-        });
+        let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.published.tasks.clone());
+        self.published
+            .tasks
+            .spawn("resolution of a change in doubt", async move {
+                while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
+                    let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_in_doubt()) else {
+                        return;
+                    };
+                    // The loop tries again, unless a request has resolved it.
+                    drop(catalog.resolve_in_doubt().await);
+                }
+            });
     }
 
     /// Removes the rows in the old store of a moved partition, when no request reads them there any more.
     fn leave_source(&self, changing: &mut Changing, of: &Move) {
         changing.stores.in_use.extend(of.is_lift().then_some(of.to));
-        let current = self.current.load_full();
+        let current = self.load_full();
         let left = current
             .partitions
             .get(&of.table)
@@ -296,7 +301,7 @@ impl Catalog {
         let Some(MoveInDoubt { of, state, mut hold }) = changing.move_in_doubt.take() else {
             return;
         };
-        let current = self.current.load_full();
+        let current = self.load_full();
         let map = current.partitions.get(&of.table);
         let is_done = map.is_some_and(|map| {
             let mut all = map.all().iter();
@@ -334,7 +339,7 @@ impl Catalog {
 
     /// Checks that the table and its partition have not changed since the move began.
     fn is_as_it_was(&self, of: &Move) -> Result<(), Error> {
-        let current = self.current.load();
+        let current = self.load();
         let map = current.partitions.get(&of.table);
         let is_same = map.is_some_and(|map| map.epoch() == of.map.epoch())
             && current.table(of.table).is_some_and(|table| table == &of.definition);
@@ -392,7 +397,7 @@ impl Run<'_> {
             Action::MakeDurable => {
                 let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
                 self.catalog
-                    .stores
+                    .stores()
                     .make_durable(target)
                     .await
                     .map_err(|error| storage_write(&error))?;
@@ -439,7 +444,7 @@ impl Run<'_> {
         record_store(&mut batch, self.of.to, BEING_MADE);
         commit(self.catalog.main(), batch).await?;
         // Durable before the store is made: after a power loss the number is not assigned again.
-        let durable = self.catalog.stores.make_durable(self.catalog.main()).await;
+        let durable = self.catalog.stores().make_durable(self.catalog.main()).await;
         durable.map_err(|error| storage_write(&error))
     }
 
@@ -457,7 +462,7 @@ impl Run<'_> {
     }
 
     async fn copy(&mut self) -> Result<(), Error> {
-        let (of, stores) = (&self.of, &self.catalog.stores);
+        let (of, stores) = (&self.of, self.catalog.stores());
         let at = self.at.take().ok_or_else(|| missing("snapshot"))?;
         let source = of.partition.store();
         let is_clone = of.is_lift()
@@ -490,7 +495,7 @@ impl Run<'_> {
         }
         copy_and_compare((source, &at), Space::Deletions, &of.range, &target).await?;
         self.target = Some(target);
-        self.logged_to = self.catalog.stores.positions().horizon();
+        self.logged_to = self.catalog.stores().positions().horizon();
         self.copy_log(None).await
     }
 
@@ -514,7 +519,7 @@ impl Run<'_> {
 
     fn make_map(&mut self) -> Result<(), Error> {
         let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
-        let current = self.catalog.current.load_full();
+        let current = self.catalog.load_full();
         let map = current.partitions.get(&of.table).unwrap_or(&of.map);
         let next = map.moved(of.partition.id, of.to, target)?;
         self.next = Some((current, next));

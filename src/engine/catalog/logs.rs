@@ -24,7 +24,7 @@ impl Catalog {
     /// Begins logs after a change was published.
     pub(super) async fn begin_logs(&self, logs: impl IntoIterator<Item = StorageId>) {
         for log in logs {
-            if let Err(error) = self.stores.begin_log(log).await {
+            if let Err(error) = self.stores().begin_log(log).await {
                 tracing::warn!(log, %error, "the beginning of a change log could not be recorded; it begins when it is next trimmed");
             }
         }

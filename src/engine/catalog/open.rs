@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
-use arc_swap::ArcSwap;
+use crate::engine::published::Published;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -23,8 +23,8 @@ use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Logged};
 use crate::engine::probe::PROBE;
 use crate::engine::size_change::{SizeChange, needed};
+use crate::engine::terms::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::view;
-use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
 use crate::partition::store::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
 use crate::partition::{Homes, StoreId, Stores};
@@ -225,7 +225,13 @@ impl Catalog {
             leftovers.remove_store(id, Vec::new());
         }
         let catalog = Self {
-            current: ArcSwap::from_pointee(Snapshot::new(Arc::clone(&schema), 0, rules, partitions)),
+            published: Arc::new(Published::new(
+                Snapshot::new(Arc::clone(&schema), 0, rules, partitions),
+                stores,
+                clock,
+                tasks,
+                pending::number_after(&found.batches),
+            )),
             changing: Mutex::new(Changing {
                 next_storage_id,
                 random,
@@ -233,28 +239,20 @@ impl Catalog {
                 stores: recorded,
                 move_in_doubt: None,
             }),
-            stores,
             homes,
-            clock,
             data_centers,
             rules,
             host_id: Uuid::from_bytes(host_id),
             paging_key,
-            indexes: Arc::default(),
-            views: Arc::default(),
             view_records: std::sync::Mutex::new(found.views),
-            locks: Arc::default(),
             is_in_doubt: AtomicBool::new(false),
             listener: Listener::default(),
             timestamps,
             logical,
             growth,
             offers,
-            pending: Arc::default(),
-            next_batch: AtomicU64::new(pending::number_after(&found.batches)),
             moving: Mutex::default(),
             leftovers,
-            tasks,
             define,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
@@ -270,8 +268,8 @@ impl Catalog {
         let mut changing = self.changing.lock().await;
         let difference = Difference::between(&Schema::default(), schema);
         let (_, derivations) = difference.derivations(&Derivations::default());
-        self.stores.set_derivations(derivations);
-        let current = self.current.load_full();
+        self.stores().set_derivations(derivations);
+        let current = self.load_full();
         for of in difference.added() {
             let record = records.remove(&of.0).unwrap_or_default();
             self.begin_index(&mut changing, &current.partitions, of, record);
@@ -283,7 +281,7 @@ impl Catalog {
         if batch.is_empty() {
             return Ok(());
         }
-        commit(self.stores.main(), batch).await
+        commit(self.stores().main(), batch).await
     }
 }
 

@@ -28,7 +28,7 @@ impl Catalog {
     /// As [`Catalog::repartition`]; if every bound was skipped.
     pub(crate) async fn split(self: &Arc<Self>, table: StorageId, places: Vec<KeyBound>) -> Result<usize, Error> {
         let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
+        to_the_end(&self.published.tasks, async move {
             let mut changing = catalog.changing.lock().await;
             catalog.resolve_locked(&mut changing).await?;
             let mut splits = 0;
@@ -51,10 +51,9 @@ impl Catalog {
     /// then.
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(
-            &self.tasks,
-            async move { catalog.change_partitions(table, &change).await },
-        )
+        to_the_end(&self.published.tasks, async move {
+            catalog.change_partitions(table, &change).await
+        })
         .await
     }
 
@@ -63,13 +62,13 @@ impl Catalog {
     /// # Errors
     /// When the store fails; tables that did not get theirs begin to wait again.
     pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
-        let due = self.growth.take_due(self.clock.monotonic());
+        let due = self.growth.take_due(self.published.clock.monotonic());
         let count = due.len();
         for id in due {
             let catalog = Arc::clone(self);
-            let grown = to_the_end(&self.tasks, async move { catalog.grow_in_order(id).await }).await;
+            let grown = to_the_end(&self.published.tasks, async move { catalog.grow_in_order(id).await }).await;
             if let Err(error) = grown {
-                self.growth.begin(id, self.clock.monotonic());
+                self.growth.begin(id, self.published.clock.monotonic());
                 return Err(error);
             }
         }
@@ -79,7 +78,7 @@ impl Catalog {
     async fn grow_in_order(self: &Arc<Self>, id: Uuid) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         self.resolve_locked(&mut changing).await?;
-        let current = self.current.load_full();
+        let current = self.load_full();
         let mut keyspaces = current.schema.keyspaces.values();
         let found = keyspaces.find_map(|keyspace| {
             let mut tables = keyspace.all_tables();
@@ -121,7 +120,7 @@ impl Catalog {
         table: StorageId,
         next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
     ) -> Result<(), Error> {
-        let current = self.current.load_full();
+        let current = self.load_full();
         let before = current.partitions.get(&table);
         let before = before.ok_or(Error::TableGone)?;
         let mut next = next(before)?;
@@ -194,7 +193,7 @@ impl Catalog {
         let mut partitions = current.partitions.clone();
         partitions.insert(table, Arc::new(next));
         let snapshot = Snapshot::new(Arc::clone(&current.schema), current.generation, self.rules, partitions);
-        self.current.store(Arc::new(snapshot));
+        self.published.replace(snapshot);
         Ok(())
     }
 }

@@ -64,13 +64,13 @@ enum Step {
 impl Catalog {
     /// Starts the search. It ends when the server stops; the next start searches again.
     pub(in crate::engine) fn remove_strays(self: &Arc<Self>, numbers: Numbers) {
-        let tasks = self.tasks.clone();
+        let tasks = self.published.tasks.clone();
         let search = Search {
             numbers,
             removed: BTreeSet::new(),
         };
-        let run = search.run(Arc::downgrade(self), self.stores.all());
-        self.tasks.spawn("search for leftovers", async move {
+        let run = search.run(Arc::downgrade(self), self.stores().all());
+        self.published.tasks.spawn("search for leftovers", async move {
             tasks.unless_stopped(run).await;
         });
     }
@@ -95,7 +95,7 @@ impl Search {
                         }
                         Ok(Step::End) => break,
                         // A side store that was removed meanwhile.
-                        Err(_) if catalog.stores.get(*id).is_none() => break,
+                        Err(_) if catalog.stores().get(*id).is_none() => break,
                         Ok(Step::Removing) => {}
                         Err(error) => {
                             failures += 1;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::Catalog;
+use crate::engine::builds::view::Build;
 use crate::engine::index::{Progress, Record};
-use crate::engine::view::build::Build;
 use crate::engine::view::record_key;
 use crate::schema::{Schema, StorageId, system};
 
@@ -49,20 +49,20 @@ impl Catalog {
     /// Takes the views of the schema into use, resumes the builds of incomplete ones, and ends those of removed views.
     pub(crate) fn begin_views(self: &Arc<Self>) {
         let mut records = self.view_records.lock().unwrap_or_else(PoisonError::into_inner);
-        let views = views_of(&self.current.load().schema);
-        let known: BTreeSet<StorageId> = self.views.all().collect();
+        let views = views_of(&self.load().schema);
+        let known: BTreeSet<StorageId> = self.published.views.all().collect();
         for removed in known.iter().filter(|known| !views.contains_key(known)) {
-            self.views.remove(*removed);
+            self.published.views.remove(*removed);
         }
         for (view, id) in views.into_iter().filter(|(view, _)| !known.contains(view)) {
             let record = records.remove(&view).unwrap_or_default();
             if record.is_complete {
-                self.views.add_complete(view);
+                self.published.views.add_complete(view);
                 continue;
             }
             let progress = Arc::new(Progress::new(id, record.rows_passed));
-            self.views.add_building(view, &progress);
-            Build::new(self, view, progress, record).start(&self.tasks);
+            self.published.views.add_building(view, &progress);
+            Build::new(&self.published, view, progress, record).start(&self.published.tasks);
         }
         records.clear();
     }

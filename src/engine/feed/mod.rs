@@ -21,12 +21,10 @@
 
 mod bounds;
 mod log;
-mod number;
 mod read;
 mod retention;
 
 pub(crate) use log::LogSweep;
-pub(crate) use number::{ChangedLogs, numbered};
 pub(crate) use read::Sweep;
 pub use retention::LogSizes;
 pub(crate) use retention::Trimmer;

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::engine::catalog::Catalog;
-use crate::engine::write::clock::WriteClock;
+use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::log::{ARCS, LogEntry, LogMoment};
 use crate::schema::{FullFidelity, StorageId};

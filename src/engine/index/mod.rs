@@ -2,7 +2,7 @@
 //!
 //! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the
 //! [`rows::IndexedRows`] of its table with the store. From then on every commit writes the entries together with the
-//! rows. A task ([`build`]) visits the existing rows and writes their entries in steps, each with its progress, and
+//! rows. A task ([`builds::index`](crate::engine::builds)) visits the existing rows and writes their entries in steps, each with its progress, and
 //! records the end; a kill loses at most a step. From then on reads use the index ([`walk`]); before, they scan and
 //! filter, with the same answers. DROP, TRUNCATE and DROP TABLE first end its use by reads, then its maintenance by
 //! commits. Then its entries are removed in the background, as those of tables.
@@ -22,14 +22,9 @@
 //! one. A record with progress has version 2: programs that know only version 1 would take the progress of one store
 //! for that of all, and build such an index from the start.
 
-pub(crate) mod build;
 pub(crate) mod change;
-pub(crate) mod check;
-pub(crate) mod choice;
-pub(crate) mod count;
 pub(crate) mod overlong;
 pub(crate) mod rows;
-pub(crate) mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::read::layout::Shape;
+use crate::engine::row::layout::Shape;
 use crate::engine::value;
 use crate::partition::feed;
 use crate::partition::store::key::{self, RowKind};

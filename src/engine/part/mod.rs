@@ -12,6 +12,7 @@
 //!
 //! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.
 
+pub(crate) mod choice;
 mod logical;
 mod part_read;
 mod read;
@@ -19,6 +20,7 @@ mod reader;
 mod receipt;
 mod ring;
 mod rows;
+pub(crate) mod walk;
 pub(crate) mod write;
 
 pub(crate) use logical::{Logical, bring_static, covering};

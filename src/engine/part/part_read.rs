@@ -1,7 +1,7 @@
 //! The input of every part of a read.
 
 use crate::command::Read;
-use crate::engine::read::layout::Layout;
+use crate::engine::row::layout::Layout;
 use crate::functions::Context;
 
 /// The data that all parts of a read share: a read with bound values, before it is divided by physical partitions.

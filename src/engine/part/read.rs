@@ -2,16 +2,16 @@
 
 use bytes::Bytes;
 
+use super::choice::in_token;
 use super::logical::Logical;
 use super::part_read::PartRead;
 use super::reader::{Reader, Scratch};
 use super::receipt::Receipt;
 use super::ring::Ring;
 use super::rows::{PartSink, Step};
+use super::walk::{Probes, Walk};
 use crate::command::Position;
 use crate::engine::Error;
-use crate::engine::index::choice::in_token;
-use crate::engine::index::walk::{Probes, Walk};
 use crate::partition::entries::PlaceRange;
 use crate::partition::{Hosted, KeySpan, Moment};
 use crate::token::Token;

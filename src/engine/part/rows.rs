@@ -2,7 +2,7 @@
 
 use super::receipt::Walked;
 use crate::engine::Error;
-use crate::engine::read::buffer::RowBuffer;
+use crate::engine::row::buffer::RowBuffer;
 
 /// The part's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

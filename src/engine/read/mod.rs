@@ -9,12 +9,9 @@
 //! computes expressions and filters on it.
 
 mod aside;
-pub(crate) mod buffer;
-pub(crate) mod evaluate;
-pub(crate) mod layout;
+pub(crate) mod count;
 pub(crate) mod nearest;
 mod order;
-pub(crate) mod room;
 pub(crate) mod row_sink;
 pub(crate) mod sink;
 pub(crate) mod source;

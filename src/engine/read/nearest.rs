@@ -3,17 +3,12 @@
 //! A heap holds the nearest rows so far, encoded, with the farthest of them on top. A row that is farther is not even
 //! encoded. So memory is bounded by LIMIT's rows (at most 1,000), however many rows are read. Among equally near rows
 //! the earlier ones in ring order are kept, and come first.
-//!
-//! The refusals and warnings that Cassandra raises only at execution are here too (`SelectStatement.execute`).
 
-use crate::engine::refusal::NearestRefusal;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::command::{NEAREST_LIMIT_MAX as LIMIT_MAX, Nearest, Read};
-use crate::engine::Error;
+use crate::command::{Nearest, Read};
 use crate::functions::floats;
-use crate::partition::Consistency;
 
 /// A row and its similarity.
 struct Entry {
@@ -103,65 +98,6 @@ impl<'a> NearestRows<'a> {
     /// The rows, the nearest first.
     pub(crate) fn rows(self) -> impl Iterator<Item = Vec<u8>> {
         self.heap.into_sorted_vec().into_iter().map(|entry| entry.row)
-    }
-}
-
-/// Refuses clauses that an ANN search does not support, and returns warnings where the search deviates from the
-/// statement.
-///
-/// # Errors
-/// Aggregates and groups, a serial level, no LIMIT or one that is too great, PER PARTITION LIMIT.
-pub(crate) fn judge(
-    select: &Read,
-    asked: Consistency,
-    page_rows: Option<u32>,
-    warnings: &mut Vec<String>,
-) -> Result<(), Error> {
-    if !select.selection.aggregates.is_empty() || select.group_by.is_some() {
-        return Err(NearestRefusal::Aggregation.into());
-    }
-    if asked.is_serial() {
-        return Err(NearestRefusal::Level(asked).into());
-    }
-    if let Some(level) = downgraded(asked) {
-        warnings.push(format!(
-            "Top-K queries can only be run with consistency level ONE / LOCAL_ONE / NODE_LOCAL. Consistency level {} was \
-             requested. Downgrading the consistency level to {}.",
-            asked.name(),
-            level.name()
-        ));
-    }
-    if select.per_partition_limit_rows.is_some() {
-        return Err(NearestRefusal::PerPartitionLimit.into());
-    }
-    // Cassandra treats the greatest integer as no limit.
-    let Some(limit) = select.limit_rows.filter(|rows| *rows < i32::MAX.unsigned_abs()) else {
-        return Err(NearestRefusal::NoLimit.into());
-    };
-    if let Some(rows) = page_rows
-        && rows < limit
-    {
-        warnings.push(format!(
-            "Top-K queries do not support paging and the page size is set to {rows}, which is less than LIMIT {limit}. The page \
-             size has been set to {limit} to match the LIMIT."
-        ));
-    }
-    if limit > LIMIT_MAX {
-        let refusal = NearestRefusal::Limit {
-            rows: limit,
-            rows_max: LIMIT_MAX,
-        };
-        return Err(refusal.into());
-    }
-    Ok(())
-}
-
-/// The level at which an ANN search runs if another one was requested.
-pub(crate) const fn downgraded(asked: Consistency) -> Option<Consistency> {
-    match asked {
-        Consistency::One | Consistency::LocalOne => None,
-        Consistency::LocalQuorum => Some(Consistency::LocalOne),
-        _ => Some(Consistency::One),
     }
 }
 

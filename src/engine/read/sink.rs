@@ -17,11 +17,11 @@ use crate::functions::Context;
 use crate::guardrails::Level;
 use crate::schema::Table;
 
-use super::buffer::RowBuffer;
-use super::evaluate::Scope;
-use super::room::{AnswerMemory, Room};
 use super::row_sink::RowSink;
 use super::tombstones;
+use crate::engine::row::buffer::RowBuffer;
+use crate::engine::row::evaluate::Scope;
+use crate::engine::terms::room::{AnswerMemory, Room};
 
 use self::given::Given;
 use self::groups::Group;

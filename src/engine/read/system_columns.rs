@@ -17,8 +17,8 @@
 
 use std::fmt::Write;
 
-use super::buffer::{CellInfo, RowBuffer};
-use super::layout::Shape;
+use crate::engine::row::buffer::{CellInfo, RowBuffer};
+use crate::engine::row::layout::Shape;
 use crate::partition::store::Expiry;
 use crate::schema::{ColumnKind, Table};
 use crate::types::json_string;

@@ -16,9 +16,9 @@ use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
 use super::super::probe::Prober;
 use super::super::write::WriteServices;
-use super::super::write::clock::{ListKeys, WriteClock};
 use super::Engine;
 use crate::clock::{Clock, Timestamps};
+use crate::engine::terms::clock::{ListKeys, WriteClock};
 use crate::functions::{CallLimits, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::partition::store::{self, Url};
@@ -135,7 +135,7 @@ impl Options {
                 return Err(error);
             }
         };
-        let left = batch_log::replay_all(&catalog, &unfinished.batches).await?;
+        let left = batch_log::replay_all(&catalog.published, &unfinished.batches).await?;
         if self.clock_rules.is_confirmed {
             timestamps.confirm();
         }
@@ -150,16 +150,16 @@ impl Options {
             guarded,
             times,
             &catalog.logical,
-            (&catalog.pending, tasks),
+            (&catalog.published.pending, tasks),
         );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
         for logged in left {
-            batch_log::spawn_replay(&catalog, logged);
+            batch_log::spawn_replay(&catalog.published, logged);
         }
         catalog.remove_strays(unfinished.numbers);
         catalog.begin_views();
-        let locks = Arc::clone(&catalog.locks);
+        let locks = Arc::clone(&catalog.published.locks);
         Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,

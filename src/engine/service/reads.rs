@@ -2,14 +2,13 @@
 
 use bytes::Bytes;
 
+use super::super::edge::storage_read;
 use super::super::error::Error;
 use super::super::estimate::{Estimator, ReadEstimate};
-use super::super::failure::storage_read;
 use super::super::feed::{LogSweep, Sweep};
 use super::super::gates::{self, ReadPass};
 use super::super::levels;
 use super::super::part::{PartRead, Scratch};
-use super::super::read::room::{AnswerMemory, Room};
 use super::super::read::row_sink::RowSink;
 use super::super::read::sink::{Limits, Page, Shape, Sink};
 use super::super::read::source::Spread;
@@ -20,6 +19,7 @@ use super::Engine;
 use super::Request;
 use crate::command::{Clustering, FeedPage, FeedPosition, FeedStart, Partitions, Position, Read, Write};
 use crate::consistency::WriteKind;
+use crate::engine::terms::room::{AnswerMemory, Room};
 use crate::partition::ReadView;
 use crate::schema::{StorageId, system};
 use crate::throughput::Charges;
@@ -149,7 +149,7 @@ impl Engine {
     fn estimator(&self) -> Estimator<'_> {
         Estimator {
             ledger: &self.ledger,
-            indexes: &self.catalog.indexes,
+            indexes: &self.catalog.published.indexes,
         }
     }
 
@@ -224,7 +224,7 @@ impl Engine {
                     partitions,
                     read,
                     shape,
-                    indexes: &self.catalog.indexes,
+                    indexes: &self.catalog.published.indexes,
                     resume,
                     tombstones_max: limits.tombstones.fail,
                 };
@@ -275,7 +275,7 @@ impl Engine {
         scratch: &mut Scratch<'_>,
         sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<(FeedPosition, FeedPage), Error> {
-        let indexes = &self.catalog.indexes;
+        let indexes = &self.catalog.published.indexes;
         let of_table = || {
             let (keyspace, table) = (read.table.keyspace.clone(), read.table.name.clone());
             Refusal::FeedInBuild { keyspace, table }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::plan::Followed;
 use super::rows::{Key, values_of};
-use crate::engine::catalog::Snapshot;
+use crate::engine::followed::Followed;
+use crate::engine::snapshot::Snapshot;
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::rows::{DecodedChange, RowPlace, row_place};

@@ -11,7 +11,7 @@
 //! take the latch in any case, so tables without views cost nothing. CREATE MATERIALIZED VIEW marks the latches and
 //! publishes the view. The build holds the latches once before it reads a row: after that, every writer sees the view.
 //!
-//! **The build** ([`build`]) visits the existing rows in the order of their keys, each under its lock, in steps with a
+//! **The build** ([`builds::view`](crate::engine::builds)) visits the existing rows in the order of their keys, each under its lock, in steps with a
 //! record: a kill loses at most a step.
 //!
 //! **Expiry.** Cells keep their timestamps and times to live. A view with a column in its key that is none of the
@@ -29,12 +29,9 @@
 //! Sources: Cassandra 5.0.9 `db.view.ViewUpdateGenerator`, `db.view.View#matchesViewFilter`; materialized views
 //! observed on a node.
 
-pub(crate) mod build;
 pub(crate) mod follow;
-mod plan;
 mod rows;
 
-pub(crate) use self::plan::Followed;
 use crate::schema::StorageId;
 
 /// Prefix of the records of views, in the catalog space.

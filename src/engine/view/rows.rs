@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::plan::{Followed, Following, Source, Taken};
-use crate::engine::read::buffer::RowBuffer;
-use crate::engine::read::evaluate::Scope;
-use crate::engine::read::layout::Layout;
+use crate::engine::followed::{Followed, Following, Source, Taken};
+use crate::engine::row::buffer::RowBuffer;
+use crate::engine::row::evaluate::Scope;
+use crate::engine::row::layout::Layout;
 use crate::engine::{Error, value};
 use crate::partition::store::{Cell, CellState, Damaged, Expiry, Marker, Record, Row};
 use crate::schema::Table;

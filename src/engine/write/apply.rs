@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use super::passes::{Passes, by_maps};
-use super::request::{Routed, WriteRequest};
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
 use super::views::Views;
@@ -13,6 +11,8 @@ use crate::engine::part::write::fragment::Stamp;
 use crate::engine::part::write::size::BatchSize;
 use crate::engine::part::write::{self, WritePart, Writing, forms, run_write_part};
 use crate::engine::refusal::LimitRefusal;
+use crate::engine::terms::passes::{Passes, by_maps};
+use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates};
 use crate::guardrails::Threshold;
 use crate::partition::{Consistency, Held, TablePartitions};

@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::passes::by_maps;
-use super::request::{Routed, WriteRequest};
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
 use super::views::Views;
 use crate::command::{Condition, Write};
-use crate::engine::part::write::condition::{self, ConditionPart, Decision, Verdict, rows_asked};
+use crate::engine::part::write::asked::rows_asked;
+use crate::engine::part::write::condition::{self, ConditionPart, Decision, Verdict};
 use crate::engine::part::write::{WritePart, forms, run_write_part};
 use crate::engine::refusal::ConditionRefusal;
+use crate::engine::terms::passes::by_maps;
+use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates};
 use crate::functions::Context;
 use crate::mutant::{self, Mutant};

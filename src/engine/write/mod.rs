@@ -5,10 +5,7 @@
 //! ([`condition`]). How a part of a write treats stored rows is in [`super::part::write`].
 
 mod apply;
-pub(crate) mod clock;
 pub(crate) mod condition;
-pub(crate) mod passes;
-pub(crate) mod request;
 mod services;
 mod staged;
 mod views;

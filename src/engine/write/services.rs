@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::clock::{ListKeys, WriteClock};
 use crate::engine::catalog::Catalog;
 use crate::engine::limits::SizeLimits;
 use crate::engine::logical::LogicalPartitions;
+use crate::engine::terms::clock::{ListKeys, WriteClock};
 use crate::partition::{KeyLocks, Nodes};
 
 /// The services that writes use.

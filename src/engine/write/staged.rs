@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::passes::Passes;
-use super::request::{Routed, WriteRequest};
 use super::services::WriteServices;
 use crate::consistency::WriteKind;
 use crate::engine::batch_log;
@@ -13,6 +11,8 @@ use crate::engine::catalog::Catalog;
 use crate::engine::logical::Admitted;
 use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
 use crate::engine::pending::Whole;
+use crate::engine::terms::passes::Passes;
+use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
@@ -118,13 +118,16 @@ impl Staged {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
                 let (nodes, catalog) = (Arc::clone(&services.nodes), Arc::clone(&services.catalog));
                 let now_seconds = services.clock.now_seconds();
-                let tasks = services.catalog.tasks.clone();
+                let tasks = services.catalog.published.tasks.clone();
                 let mut staged = std::mem::take(self);
                 let committing = tasks.carry("commit", async move {
                     let mut commits = Vec::new();
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {
-                        let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
+                        let logged = catalog
+                            .published
+                            .pending
+                            .begin(catalog.published.new_batch(), now_seconds);
                         Box::pin(staged.commit_logged(&nodes, &catalog, logged, &mut admitted, each)).await
                     } else {
                         staged.commit_all(&nodes, false, &mut admitted, each).await
@@ -193,7 +196,7 @@ impl Staged {
         let mut checked = parts.map(|staged| staged.store.check_batch(&staged.batch));
         let refused = checked.find_map(Result::err);
         if let Some(error) = refused.or_else(|| catalog.main().check_batch(&Batch::new()).err()) {
-            catalog.pending.end(&key);
+            catalog.published.pending.end(&key);
             return Err(failed(error));
         }
         let mut record = Vec::new();
@@ -202,8 +205,8 @@ impl Staged {
         }
         Batch::encode_rechecked(self.view_rows.iter().map(Vec::as_slice), &mut record);
         let logged = (key, Bytes::from(record));
-        if let Err(error) = batch_log::record(catalog, &logged).await {
-            batch_log::spawn_forget(catalog, logged.0);
+        if let Err(error) = batch_log::record(&catalog.published, &logged).await {
+            batch_log::spawn_forget(&catalog.published, logged.0);
             return Err(failed(error));
         }
         let others = self.changes.stores.iter().filter(|staged| staged.id != StoreId::MAIN);
@@ -215,16 +218,16 @@ impl Staged {
                 batch.delete(Space::Catalog, logged.0.clone());
                 let forgotten = catalog.main().commit(batch).await;
                 match forgotten {
-                    Ok(_) => catalog.pending.end(&logged.0),
-                    Err(_) => batch_log::spawn_forget(catalog, logged.0),
+                    Ok(_) => catalog.published.pending.end(&logged.0),
+                    Err(_) => batch_log::spawn_forget(&catalog.published, logged.0),
                 }
                 return forgotten.map(|_| false).map_err(failed);
             }
             committed => committed,
         };
         match &committed {
-            Ok(_) => batch_log::remove_later(catalog, Whole { key: logged.0, stores }).await,
-            Err(_) => batch_log::spawn_replay(catalog, logged),
+            Ok(_) => batch_log::remove_later(&catalog.published, Whole { key: logged.0, stores }).await,
+            Err(_) => batch_log::spawn_replay(&catalog.published, logged),
         }
         committed
     }

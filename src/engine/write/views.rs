@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::passes::Closed;
-use super::request::WriteRequest;
 use super::services::WriteServices;
 use super::staged::Staged;
+use crate::engine::terms::passes::Closed;
+use crate::engine::terms::write::WriteRequest;
 use crate::engine::view::follow::Touched;
 use crate::engine::{Error, storage_read};
 use crate::partition::PartitionLatch;

@@ -9,11 +9,12 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 
+use super::asked::{condition_row, rows_asked};
 use super::newest;
-use crate::command::{Condition, FilterTarget, Predicate, Write, WriteTarget};
-use crate::engine::read::buffer::RowBuffer;
-use crate::engine::read::evaluate::Scope;
-use crate::engine::read::layout::Layout;
+use crate::command::{Condition, Write, WriteTarget};
+use crate::engine::row::buffer::RowBuffer;
+use crate::engine::row::evaluate::Scope;
+use crate::engine::row::layout::Layout;
 use crate::engine::{Error, storage_read};
 use crate::functions::Context;
 use crate::partition::store::{Deletions, RowView};
@@ -111,53 +112,6 @@ struct Current<'a> {
     context: &'a Context,
     /// Columns that Cassandra does not read for such a request; a refusal shows them as null.
     unread: Vec<usize>,
-}
-
-/// The row that a condition tests. `None` means the static row.
-fn condition_row(modification: &Write) -> Option<&[u8]> {
-    match &modification.target {
-        WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
-        // The only row of a partition without clustering columns.
-        WriteTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
-        WriteTarget::Static | WriteTarget::Ranges(_) | WriteTarget::Partition => None,
-    }
-}
-
-/// Whether the column at a position is static.
-fn is_static(table: &Table, place: usize) -> bool {
-    let column = table.columns.get(place);
-    column.is_some_and(|column| column.kind == ColumnKind::Static)
-}
-
-/// The column that one condition of an IF reads.
-fn column_of(filter: &Predicate) -> Option<usize> {
-    match &filter.target {
-        FilterTarget::Column(place)
-        | FilterTarget::Analysed(place, _)
-        | FilterTarget::Element(place, _)
-        | FilterTarget::Field(place, _) => Some(*place),
-        FilterTarget::Tuple(_) | FilterTarget::Token => None,
-    }
-}
-
-/// The rows that a modification's IF tests (`None` is the static row). Conditions on static columns test the static
-/// row, even if the statement names another row, which then is not read at all (Cassandra's
-/// `ColumnConditions.addConditionsTo`).
-pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
-    let row = condition_row(modification);
-    let (own, of_static) = match &modification.condition {
-        Condition::Always => (false, false),
-        Condition::Exists | Condition::NotExists => (true, false),
-        Condition::Columns(conditions) => {
-            let places = || conditions.iter().filter_map(column_of);
-            let table = &modification.table;
-            (
-                places().any(|place| !is_static(table, place)),
-                places().any(|place| is_static(table, place)),
-            )
-        }
-    };
-    own.then_some(row).into_iter().chain(of_static.then_some(None))
 }
 
 /// Columns that Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`). These are static

@@ -4,14 +4,14 @@ use crate::engine::refusal::ListRefusal;
 use bytes::Bytes;
 
 use crate::command::{ColumnChange, Value};
-use crate::engine::read::layout::Shape;
+use crate::engine::row::layout::Shape;
 use crate::engine::{Error, value};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
 use crate::schema::Column;
 use crate::types::CqlType;
 
-use crate::engine::write::clock::ListKeys;
+use crate::engine::terms::clock::ListKeys;
 
 /// The time of a write, and its time to live.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@
 //! The statement level holds the locks of the logical partitions and the latches of the physical ones while a part
 //! runs and until the commit. It never reads a stored row (`tests/house.rs`).
 
+pub(in crate::engine) mod asked;
 pub(in crate::engine) mod changes;
 pub(crate) mod condition;
 pub(crate) mod forms;
@@ -28,8 +29,8 @@ use crate::command::Write;
 use crate::engine::Error;
 use crate::engine::limits::SizeLimits;
 use crate::engine::logical::LogicalPartitions;
-use crate::engine::write::clock::ListKeys;
-use crate::engine::write::request::WriteRequest;
+use crate::engine::terms::clock::ListKeys;
+use crate::engine::terms::write::WriteRequest;
 use crate::invariant::Broken;
 use crate::partition::{Hosted, LogicalPartition};
 use crate::schema::Table;

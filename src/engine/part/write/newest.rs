@@ -10,7 +10,7 @@ use crate::engine::{Error, storage_read};
 use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment, RowKey};
 
-use super::condition::rows_asked;
+use super::asked::rows_asked;
 
 /// The rows and deletions that a request reads and writes in one logical partition.
 #[derive(Default)]

@@ -6,7 +6,8 @@ use super::prices::{all_indexes, how, indexed};
 use super::{WritePart, Writing, whole_row};
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::engine::index::overlong;
-use crate::engine::{Error, gates, logical, storage_read};
+use crate::engine::terms::write::WriteRequest;
+use crate::engine::{Error, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
 use crate::invariant::{Broken, Invariant};
 use crate::partition::RowKey;
@@ -217,7 +218,12 @@ impl WritePart<'_> {
         }
         if self.write.kind != WriteVerb::Delete {
             let together = async |bytes_max| self.bytes_together(&key, &row, bytes_max).await;
-            gates::row(writing.limits, writing.request, together).await?;
+            let WriteRequest {
+                consistency,
+                write_kind,
+                ..
+            } = writing.request;
+            writing.limits.check_row(*consistency, *write_kind, together).await?;
         }
         overlong::check(&self.write.table, &key, &row)?;
         let marked = self.marked_row(&key, of_static, &row);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::command::{ClusteringRange, Write};
 use crate::engine::Error;
-use crate::engine::read::layout::Shape;
+use crate::engine::row::layout::Shape;
 use crate::guardrails::{CELL_BYTES, Level, Threshold};
 use crate::partition::RowKey;
 use crate::partition::store::{CellState, Row};

@@ -6,11 +6,11 @@ use super::Sink;
 use crate::command::{Read, json_row};
 use crate::engine::Error;
 use crate::engine::read::aside;
-use crate::engine::read::buffer::RowBuffer;
 use crate::engine::read::nearest::NearestRows;
 use crate::engine::read::order::{self, Sortable};
 use crate::engine::read::row_sink::RowSink;
 use crate::engine::read::system_columns::with_system_columns;
+use crate::engine::row::buffer::RowBuffer;
 
 /// Memory of a row that is kept, excluding its bytes: its entry, and the headers of its allocations.
 const ASIDE_BYTES: usize = 96;

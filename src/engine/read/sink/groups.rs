@@ -6,8 +6,8 @@ use super::{Reply, Scope, Sink, Step};
 use crate::command::{Aggregate, Expression};
 use crate::consistency::Consistency;
 use crate::engine::Error;
-use crate::engine::read::buffer::RowBuffer;
 use crate::engine::read::row_sink::RowSink;
+use crate::engine::row::buffer::RowBuffer;
 use crate::functions::Accumulator;
 
 /// Rows of one group being aggregated.

@@ -1,7 +1,7 @@
 //! The parts of a read that are known before its first row: its shape and its limits.
 
-use super::super::layout::Layout;
 use crate::command::{Expression, Read};
+use crate::engine::row::layout::Layout;
 use crate::guardrails::Threshold;
 
 /// The part of a SELECT that does not depend on values: made once for a plan.

@@ -26,11 +26,11 @@ pub(crate) struct Routed<'a> {
 }
 
 impl Routed<'_> {
-    pub(super) fn table(&self) -> &Table {
+    pub(in crate::engine) fn table(&self) -> &Table {
         &self.modification.table
     }
 
-    pub(super) fn locks(&self) -> impl Iterator<Item = (u32, i64)> {
+    pub(in crate::engine) fn locks(&self) -> impl Iterator<Item = (u32, i64)> {
         let (table, partitions) = (self.modification.table.storage_id, self.partitions);
         let keys = self.modification.partition_keys.iter();
         keys.map(move |key| {

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::follow::Touched;
-use super::record_key;
+use super::index::{forget, is_closed, next_rows, record_progress, settled};
 use crate::engine::batch_log::{Parts, Written, put_view_row, write_parts};
-use crate::engine::catalog::Catalog;
-use crate::engine::index::build::{forget, is_closed, next_rows, record_progress, settled};
 use crate::engine::index::{Progress, Record};
-use crate::engine::write::passes::{Closed, Passes};
+use crate::engine::published::Published;
+use crate::engine::terms::passes::{Closed, Passes};
+use crate::engine::view::follow::Touched;
+use crate::engine::view::record_key;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::rows::row_place;
 use crate::partition::{PartitionLatch, StoreId};
@@ -32,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// A materialized view to be built.
 pub(crate) struct Build {
-    catalog: Weak<Catalog>,
+    published: Weak<Published>,
     view: StorageId,
     progress: Arc<Progress>,
     /// The progress that an earlier run recorded.
@@ -50,9 +50,9 @@ enum Step {
 }
 
 impl Build {
-    pub(crate) fn new(catalog: &Arc<Catalog>, view: StorageId, progress: Arc<Progress>, record: Record) -> Self {
+    pub(crate) fn new(published: &Arc<Published>, view: StorageId, progress: Arc<Progress>, record: Record) -> Self {
         Self {
-            catalog: Arc::downgrade(catalog),
+            published: Arc::downgrade(published),
             view,
             progress,
             record,
@@ -65,7 +65,7 @@ impl Build {
     }
 
     async fn run(mut self, tasks: Tasks) {
-        let Some(views) = self.catalog.upgrade().map(|catalog| Arc::clone(&catalog.views)) else {
+        let Some(views) = self.published.upgrade().map(|published| Arc::clone(&published.views)) else {
             return;
         };
         let Ok(_slot) = views.slots.acquire().await else {
@@ -73,41 +73,41 @@ impl Build {
         };
         let mut pause = PAUSE_MIN;
         let mut is_begun = false;
-        while let Some(catalog) = self.catalog.upgrade() {
+        while let Some(published) = self.published.upgrade() {
             if self.progress.is_ended.load(Ordering::Relaxed) {
-                return forget(catalog.stores(), record_key(self.view)).await;
+                return forget(published.stores(), record_key(self.view)).await;
             }
             let stepping = async {
                 if is_begun {
-                    self.step(&catalog).await
+                    self.step(&published).await
                 } else {
-                    Self::begin(&catalog, self.view).await
+                    Self::begin(&published, self.view).await
                 }
             };
             let Some(outcome) = tasks.unless_stopped(stepping).await else {
                 return;
             };
             match outcome {
-                Ok(Step::Gone) => return forget(catalog.stores(), record_key(self.view)).await,
+                Ok(Step::Gone) => return forget(published.stores(), record_key(self.view)).await,
                 Ok(Step::Done) => {
                     if self.progress.is_ended.load(Ordering::Relaxed) {
-                        return forget(catalog.stores(), record_key(self.view)).await;
+                        return forget(published.stores(), record_key(self.view)).await;
                     }
                     return views.finish(self.view);
                 }
                 Ok(Step::More) => {
                     is_begun = true;
                     pause = PAUSE_MIN;
-                    drop(catalog);
+                    drop(published);
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
                     // The stores are closed: the next start resumes.
-                    if is_closed(catalog.stores()).await {
+                    if is_closed(published.stores()).await {
                         return;
                     }
-                    let main = catalog.main().clone();
-                    drop(catalog);
+                    let main = published.main().clone();
+                    drop(published);
                     tracing::warn!(view = self.view, %error, "a step of the build of a materialized view failed; it is retried");
                     if tasks.unless_stopped(main.pause(pause)).await.is_none() {
                         return;
@@ -119,8 +119,8 @@ impl Build {
     }
 
     /// Waits for all writers that may have begun before the view was published.
-    async fn begin(catalog: &Catalog, view: StorageId) -> Result<Step, Error> {
-        let snapshot = catalog.load_full();
+    async fn begin(published: &Published, view: StorageId) -> Result<Step, Error> {
+        let snapshot = published.load_full();
         let Some(followed) = snapshot.followed_by(view) else {
             return Ok(Step::Gone);
         };
@@ -134,8 +134,8 @@ impl Build {
     }
 
     /// The next rows of the base table, in the order of their keys, and whether these are the last.
-    async fn next_keys(&self, catalog: &Catalog) -> Result<Option<(Vec<Vec<u8>>, bool)>, Error> {
-        let snapshot = catalog.load_full();
+    async fn next_keys(&self, published: &Published) -> Result<Option<(Vec<Vec<u8>>, bool)>, Error> {
+        let snapshot = published.load_full();
         let Some(followed) = snapshot.followed_by(self.view) else {
             return Ok(None);
         };
@@ -151,11 +151,11 @@ impl Build {
         Ok(Some((found, until.is_none())))
     }
 
-    async fn step(&mut self, catalog: &Arc<Catalog>) -> Result<Step, Error> {
-        let Some((keys, is_last)) = self.next_keys(catalog).await? else {
+    async fn step(&mut self, published: &Arc<Published>) -> Result<Step, Error> {
+        let Some((keys, is_last)) = self.next_keys(published).await? else {
             return Ok(Step::Gone);
         };
-        let Some(parts) = self.put_rows(catalog, &keys).await? else {
+        let Some(parts) = self.put_rows(published, &keys).await? else {
             return Ok(Step::Gone);
         };
         let others = parts.into_iter().filter(|(id, _)| *id != StoreId::MAIN);
@@ -165,7 +165,7 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(keys.len() as u64),
             last: keys.into_iter().next_back().unwrap_or_else(|| self.record.last.clone()),
         };
-        let recorded = record_progress(catalog.stores(), &others, record_key(self.view), &record).await;
+        let recorded = record_progress(published.stores(), &others, record_key(self.view), &record).await;
         recorded.map_err(|error| storage_write(&error))?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
         self.record = record;
@@ -174,9 +174,9 @@ impl Build {
 
     /// Writes the view's rows of these base rows. Returns the stores that they are in; `None` means that the view was
     /// dropped.
-    async fn put_rows(&self, catalog: &Arc<Catalog>, keys: &[Vec<u8>]) -> Result<Option<Written>, Error> {
+    async fn put_rows(&self, published: &Arc<Published>, keys: &[Vec<u8>]) -> Result<Option<Written>, Error> {
         loop {
-            let snapshot = catalog.load_full();
+            let snapshot = published.load_full();
             let Some(followed) = snapshot.followed_by(self.view) else {
                 return Ok(None);
             };
@@ -193,9 +193,9 @@ impl Build {
                 let spread = map.placement().spread(map.token(key), key);
                 (table, spread)
             });
-            let held = catalog.locks.lock_all(keys).await;
+            let held = published.locks.lock_all(keys).await;
             let passing = Passes::wait(|| {
-                let snapshot = catalog.load_full();
+                let snapshot = published.load_full();
                 let mut latches = Vec::new();
                 if let Some(map) = snapshot.partitions_of(base.storage_id) {
                     latches.extend(touched.partitions().map(|(_, key)| Arc::clone(&map.place(key).1.latch)));
@@ -203,7 +203,7 @@ impl Build {
                 Ok((snapshot, latches))
             });
             let (snapshot, mut passes) = passing.await?;
-            let now_seconds = catalog.now_seconds();
+            let now_seconds = published.now_seconds();
             let mut parts = Parts::new();
             let mut closed = None;
             for row in touched.following(&snapshot, Some(self.view), now_seconds).await? {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Indexes, Progress, Record, record_key};
+use crate::engine::index::{Indexes, Progress, Record, record_key};
 use crate::partition::store::{self, Batch, KeyRange, Order, Row, Space, Store, key};
 use crate::partition::{StoreId, Stores};
 use crate::schema::StorageId;

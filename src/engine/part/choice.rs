@@ -1,9 +1,9 @@
 //! Decides whether a read uses an index, without reading any row.
 
-use super::Indexes;
 use super::walk::{Probes, Walk};
 use crate::command::{Clustering, IndexUse, Partitions, Read, Spared};
 use crate::engine::Error;
+use crate::engine::index::Indexes;
 use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
 

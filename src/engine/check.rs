@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::Indexes;
-use super::rows::IndexedRows;
-use crate::engine::catalog::Snapshot as Catalog;
+use crate::engine::index::Indexes;
+use crate::engine::index::rows::IndexedRows;
+use crate::engine::snapshot::Snapshot as Catalog;
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::EntryRange;
 use crate::partition::store::{Derivation, Entries, RowView};

@@ -13,8 +13,8 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use super::Indexes;
 use crate::command::{IndexProbe, Position, Read, Spared};
+use crate::engine::index::Indexes;
 use crate::engine::part::{Logical, PartSink, Reader, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
 use crate::invariant::Broken;

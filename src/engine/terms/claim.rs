@@ -18,16 +18,16 @@ pub(in crate::engine) enum Owner {
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Claim {
     /// The held admissions, with their owners.
-    pub(super) held: Mutex<Vec<(Owner, Held)>>,
+    pub(in crate::engine) held: Mutex<Vec<(Owner, Held)>>,
     /// Why the request was refused at its first attempt. It may have been admitted later.
-    pub(super) throttled: Option<Throttled>,
+    pub(in crate::engine) throttled: Option<Throttled>,
     /// How long the request waited in the server.
-    pub(super) waited: Duration,
+    pub(in crate::engine) waited: Duration,
 }
 
 impl Claim {
     /// How long the request waited in the server for its units; `None` means that its first attempt decided.
-    pub(super) fn delay(&self) -> Option<Duration> {
+    pub(in crate::engine) fn delay(&self) -> Option<Duration> {
         self.throttled
             .filter(|throttled| throttled.retried)
             .map(|_| self.waited)
@@ -36,13 +36,13 @@ impl Claim {
 
 /// A refusal by a budget.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Throttled {
+pub(in crate::engine) struct Throttled {
     /// The account that refused.
-    pub(super) owner: Owner,
+    pub(in crate::engine) owner: Owner,
     /// Time until the account admits the next request.
-    pub(super) retry_after: Duration,
+    pub(in crate::engine) retry_after: Duration,
     /// The account's balance, hundredths of a request unit.
-    pub(super) balance_hundredths: i64,
+    pub(in crate::engine) balance_hundredths: i64,
     /// Whether the request was tried again in the server.
-    pub(super) retried: bool,
+    pub(in crate::engine) retried: bool,
 }

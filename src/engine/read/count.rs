@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::command::{Partitions, Read};
-use crate::engine::read::source;
+use crate::engine::targets;
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::EntryRange;
 use crate::partition::{ReadView, StoreId, TablePartitions};
@@ -23,7 +23,7 @@ pub(crate) async fn count(
         return Ok(0);
     };
     let mut stores: Vec<StoreId> = Vec::new();
-    for partition in source::concerned(partitions, select) {
+    for partition in targets::concerned(partitions, select) {
         if !stores.contains(&partition.store_id) {
             stores.push(partition.store_id);
         }

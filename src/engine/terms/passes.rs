@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::request::Routed;
+use super::write::Routed;
 use crate::engine::Error;
 use crate::partition::{BatchKeys, Entry, PartitionLatch, Pass, TablePartitions};
 
@@ -47,7 +47,7 @@ impl Passes {
         Ok(())
     }
 
-    pub(super) fn of<'a>(
+    pub(in crate::engine) fn of<'a>(
         routed: impl Iterator<Item = (&'a TablePartitions, &'a [bytes::Bytes])>,
     ) -> Result<Self, Closed> {
         let mut passes = Self::default();

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::admission::claim::Claim;
-use super::catalog::Snapshot;
+use super::claim::Claim;
 use crate::budget::Share;
+use crate::engine::snapshot::Snapshot;
 use crate::functions::Context;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::{Schema, StorageId, Table};
@@ -52,7 +52,7 @@ pub struct Request<'a> {
     /// Time and randomness for its functions.
     pub(crate) context: Context,
     /// The budgets that admitted it; empty means that it uses no budget.
-    pub(super) claim: OnceLock<Claim>,
+    pub(in crate::engine) claim: OnceLock<Claim>,
 }
 
 impl std::fmt::Debug for Request<'_> {
@@ -89,7 +89,7 @@ impl Request<'_> {
     }
 
     /// The table or view with this number in the store.
-    pub(super) fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
+    pub(in crate::engine) fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
         let keyspaces = self.snapshot.schema.keyspaces.values();
         let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
         tables.find(|table| table.storage_id == id)
@@ -97,23 +97,23 @@ impl Request<'_> {
 
     /// The account of a physical partition that the request concerned when it began, or after it waited for a change
     /// of the partition map; `None` means that it has no budget.
-    pub(super) fn account(&self, partition: PartitionRef) -> Option<Arc<Account>> {
+    pub(in crate::engine) fn account(&self, partition: PartitionRef) -> Option<Arc<Account>> {
         let partitions = self.snapshot.partitions_of(partition.table)?;
         partitions.budget()?.account_now_or_later(partition.partition)
     }
 
     /// Whether the client requested a trace.
-    pub(super) const fn is_traced(&self) -> bool {
+    pub(in crate::engine) const fn is_traced(&self) -> bool {
         self.terms.is_traced
     }
 
     /// The partition map of a table when the request began.
-    pub(super) fn partition_map(&self, table: StorageId) -> Option<&TablePartitions> {
+    pub(in crate::engine) fn partition_map(&self, table: StorageId) -> Option<&TablePartitions> {
         self.snapshot.partitions_of(table)
     }
 
     /// The virtual node that the request came to, from 0.
-    pub(super) const fn node(&self) -> usize {
+    pub(in crate::engine) const fn node(&self) -> usize {
         self.terms.node
     }
 }

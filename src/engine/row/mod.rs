@@ -1,0 +1,6 @@
+//! One row, as a command sees it: [`layout`] selects the columns that are read of it, [`buffer`] holds its current values, [`evaluate`]
+//! computes expressions and filters on them. Deliberately absent: where rows come from, and where their values go.
+
+pub(crate) mod buffer;
+pub(crate) mod evaluate;
+pub(crate) mod layout;
