@@ -7,7 +7,7 @@
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
 //! !last_ballot        i64, µs: no conditional write had a timestamp above it; only versions without time marks
-//!                     wrote it (write::clock)
+//!                     wrote it (terms::clock)
 //! !probe              i64, µs: time of the last write probe (probe.rs)
 //! !view · u32         how far the materialized view of this number is built (engine::view)
 //! !index · u32        how far the index of this number is built (engine::index)
