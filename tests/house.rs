@@ -150,12 +150,6 @@ const MAY_USE_FILES: &[(&str, &[&str], &str)] = &[
 const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
         "engine",
-        "views",
-        4,
-        "the front end shows views: SELECT, the source of what the server knows, the definitions at the opening; until it has a room",
-    ),
-    (
-        "engine",
         "storage",
         25,
         "`partition::store` re-exports it: records of the catalog, moves and their copies, index builds and sweeps use stores and batches",

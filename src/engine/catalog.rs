@@ -80,6 +80,7 @@ use crate::engine::offers::Offers;
 use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
+use crate::engine::virtual_tables::VirtualTables;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
@@ -125,7 +126,7 @@ pub(crate) struct Catalog {
     /// Rows and stores that are removed in the background.
     leftovers: Leftovers,
     /// Adds the system tables that Cassandra does not have.
-    define: fn(&mut Schema),
+    virtual_tables: Arc<dyn VirtualTables>,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -394,7 +395,7 @@ impl Catalog {
         let durable = self.stores().make_durable(self.stores().main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
         let mut found = Found::read(self.stores().main()).await?;
-        let schema = schema_of(found.records, self.rules, self.define)?;
+        let schema = schema_of(found.records, self.rules, &*self.virtual_tables)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, self.stores())?;
         changing.next_storage_id = changing
             .next_storage_id

@@ -338,6 +338,7 @@ mod tests {
                 profile: Profile::default(),
                 throughput: ThroughputRules::default(),
                 account: Account::default(),
+                virtual_tables: Arc::new(crate::engine::NoTables),
             });
             let mut database = database.await.unwrap();
             database.engine_mut().counts_mut().at_once_rows_max = at_once_rows_max;

@@ -26,9 +26,9 @@ use super::gates::{self, Gates};
 use super::ledger::Ledger;
 use super::logical::LogicalPartitions;
 use super::probe::Prober;
-use super::read::virtual_rows;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::upkeep::Upkeep;
+use super::virtual_tables::VirtualTables;
 use super::write::WriteServices;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
@@ -44,16 +44,12 @@ use crate::schema::node::NodeInfo;
 use crate::schema::{Schema, StorageId, Table};
 use crate::tasks::Tasks;
 use crate::throughput::Charges;
-use crate::views::{Sources, live::Live};
 
 pub use self::options::{ClockRules, Options};
 pub use self::reads::{Checked, Paging, ReadPage};
 
 /// Default time for background work to end after the stores are closed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
-
-/// Returns the state that only the server has; called whenever a view shows it.
-pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
 
 /// The engine: the services that execute commands.
 pub struct Engine {
@@ -64,7 +60,7 @@ pub struct Engine {
     /// The virtual nodes, each as its clients see it in the system tables.
     seen: Vec<NodeInfo>,
     nodes: Arc<Nodes>,
-    live: OnceLock<LiveSource>,
+    virtual_tables: Arc<dyn VirtualTables>,
     pub(crate) page_bytes_max: usize,
     pub(crate) statements: Arc<Statements>,
     prober: Prober,
@@ -125,21 +121,10 @@ impl Engine {
         &self.catalog.published.tasks
     }
 
-    /// Sets the source of the server's own state, such as connected clients. Only the first call counts.
-    pub fn set_live_source(&self, source: LiveSource) {
-        // A second source would be a second server on one database, which does not happen.
-        drop(self.live.set(source));
-    }
-
     /// Sets the listener for changes of the schema, which gets them in the order of their commits. Only the first call
     /// counts.
     pub fn set_schema_listener(&self, listener: SchemaListener) {
         self.catalog.listener.set(listener);
-    }
-
-    /// The server's own state now.
-    fn ask_server(&self) -> Live {
-        self.live.get().map(|live| live()).unwrap_or_default()
     }
 
     /// The current schema.
@@ -224,16 +209,9 @@ impl Engine {
         }
     }
 
-    /// Builds a view of this moment, as clients of the first node see it.
-    pub(crate) fn show<T>(&self, of: impl FnOnce(Sources<'_>) -> T) -> T {
-        let (schema, live) = (self.schema(), self.ask_server());
-        of(Sources {
-            schema: &schema,
-            node: self.node(),
-            live: &live,
-            token: virtual_rows::token,
-            figures: Some(self.figures()),
-        })
+    /// The order of virtual rows: bytes of a partition key → its token.
+    pub(crate) fn virtual_token(&self) -> fn(&[u8]) -> i64 {
+        super::read::virtual_rows::token
     }
 
     /// Statements by kind and by table.

@@ -27,6 +27,7 @@ pub(in crate::server) async fn memory() -> Database {
         profile: crate::profile::Profile::default(),
         throughput: crate::engine::ThroughputRules::default(),
         account: crate::profile::Account::default(),
+        virtual_tables: Arc::new(crate::views::Tables::default()),
     };
     Database::open(options).await.unwrap()
 }

@@ -24,6 +24,7 @@ use crate::permissions;
 use crate::profile::Profile;
 use crate::schema::node::{NodeInfo, Peer};
 use crate::views::live::{Client, Facts, Live};
+use crate::views::{LiveSource, Tables};
 
 /// Interval of the check whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -146,7 +147,12 @@ impl Running {
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
         let directory = url.directory().map(Path::to_owned);
-        let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
+        let tables = Arc::new(Tables::default());
+        let opened = engine::Options {
+            virtual_tables: Arc::clone(&tables) as _,
+            ..engine_options(config, url, durability, node, clock.clone(), seed)
+        };
+        let database = Arc::new(open_with(config, opened).await?);
         if let Some(directory) = &directory {
             tighten(directory);
         }
@@ -180,7 +186,7 @@ impl Running {
         emit_schema_changes(&database, &events);
         let server = bound.serve(&requests, events, clock.clone());
         let facts = facts(config, &server, login_required, &clock);
-        database.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
+        tables.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
         let token = match &config.admin_token {
             Some(token) => token.clone(),
             None => identity::draw_token()?,
@@ -190,6 +196,7 @@ impl Running {
         let admin = (admin.is_some() || admin_socket.is_some()).then(|| {
             let source = Source {
                 database: Arc::clone(&database),
+                tables,
                 clock,
                 token,
                 shows_keys: config.admin_show_keys,
@@ -330,7 +337,7 @@ fn listening(config: &Config) -> String {
 }
 
 /// The options by which the data is opened, according to the settings.
-fn options(
+fn engine_options(
     config: &Config,
     url: store::Url,
     durability: store::Durability,
@@ -373,6 +380,7 @@ fn options(
         profile: config.profile,
         throughput: config.throughput,
         account: config.account,
+        virtual_tables: Arc::new(Tables::default()),
     }
 }
 
@@ -385,7 +393,7 @@ async fn open(
     clock: Clock,
     seed: u64,
 ) -> Result<Database, RunError> {
-    open_with(config, options(config, url, durability, node, clock, seed)).await
+    open_with(config, engine_options(config, url, durability, node, clock, seed)).await
 }
 
 async fn open_with(config: &Config, options: engine::Options) -> Result<Database, RunError> {
@@ -472,7 +480,7 @@ pub(super) async fn open_to_restore(
         None => (Restoring::Prefix, config.durability.parse()?),
     };
     let node = node(config, None, &clock);
-    let mut options = options(config, url, durability, node, clock, seed);
+    let mut options = engine_options(config, url, durability, node, clock, seed);
     options.store.is_restored_into = true;
     Ok((open_with(config, options).await?, restoring))
 }
@@ -545,7 +553,7 @@ fn live_source(
     requests: &Arc<Requests>,
     facts: Arc<Facts>,
     clock: Clock,
-) -> engine::LiveSource {
+) -> LiveSource {
     let (sessions, load, started) = (server.sessions(), server.load(), clock.of_process());
     let (settings, requests) = (Arc::new(config.settings.clone()), Arc::downgrade(requests));
     Box::new(move || {

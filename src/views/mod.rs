@@ -28,23 +28,17 @@ mod statements;
 mod system;
 mod system_schema;
 mod system_views;
+mod tables;
 mod view;
 
 use bytes::Bytes;
 
 use self::figure::Column;
+pub use self::tables::{LiveSource, Tables};
 pub use self::view::Sources;
 use self::view::{Rows, TableFilter, View};
+use crate::engine::Wanted;
 use crate::schema::{Schema, Table, system as definitions};
-
-/// The rows that a caller wants. `None` means no restriction.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// The values of the partition key's columns.
-    pub partition_key: Option<&'a [Bytes]>,
-    /// The value of the first clustering column. Only an optimisation: rows of other values may be returned too.
-    pub first_clustering: Option<&'a [u8]>,
-}
 
 /// The lists of views, one for each keyspace.
 const VIEWS: [&[View]; 4] = [cosmos::VIEWS, system::VIEWS, system_schema::VIEWS, system_views::VIEWS];

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use grammar::ast::Statement;
 use helenus::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
+use helenus::engine::Wanted;
 use helenus::planner::ddl::{self, Code, DdlError};
 use helenus::planner::{self, Plan};
 use helenus::schema::describe::{DescribeError, Description, describe};
@@ -20,7 +21,7 @@ use helenus::schema::node::NodeInfo;
 use helenus::schema::{ColumnKind, Schema, record, system};
 use helenus::types::{CqlType, Native};
 use helenus::views::live::Live;
-use helenus::views::{self, Sources, Wanted};
+use helenus::views::{self, Sources};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -161,6 +161,7 @@ impl Items {
                 ..ThroughputRules::default()
             },
             account: Account::default(),
+            virtual_tables: std::sync::Arc::new(helenus::engine::NoTables),
         };
         let engine = Engine::open(options).await.unwrap();
         let mut request = engine.begin(Terms::default());

@@ -54,6 +54,7 @@ impl Client {
             profile: helenus::profile::Profile::default(),
             throughput: ThroughputRules::default(),
             account: helenus::profile::Account::default(),
+            virtual_tables: std::sync::Arc::new(helenus::views::Tables::default()),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::engine::published::Published;
+use crate::engine::virtual_tables::VirtualTables;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -127,10 +128,10 @@ impl Found {
 pub(super) fn schema_of(
     records: Vec<(Vec<u8>, Bytes)>,
     rules: Rules,
-    define: fn(&mut Schema),
+    virtual_tables: &dyn VirtualTables,
 ) -> Result<Schema, Error> {
     let mut schema = record::load(records).map_err(|error| Error::Fault(error.to_string()))?;
-    define(&mut schema);
+    virtual_tables.define(&mut schema);
     if rules.profile.is_cosmos() {
         system::show_as_cosmos(&mut schema);
     }
@@ -146,8 +147,8 @@ pub(crate) struct Unfinished {
 }
 
 impl Catalog {
-    /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that Cassandra does
-    /// not have. Logged batches are replayed next, then [`Catalog::remove_strays`] is due.
+    /// Reads the catalog of a store; creates one in an empty store. `virtual_tables` adds the system tables that
+    /// Cassandra does not have. Logged batches are replayed next, then [`Catalog::remove_strays`] is due.
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.
@@ -157,7 +158,7 @@ impl Catalog {
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
         offers: Offers,
-        (rules, define): (Rules, fn(&mut Schema)),
+        (rules, virtual_tables): (Rules, Arc<dyn VirtualTables>),
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
         let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
@@ -166,7 +167,7 @@ impl Catalog {
         if let Some(micros) = found.last_ballot {
             timestamps.found_ballot(micros);
         }
-        let schema = schema_of(found.records, rules, define)?;
+        let schema = schema_of(found.records, rules, &*virtual_tables)?;
         let next_storage_id = found
             .next_storage_id
             .unwrap_or(system::USER_STORAGE_ID_MIN)
@@ -253,7 +254,7 @@ impl Catalog {
             offers,
             moving: Mutex::default(),
             leftovers,
-            define,
+            virtual_tables,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {

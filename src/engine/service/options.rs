@@ -1,6 +1,6 @@
 //! Construction of an engine from its options.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::admission::Admission;
@@ -19,6 +19,7 @@ use super::super::write::WriteServices;
 use super::Engine;
 use crate::clock::{Clock, Timestamps};
 use crate::engine::terms::clock::{ListKeys, WriteClock};
+use crate::engine::virtual_tables::VirtualTables;
 use crate::functions::{CallLimits, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::partition::store::{self, Url};
@@ -27,7 +28,6 @@ use crate::profile::{Account, Profile, Rules};
 use crate::schema::node::NodeInfo;
 use crate::tasks::Tasks;
 use crate::throughput::Coefficients;
-use crate::views;
 
 /// The options of a database.
 #[derive(Clone)]
@@ -63,6 +63,8 @@ pub struct Options {
     pub throughput: ThroughputRules,
     /// The account that it emulates, in the profile `cosmos`.
     pub account: Account,
+    /// The tables that the server computes.
+    pub virtual_tables: Arc<dyn VirtualTables>,
 }
 
 /// Reaction to a jump ahead of the wall clock.
@@ -122,7 +124,7 @@ impl Options {
             random,
             data_centers,
             offers,
-            (rules, views::define),
+            (rules, Arc::clone(&self.virtual_tables)),
             (write_clock.clone(), tasks.clone()),
         )
         .await;
@@ -175,7 +177,7 @@ impl Options {
             },
             seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
             nodes,
-            live: OnceLock::new(),
+            virtual_tables: self.virtual_tables,
             page_bytes_max: self.page_bytes_max,
             statements: Arc::default(),
             prober: Prober::default(),

@@ -1,4 +1,4 @@
-//! Reads: checks, admission, and the rows of a page from partitions or views.
+//! Reads: checks, admission, and the rows of a page from partitions or virtual tables.
 
 use bytes::Bytes;
 
@@ -20,10 +20,10 @@ use super::Request;
 use crate::command::{Clustering, FeedPage, FeedPosition, FeedStart, Partitions, Position, Read, Write};
 use crate::consistency::WriteKind;
 use crate::engine::terms::room::{AnswerMemory, Room};
+use crate::engine::virtual_tables::{Seen, Wanted};
 use crate::partition::ReadView;
 use crate::schema::{StorageId, system};
 use crate::throughput::Charges;
-use crate::views::{self, live::Live};
 
 /// Rows of a page of the change feed for a client that names no page size.
 const FEED_PAGE_ROWS: u32 = 5000;
@@ -380,7 +380,7 @@ impl Engine {
         scratch: &mut Scratch<'_>,
         sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<(), Error> {
-        if views::show_sizes(&read.table) {
+        if self.virtual_tables.show_sizes(&read.table) {
             self.upkeep().count_partitions().await;
         }
         let shown = self.view_rows(request, read);
@@ -388,19 +388,11 @@ impl Engine {
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
-        // Drivers read the other keyspaces, which need nothing of the server, much more often.
-        let shows_server = matches!(select.table.keyspace.as_str(), "system_views" | system::COSMOS);
-        let live = if shows_server {
-            self.ask_server()
-        } else {
-            Live::default()
-        };
-        let sources = views::Sources {
+        let seen = Seen {
             schema: &request.snapshot.schema,
             node: self.seen_by(request.node()),
-            live: &live,
             token: virtual_rows::token,
-            figures: Some(self.figures()),
+            figures: self.figures(),
         };
         let one_key: Option<Vec<Bytes>> = match &select.partitions {
             Partitions::Keys(keys) => match keys.as_slice() {
@@ -413,11 +405,11 @@ impl Engine {
             Partitions::Ring { .. } => None,
         };
         let first_clustering = first_clustering(select);
-        let wanted = views::Wanted {
+        let wanted = Wanted {
             partition_key: one_key.as_deref(),
             first_clustering: first_clustering.as_deref(),
         };
-        views::rows(&select.table, sources, wanted).unwrap_or_default()
+        self.virtual_tables.rows(&select.table, seen, wanted)
     }
 }
 

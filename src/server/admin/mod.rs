@@ -83,7 +83,7 @@ use crate::engine::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
 use crate::views::print::HIDDEN_KEY;
-use crate::views::{api, prometheus};
+use crate::views::{Tables, api, prometheus};
 
 /// Connections at once: a scraper, a probe, a few people. Beyond it a new connection takes the slot of a silent one, or
 /// is closed at once if all of them have sent a request.
@@ -110,6 +110,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Source {
     /// The database.
     pub database: Arc<Database>,
+    /// Its virtual tables.
+    pub tables: Arc<Tables>,
     /// Time.
     pub clock: Clock,
     /// The token that a request needs for a change.
@@ -345,7 +347,7 @@ fn router(shared: Arc<Shared>) -> Router {
             if route.shows_sizes {
                 shared.source.database.upkeep().count_partitions().await;
             }
-            let mut figures = shared.source.database.show(route.answer);
+            let mut figures = shared.source.tables.show(&shared.source.database, route.answer);
             if !shared.source.shows_keys {
                 hide_keys(&mut figures);
             }
@@ -528,7 +530,7 @@ async fn scrape(State(shared): Shape) -> Response {
     shared.source.database.upkeep().count_partitions().await;
     text(
         exposition::CONTENT_TYPE,
-        shared.source.database.show(prometheus::render),
+        shared.source.tables.show(&shared.source.database, prometheus::render),
     )
 }
 
