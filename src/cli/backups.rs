@@ -234,11 +234,14 @@ fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         return Err("another answer came than that of an import".into());
     };
     for bad in &imported.named {
-        terminal::say(format_args!("line {}: {}", bad.line, bad.reason));
+        terminal::say(format_args!("{}: {}", bad.lines, bad.reason));
+    }
+    for lines in &imported.others {
+        terminal::say(format_args!("{lines}: bad too"));
     }
     println!("{} imported, {} bad", count(imported.rows, "row"), imported.bad);
-    if imported.is_cut {
-        return Err("there are more bad rows than --max-errors: the rest of the file was not read".into());
+    if let Some(unread) = imported.unread {
+        return Err(unread.into());
     }
     Ok(ExitCode::SUCCESS)
 }

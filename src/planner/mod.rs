@@ -63,6 +63,7 @@ mod virtual_tests;
 pub use batch::BatchPlan;
 pub use error::Error;
 pub use key::KEY_BYTES_MAX;
+pub(crate) use key::partition_key;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use refusal::{

@@ -199,7 +199,7 @@ impl ModifyPlan {
         let partition_keys = self.partitions.keys(table, binding)?;
         partition_keys.iter().try_for_each(check_partition_key)?;
         let target = match &self.target {
-            TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding)?),
+            TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding, self.kind != WriteVerb::Delete)?),
             TargetPlan::Static => WriteTarget::Static,
             TargetPlan::Partition => WriteTarget::Partition,
             // Where no partition is named, a null bound deletes nothing.

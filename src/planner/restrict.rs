@@ -17,7 +17,7 @@ use self::distinct::{distinct_tuples, distinct_values};
 pub(crate) use self::filter::FilterPlan;
 pub(crate) use self::keys::KeysPlan;
 use self::tokens::{token_filter, token_range};
-use self::tuple::{names, tuple_values, whole_tuple};
+use self::tuple::{ShortTuple, given_fields, names, tuple_values, whole_tuple};
 use super::ann;
 use super::error::Error;
 use super::key::{KEY_BYTES_MAX, check_keys_bytes, count_product, partition_key, total_bytes};
@@ -92,6 +92,15 @@ struct Between {
     columns: Vec<usize>,
     lower: SliceBound,
     upper: SliceBound,
+}
+
+/// How a statement binds its rows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Binds {
+    /// A bound of a slice may not be null.
+    refuses_null: bool,
+    /// The rows are written, so that each needs all its key columns.
+    writes: bool,
 }
 
 fn at(table: &Table, index: usize) -> &Arc<Column> {
@@ -399,7 +408,11 @@ impl RowsPlan {
         binding: &Binding<'_>,
         refuses_null: bool,
     ) -> Result<Clustering, Error> {
-        Ok(self.bind_with(table, binding, refuses_null)?.0)
+        let binds = Binds {
+            refuses_null,
+            writes: false,
+        };
+        Ok(self.bind_with(table, binding, binds)?.0)
     }
 
     /// The keys or ranges, and whether Cassandra detects that no row can match. It does if nothing is named, or if a
@@ -410,15 +423,19 @@ impl RowsPlan {
         table: &Table,
         binding: &Binding<'_>,
     ) -> Result<(Clustering, bool), Error> {
-        self.bind_with(table, binding, false)
+        self.bind_with(table, binding, Binds::default())
     }
 
-    fn bind_with(&self, table: &Table, binding: &Binding<'_>, refuses_null: bool) -> Result<(Clustering, bool), Error> {
+    fn bind_with(&self, table: &Table, binding: &Binding<'_>, binds: Binds) -> Result<(Clustering, bool), Error> {
         // A table that hides its clustering column stores each partition as a static row.
         if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
         }
-        let (prefixes, slice) = self.prefixes(table, binding, refuses_null)?;
+        let (mut prefixes, slice) = self.prefixes(table, binding, binds)?;
+        if let Some(RowPart::Tuples(..) | RowPart::TupleList(..)) = self.parts.last() {
+            // A tuple that is short has a prefix of the others' keys.
+            prefixes.dedup_by(|longer, prefix| longer.starts_with(prefix));
+        }
         let names_none = prefixes.is_empty();
         let rows = match slice {
             Some(ranges) => Clustering::Ranges(ranges),
@@ -447,9 +464,23 @@ impl RowsPlan {
         Ok(())
     }
 
-    /// The full keys of a modification's rows.
-    pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Vec<u8>>, Error> {
-        Ok(self.prefixes(table, binding, false)?.0)
+    /// The full keys of a modification's rows; `writes` unless they are deleted.
+    pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>, writes: bool) -> Result<Vec<Vec<u8>>, Error> {
+        let binds = Binds {
+            refuses_null: false,
+            writes,
+        };
+        Ok(self.prefixes(table, binding, binds)?.0)
+    }
+
+    /// What a tuple of fewer values than columns names as the part in this place.
+    fn short_tuple(&self, place: usize, writes: bool) -> ShortTuple {
+        let is_last = place + 1 == self.parts.len();
+        match (self.full, is_last) {
+            (true, _) if !writes => ShortTuple::Nothing,
+            (false, true) => ShortTuple::Prefix,
+            _ => ShortTuple::Refused,
+        }
     }
 
     /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice. Values behind an empty IN are not evaluated.
@@ -458,7 +489,7 @@ impl RowsPlan {
         &self,
         table: &Table,
         binding: &Binding<'_>,
-        refuses_null: bool,
+        binds: Binds,
     ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         let mut many = false;
@@ -501,13 +532,14 @@ impl RowsPlan {
                 }
                 RowPart::Tuples(columns, tuples) => {
                     let several = tuples.len() != 1;
-                    let may_be_short = !several && !self.full && place + 1 == self.parts.len();
+                    let short = self.short_tuple(place, binds.writes);
                     let values = tuples
                         .iter()
                         .map(|tuple| {
                             let values = tuple_values(table, columns, tuple, binding)?;
-                            whole_tuple(table, columns, values, several, may_be_short)
+                            whole_tuple(table, columns, values, several, short)
                         })
+                        .filter_map(Result::transpose)
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= several && has_empty(&values);
                     let values = distinct_tuples(table, columns, values);
@@ -522,16 +554,14 @@ impl RowsPlan {
                         Value::Null => return Err(BoundRefusal::NullTuples.into()),
                         Value::Unset => return Err(BoundRefusal::UnsetTuples(names(table, columns, ",")).into()),
                     };
+                    let short = self.short_tuple(place, binds.writes);
                     let values = list
                         .into_iter()
                         .map(|tuple| {
-                            let fields = tuple.map_or_else(Vec::new, |tuple| value::fields(&tuple, columns.len()));
-                            let fields = fields
-                                .into_iter()
-                                .map(|field| field.map_or(Value::Null, Value::Bytes))
-                                .collect();
-                            whole_tuple(table, columns, fields, true, false)
+                            let fields = tuple.map_or_else(Vec::new, |tuple| given_fields(&tuple, columns.len()));
+                            whole_tuple(table, columns, fields, true, short)
                         })
+                        .filter_map(Result::transpose)
                         .collect::<Result<Vec<_>, _>>()?;
                     is_unset |= has_empty(&values);
                     let values = distinct_tuples(table, columns, values);
@@ -548,7 +578,7 @@ impl RowsPlan {
                     upper,
                 } => {
                     let bound_parts = |bound: &SliceBound| {
-                        let refuses_null = refuses_null || *multi && !matches!(bound.operand, Operand::One(_));
+                        let refuses_null = binds.refuses_null || *multi && !matches!(bound.operand, Operand::One(_));
                         let (mut parts, inclusive) = bounds::bound_parts(table, columns, refuses_null, bound, binding)?;
                         // A cut bound is wider than the written one, so it is inclusive; the rest of the slice filters.
                         let is_cut = parts.len() > *range_columns;
@@ -559,8 +589,10 @@ impl RowsPlan {
                         prefixes.sort_unstable();
                         prefixes.dedup();
                     }
-                    let lower = lower.as_ref().map(bound_parts).transpose()?;
-                    let mut upper = upper.as_ref().map(bound_parts).transpose()?;
+                    // As in Cassandra, a tuple without fields bounds nothing.
+                    let bounds = |(parts, _): &(Vec<_>, bool)| !parts.is_empty();
+                    let lower = lower.as_ref().map(bound_parts).transpose()?.filter(bounds);
+                    let mut upper = upper.as_ref().map(bound_parts).transpose()?.filter(bounds);
                     if let (Some((lower, _)), Some((upper, _))) = (&lower, &mut upper) {
                         range::share_encodings(lower, upper);
                     }

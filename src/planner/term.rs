@@ -557,17 +557,34 @@ impl TypedTerm {
     }
 
     /// The values of `IN ?`; the caller checks null elements. `Err` holds null or unset.
+    ///
+    /// Cassandra deserialises each element, so that one of no bytes is null too where its type reads no bytes as null.
     pub(crate) fn bind_list(&self, binding: &Binding<'_>) -> Result<Result<Vec<Option<Bytes>>, Value>, Error> {
+        let bytes = match self.bind_null_elements(binding)? {
+            Value::Bytes(bytes) => bytes,
+            other => return Ok(Err(other)),
+        };
+        let mut elements = value::nullable_elements(&bytes);
+        if let Self::Marker(_, ty) = self
+            && let CqlType::List(of) = ty.unfrozen()
+            && of.reads_no_bytes_as_null()
+        {
+            for element in &mut elements {
+                element.take_if(|bytes| bytes.is_empty());
+            }
+        }
+        Ok(Ok(elements))
+    }
+
+    /// The value of `IN ?`, whose elements may be null.
+    fn bind_null_elements(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         if let Self::Marker(index, ty) = self
-            && let Some(Value::Bytes(bytes)) = binding.values.get(*index)
+            && let Some(value @ Value::Bytes(bytes)) = binding.values.get(*index)
             && ty.validate(bytes) == Err(crate::types::Invalid::NullElement)
         {
-            return Ok(Ok(value::nullable_elements(bytes)));
+            return Ok(value.clone());
         }
-        Ok(match self.bind(binding)? {
-            Value::Bytes(bytes) => Ok(value::nullable_elements(&bytes)),
-            other => Err(other),
-        })
+        self.bind(binding)
     }
 
     /// The value.

@@ -44,6 +44,17 @@ impl CqlType {
         }
     }
 
+    /// Whether Cassandra reads a value of no bytes of this type as null where it deserialises values: as an element of a
+    /// bound IN. Text, ascii and blob have such a value, and other types refuse it or have fields that are null.
+    #[must_use]
+    pub fn reads_no_bytes_as_null(&self) -> bool {
+        match self {
+            Self::Native(native) => !matches!(native, Native::Text | Native::Ascii | Native::Blob),
+            Self::Frozen(inner) => inner.reads_no_bytes_as_null(),
+            _ => false,
+        }
+    }
+
     /// Cassandra's order of two values, as in clustering, `min`, `max` and relations; empty bytes come first. Invalid
     /// bytes have a consistent order too.
     #[must_use]

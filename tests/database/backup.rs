@@ -15,7 +15,7 @@ use helenus::cql::{Database, QueryParams, SessionState};
 use helenus::engine::{BackupError, Error, What};
 use helenus::mutant::{self, Mutant};
 use helenus::partition::store::{self, Restoring};
-use helenus::server::operator::copying::{export, import};
+use helenus::server::operator::copying::{Unread, export, import};
 use helenus::server::operator::text::Form;
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
@@ -811,11 +811,11 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
     let imported = import(&target.database, ("ks", "base"), Form::Csv, &file, 9)
         .await
         .unwrap();
-    assert_eq!((imported.rows, imported.bad, imported.is_cut), (2, 4, false));
+    assert_eq!((imported.rows, imported.bad, imported.unread), (2, 4, None));
     let named: Vec<(u64, &str)> = imported
         .named
         .iter()
-        .map(|bad| (bad.line, bad.reason.as_str()))
+        .map(|bad| (bad.lines.first, bad.reason.as_str()))
         .collect();
     assert_eq!(
         named.iter().map(|(line, _)| *line).collect::<Vec<_>>(),
@@ -828,7 +828,7 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
     let imported = import(&target.database, ("ks", "base"), Form::Csv, &file, 1)
         .await
         .unwrap();
-    assert!(imported.is_cut);
+    assert!(matches!(imported.unread, Some(Unread::BadRows { .. })));
     std::fs::write(
         &file,
         "{\"k\": 1, \"c\": 2, \"none\": 3}\n{\"k\": 1, \"c\": 2, \"V\": 30}\n[]\n",

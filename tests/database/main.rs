@@ -5,6 +5,7 @@ mod backup_roles;
 mod charges;
 mod clock;
 mod compact;
+mod copies;
 mod engine;
 mod failures;
 mod feed;

@@ -19,6 +19,14 @@ pub(super) fn names(table: &Table, columns: &[usize], separator: &'static str) -
     Joined(&names, separator).to_string()
 }
 
+/// The fields that a marker's tuple has, at most as many as there are columns.
+pub(super) fn given_fields(tuple: &Bytes, columns: usize) -> Vec<Value> {
+    let mut fields = value::fields(tuple, columns);
+    fields.truncate(types::tuple_length(tuple));
+    let fields = fields.into_iter();
+    fields.map(|field| field.map_or(Value::Null, Value::Bytes)).collect()
+}
+
 /// The values of a tuple, one for each column. A marker's tuple may end early: it has fewer values then, as in Cassandra.
 pub(super) fn tuple_values(
     table: &Table,
@@ -37,28 +45,32 @@ pub(super) fn tuple_values(
             })
             .collect(),
         Operand::Tuple(term) => match term.bind(binding)? {
-            Value::Bytes(bytes) => {
-                let mut fields = value::fields(&bytes, columns.len());
-                fields.truncate(types::tuple_length(&bytes).max(1));
-                Ok(fields
-                    .into_iter()
-                    .map(|field| field.map_or(Value::Null, Value::Bytes))
-                    .collect())
-            }
+            Value::Bytes(bytes) => Ok(given_fields(&bytes, columns.len())),
             Value::Null => Err(BoundRefusal::NullTuple(names(table, columns, ", ")).into()),
             Value::Unset => Err(BoundRefusal::UnsetTuple(names(table, columns, ",")).into()),
         },
     }
 }
 
-/// A tuple that names keys by equality: none of its fields may be null. One that `may_be_short` names all keys that begin with it.
+/// What a tuple names that has fewer values than columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShortTuple {
+    /// All keys that begin with it.
+    Prefix,
+    /// No row: every key has a value for each column.
+    Nothing,
+    /// Nothing that can be written.
+    Refused,
+}
+
+/// A tuple that names keys by equality: none of its fields may be null. `None` means that it names no row.
 pub(super) fn whole_tuple(
     table: &Table,
     columns: &[usize],
     values: Vec<Value>,
     several: bool,
-    may_be_short: bool,
-) -> Result<Vec<Bytes>, Error> {
+    short: ShortTuple,
+) -> Result<Option<Vec<Bytes>>, Error> {
     let mut whole = Vec::with_capacity(columns.len());
     for (column, value) in columns.iter().zip(values) {
         match value {
@@ -70,11 +82,11 @@ pub(super) fn whole_tuple(
             Value::Unset => return Err(BoundRefusal::Unset(at(table, *column).name.clone()).into()),
         }
     }
-    if let Some(missing) = columns.get(whole.len()).filter(|_| !may_be_short) {
-        if !several {
-            return Err(BoundRefusal::Null(at(table, *missing).name.clone()).into());
-        }
-        return Err(BoundRefusal::NullInTuple(names(table, columns, ", ")).into());
+    match (columns.get(whole.len()), short) {
+        (None, _) | (_, ShortTuple::Prefix) => Ok(Some(whole)),
+        (_, ShortTuple::Nothing) => Ok(None),
+        // Differs: Cassandra writes a row without values for the last columns, which no statement can name.
+        (_, ShortTuple::Refused) if several => Err(BoundRefusal::NullInTuple(names(table, columns, ", ")).into()),
+        (Some(missing), ShortTuple::Refused) => Err(BoundRefusal::Null(at(table, *missing).name.clone()).into()),
     }
-    Ok(whole)
 }

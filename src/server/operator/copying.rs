@@ -2,12 +2,12 @@
 //!
 //! An export contains what a client sees of a row: values, no timestamps and no times to live. A row with only static
 //! columns has no clustering columns. An import writes the values in the file and leaves a column unchanged for which
-//! the file has none; a counter is increased.
+//! the file has none; a counter is increased, a static one once a partition. Each line becomes part of a row, or is named.
 //!
 //! Memory: an export holds a page of rows, an import ROWS_AT_ONCE rows or BYTES_AT_ONCE bytes of them.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,13 +15,15 @@ use bytes::Bytes;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use super::text::{Form, Record, Records, csv_cells, csv_value, json_value, put_cell, put_csv, put_json};
-use crate::command::value::Value;
+use super::counted::CountedPartitions;
+use super::inserts::{Bound, Inserts};
+use super::records::{Endless, Lines, Record, RecordError, Records, csv_cells};
+use super::text::{Form, csv_value, json_value, put_cell, put_csv, put_json};
 use crate::cql::Error;
 use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
 use crate::engine;
 use crate::permissions;
-use crate::schema::{Column, ColumnKind, Table, system};
+use crate::schema::{ColumnKind, Table, system};
 use crate::types::{CqlType, Json, folded_json_name};
 
 /// Rows per page of an export.
@@ -33,7 +35,7 @@ const ROWS_AT_ONCE: usize = 64;
 /// Bytes of text after which the rows read so far are imported.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
-/// Most bad rows that are reported in detail; all are counted.
+/// Most bad rows that are reported with their reasons; of all others the lines are.
 const NAMED_MAX: usize = 100;
 
 /// Why an export or import failed or stopped.
@@ -80,6 +82,15 @@ pub enum CopyError {
     /// The first line of CSV is no header.
     #[error("the first line of the file: {0}")]
     Header(String),
+    /// The file has no line.
+    #[error("the first line of the file: the file is empty; it must begin with the names of the columns")]
+    NoLine,
+    /// The first line is no text.
+    #[error("the first line of the file: it is not UTF-8")]
+    NotUtf8,
+    /// The first line has no end.
+    #[error("the first line of the file: {0}")]
+    Endless(#[from] Endless),
     /// The database.
     #[error(transparent)]
     Database(#[from] Error),
@@ -96,8 +107,8 @@ pub enum CopyError {
 /// A row that could not be imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadRow {
-    /// The line on which it begins, from 1.
-    pub line: u64,
+    /// Its lines.
+    pub lines: Lines,
     /// The defect.
     pub reason: String,
 }
@@ -111,8 +122,38 @@ pub struct Imported {
     pub bad: u64,
     /// The first bad rows.
     pub named: Vec<BadRow>,
-    /// There were more bad rows than the limit: the rest of the file was not read.
-    pub is_cut: bool,
+    /// The lines of the others, adjacent ones together.
+    pub others: Vec<Lines>,
+    /// Why the rest of the file was not read. `None` means that all was read.
+    pub unread: Option<Unread>,
+}
+
+/// Why the rest of a file was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Unread {
+    /// There were more bad rows than the limit.
+    #[error("there are more bad rows than --max-errors: the file was not read behind line {line}")]
+    BadRows {
+        /// The last line that was read.
+        line: u64,
+    },
+    /// It has a record without an end.
+    #[error(transparent)]
+    Endless(#[from] Endless),
+}
+
+impl Imported {
+    fn add_bad(&mut self, bad: BadRow) {
+        self.bad += 1;
+        if self.named.len() < NAMED_MAX {
+            self.named.push(bad);
+            return;
+        }
+        match self.others.last_mut() {
+            Some(last) if last.last + 1 == bad.lines.first => last.last = bad.lines.last,
+            _ => self.others.push(bad.lines),
+        }
+    }
 }
 
 /// The members of a line. `INSERT JSON` answers with Cassandra's text, which names Java classes; a file has a line and
@@ -130,7 +171,7 @@ fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -279,102 +320,6 @@ fn put_rows(out: &mut String, rows: &Rows, form: Form) {
     }
 }
 
-/// The statements for imported rows, and the columns of their markers.
-struct Inserts {
-    table: Arc<Table>,
-    /// For a whole row.
-    row: (Statement, Vec<usize>),
-    /// For a row of static columns. `None` means the table has none.
-    statics: Option<(Statement, Vec<usize>)>,
-}
-
-impl Inserts {
-    fn new(database: &Database, table: Arc<Table>) -> Result<Self, Error> {
-        let all = 0..table.columns.len();
-        let is = |place: &usize, kinds: &[ColumnKind]| {
-            table
-                .columns
-                .get(*place)
-                .is_some_and(|column| kinds.contains(&column.kind))
-        };
-        let keys = [ColumnKind::PartitionKey, ColumnKind::Clustering];
-        let row: Vec<usize> = if table.is_counter {
-            // UPDATE has its values before its key.
-            let values = all.clone().filter(|place| !is(place, &keys));
-            values.chain(all.clone().filter(|place| is(place, &keys))).collect()
-        } else {
-            all.clone().collect()
-        };
-        let of_statics = [ColumnKind::PartitionKey, ColumnKind::Static];
-        let statics: Vec<usize> = all.filter(|place| is(place, &of_statics)).collect();
-        let text = |places: &[usize]| {
-            let columns: Vec<&Column> = places
-                .iter()
-                .filter_map(|place| table.columns.get(*place).map(Arc::as_ref))
-                .collect();
-            statement(&table, &columns)
-        };
-        Ok(Self {
-            row: (database.prepare(None, &text(&row))?, row),
-            statics: match table.has_static() && !table.is_counter {
-                true => Some((database.prepare(None, &text(&statics))?, statics)),
-                false => None,
-            },
-            table,
-        })
-    }
-
-    /// The statement for a row, and its values.
-    fn of(&self, values: &[Option<Bytes>]) -> Result<(&Statement, Vec<Value>), String> {
-        let is_null = |place: usize| values.get(place).is_none_or(Option::is_none);
-        let columns = self.table.columns.iter().enumerate();
-        let clustering: Vec<usize> = columns
-            .filter(|(_, column)| column.kind == ColumnKind::Clustering)
-            .map(|(place, _)| place)
-            .collect();
-        let is_static = !clustering.is_empty() && clustering.iter().all(|place| is_null(*place));
-        let (statement, places) = match &self.statics {
-            Some(statics) if is_static => statics,
-            _ => &self.row,
-        };
-        let mut bound = Vec::with_capacity(places.len());
-        for place in places {
-            let column = self.table.columns.get(*place);
-            let is_key =
-                column.is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering));
-            bound.push(match values.get(*place) {
-                Some(Some(bytes)) => Value::Bytes(bytes.clone()),
-                _ if is_key => {
-                    let name = column.map(|column| column.name.as_str()).unwrap_or_default();
-                    return Err(format!("column {name} is part of the primary key and has no value"));
-                }
-                _ => Value::Unset,
-            });
-        }
-        Ok((statement, bound))
-    }
-}
-
-/// INSERT, or for a counter table UPDATE, with a marker for each of these columns.
-fn statement(table: &Table, columns: &[&Column]) -> String {
-    let place = format!("{}.{}", quoted(&table.keyspace), quoted(&table.name));
-    let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
-    if !table.is_counter {
-        let markers = vec!["?"; names.len()].join(", ");
-        return format!("INSERT INTO {place} ({}) VALUES ({markers})", names.join(", "));
-    }
-    let is_key = |column: &Column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
-    let of = |keys: bool| {
-        columns
-            .iter()
-            .zip(&names)
-            .filter(move |(column, _)| is_key(column) == keys)
-    };
-    let values: Vec<String> = of(false).map(|(_, name)| format!("{name} = {name} + ?")).collect();
-    let keys: Vec<String> = of(true).map(|(_, name)| format!("{name} = ?")).collect();
-    format!("UPDATE {place} SET {} WHERE {}", values.join(", "), keys.join(" AND "))
-}
-
 /// The columns of a file.
 struct Columns {
     table: Arc<Table>,
@@ -479,70 +424,96 @@ async fn import_rows(
     let inserts = Inserts::new(database, Arc::clone(&table))?;
     let mut records = Records::new(BufReader::new(File::open(from).map_err(io)?), form);
     let columns = match form {
-        Form::Csv => match records.next_record().map_err(io)? {
-            Some((_, header)) => Columns::of_header(table, &header)?,
-            None => {
-                return Err(CopyError::Header(
-                    "the file is empty; it must begin with the names of the columns".to_owned(),
-                ));
-            }
-        },
+        Form::Csv => Columns::of_header(table, &header(&mut records, &io)?)?,
         Form::Json => Columns {
             table,
             places: Vec::new(),
         },
     };
     let mut imported = Imported::default();
+    let mut counted = CountedPartitions::new();
     loop {
-        let (mut some, mut bytes): (Vec<Record>, usize) = (Vec::new(), 0);
-        while some.len() < ROWS_AT_ONCE && bytes < BYTES_AT_ONCE {
-            let Some(record) = records.next_record().map_err(io)? else {
-                break;
+        let (some, error) = next_records(&mut records);
+        let last = some.last().map(|record| record.lines.last);
+        let rows = some.into_iter().map(|record| {
+            let bound = bind(&inserts, &columns, &record, form, &mut counted);
+            (record.lines, bound)
+        });
+        let written = rows.collect::<Vec<_>>().into_iter().map(|(lines, bound)| async move {
+            let written = match bound {
+                Ok(bound) => write(database, bound).await,
+                Err(reason) => Err(reason),
             };
-            bytes += record.1.len();
-            some.push(record);
-        }
-        if some.is_empty() {
-            return Ok(imported);
-        }
-        let written = some.iter().map(|(line, record)| {
-            let (inserts, columns) = (&inserts, &columns);
-            async move {
-                let written = write_row(database, inserts, columns, record, form).await;
-                written.map_err(|reason| BadRow { line: *line, reason })
-            }
+            written.map_err(|reason| BadRow { lines, reason })
         });
         for written in join_all(written).await {
             match written {
                 Ok(()) => imported.rows += 1,
-                Err(bad) => {
-                    imported.bad += 1;
-                    if imported.named.len() < NAMED_MAX {
-                        imported.named.push(bad);
-                    }
-                }
+                Err(bad) => imported.add_bad(bad),
             }
         }
-        if imported.bad > bad_max {
-            imported.is_cut = true;
-            return Ok(imported);
+        match (error, last) {
+            (Some(RecordError::Io(error)), _) => return Err(io(error)),
+            (Some(RecordError::Endless(error)), _) => {
+                imported.unread = Some(error.into());
+                return Ok(imported);
+            }
+            (None, None) => return Ok(imported),
+            (None, Some(line)) if imported.bad > bad_max => {
+                imported.unread = Some(Unread::BadRows { line });
+                return Ok(imported);
+            }
+            (None, Some(_)) => {}
         }
     }
 }
 
-async fn write_row(
-    database: &Database,
-    inserts: &Inserts,
+/// The first line of a file of CSV.
+fn header(records: &mut Records<impl BufRead>, io: &impl Fn(io::Error) -> CopyError) -> Result<String, CopyError> {
+    match records.next_record() {
+        Ok(Some(Record { text, .. })) => text.ok_or(CopyError::NotUtf8),
+        Ok(None) => Err(CopyError::NoLine),
+        Err(RecordError::Io(error)) => Err(io(error)),
+        Err(RecordError::Endless(error)) => Err(error.into()),
+    }
+}
+
+/// The next records that are imported at once: none at the end of the file. An error comes with the records before it.
+fn next_records(records: &mut Records<impl BufRead>) -> (Vec<Record>, Option<RecordError>) {
+    let (mut some, mut bytes): (Vec<Record>, usize) = (Vec::new(), 0);
+    while some.len() < ROWS_AT_ONCE && bytes < BYTES_AT_ONCE {
+        match records.next_record() {
+            Ok(Some(record)) => {
+                bytes += record.text.as_ref().map_or(0, String::len);
+                some.push(record);
+            }
+            Ok(None) => break,
+            Err(error) => return (some, Some(error)),
+        }
+    }
+    (some, None)
+}
+
+/// The statements that write a record.
+fn bind<'i>(
+    inserts: &'i Inserts,
     columns: &Columns,
-    record: &str,
+    record: &Record,
     form: Form,
-) -> Result<(), String> {
-    let values = columns.values(record, form)?;
-    let (statement, values) = inserts.of(&values)?;
-    let params = QueryParams {
-        values: Values::Positional(values),
-        ..QueryParams::default()
-    };
-    let written = execute(database, statement, &params).await;
-    written.map(drop).map_err(|error| error.to_string())
+    counted: &mut CountedPartitions,
+) -> Result<Vec<Bound<'i>>, String> {
+    let text = record.text.as_ref().ok_or("this is not UTF-8")?;
+    inserts.of(&columns.values(text, form)?, counted)
+}
+
+async fn write(database: &Database, statements: Vec<Bound<'_>>) -> Result<(), String> {
+    for (statement, values) in statements {
+        let params = QueryParams {
+            values: Values::Positional(values),
+            ..QueryParams::default()
+        };
+        let written = execute(database, statement, &params).await;
+        written.map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }

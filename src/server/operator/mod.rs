@@ -13,7 +13,10 @@
 
 pub mod client;
 pub mod copying;
+mod counted;
+mod inserts;
 pub mod offline;
+pub mod records;
 pub mod text;
 
 use std::io;
