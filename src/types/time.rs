@@ -157,6 +157,12 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Most digits of a field of a timestamp with a time: as many as Java's parser reads.
+const FIELD_DIGITS_MAX: usize = 19;
+
+/// The last year of a timestamp with a time: that of Java's calendar.
+const YEAR_MAX: i64 = 999_999_999;
+
 /// A cursor over text.
 struct Scanner<'a>(&'a str);
 
@@ -186,7 +192,8 @@ impl Scanner<'_> {
     fn year(&mut self) -> Option<i64> {
         let before = self.0.len();
         if self.accept('-') {
-            return self.number(4, 10).map(|year| -year);
+            let year = self.number(4, 10).filter(|year| *year != 0);
+            return year.map(|year| -year);
         }
         let plus = self.accept('+');
         let year = if plus { self.number(5, 10) } else { self.number(4, 4) };
@@ -299,31 +306,61 @@ pub(super) fn parse_timestamp(text: &str) -> Result<Vec<u8>, Invalid> {
 }
 
 fn instant(text: &str) -> Option<i64> {
-    let mut scanner = Scanner(text);
-    let mut civil = scanner.civil()?;
-    // Java resolves 30 February to the month's last day.
-    civil.day = civil.day.min(civil.month_length());
-    let midnight = civil.to_days().checked_mul(DAY_MILLIS)?;
-    let has_time = scanner
-        .0
-        .strip_prefix(['T', ' '])
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let mut millis = 0;
-    if has_time {
-        scanner.0 = scanner.0.get(1..)?;
-        millis = time_of_day(&mut scanner)?;
-    }
-    let offset = zone_seconds(scanner.0)?;
-    midnight.checked_add(millis - offset * 1000)
+    timed_instant(text).or_else(|| day_instant(text))
 }
 
-/// `H:mm[:ss[.fffffffff]]` in milliseconds; 24:00 is the next day's start.
+/// A day without a time: its fields have fixed widths. With a colon, the offset behind it may have seconds.
+fn day_instant(text: &str) -> Option<i64> {
+    let mut scanner = Scanner(text);
+    let civil = scanner.civil()?;
+    // The forms of ISO 8601, which Java reads in another way than the others, and with years before 1.
+    let is_iso = |zone: &str| matches!(zone, "" | "Z" | "z") || !zone.starts_with(' ') && zone.contains(':');
+    let offset = match scanner.0 {
+        zone if civil.year < 1 && !is_iso(zone) => return None,
+        "z" => 0,
+        zone => zone_seconds(zone).or_else(|| offset_seconds(zone, Seconds::Allowed))?,
+    };
+    midnight_millis(civil)?.checked_sub(offset * 1000)
+}
+
+/// A day with a time: its fields have any number of digits, and its year is after 0.
+fn timed_instant(text: &str) -> Option<i64> {
+    let mut scanner = Scanner(text);
+    let year = scanner.number(1, FIELD_DIGITS_MAX)?;
+    let mut pair = || {
+        let field = scanner
+            .accept('-')
+            .then(|| scanner.number(1, FIELD_DIGITS_MAX))
+            .flatten();
+        field.and_then(|field| u8::try_from(field).ok())
+    };
+    let (month, day) = (pair()?, pair()?);
+    let is_day = (1..=YEAR_MAX).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_day || !(scanner.accept('T') || scanner.accept(' ')) {
+        return None;
+    }
+    let millis = time_of_day(&mut scanner)?;
+    let offset = zone_seconds(scanner.0)?;
+    midnight_millis(Civil { year, month, day })?.checked_add(millis - offset * 1000)
+}
+
+/// Milliseconds from 1970 to a day. Java resolves 30 February to the month's last day.
+fn midnight_millis(mut civil: Civil) -> Option<i64> {
+    civil.day = civil.day.min(civil.month_length());
+    civil.to_days().checked_mul(DAY_MILLIS)
+}
+
+/// `H:m[:s[.fffffffff]]` in milliseconds; 24:00 is the next day's start.
 fn time_of_day(scanner: &mut Scanner<'_>) -> Option<i64> {
-    let hours = scanner.number(1, 2)?;
-    let minutes = scanner.accept(':').then(|| scanner.number(2, 2)).flatten()?;
+    let hours = scanner.number(1, FIELD_DIGITS_MAX)?;
+    let next = |scanner: &mut Scanner<'_>| {
+        let field = scanner.accept(':').then(|| scanner.number(1, FIELD_DIGITS_MAX));
+        field.flatten()
+    };
+    let minutes = next(scanner)?;
     let (mut seconds, mut millis) = (0, 0);
-    if scanner.accept(':') {
-        seconds = scanner.number(2, 2)?;
+    if scanner.0.starts_with(':') {
+        seconds = next(scanner)?;
         if scanner.accept('.') {
             let before = scanner.0;
             scanner.number(0, 9);
@@ -338,44 +375,55 @@ fn time_of_day(scanner: &mut Scanner<'_>) -> Option<i64> {
     Some(((hours * 60 + minutes) * 60 + seconds) * 1000 + millis)
 }
 
-/// Seconds east of UTC of nothing, `Z`, `+hh`, `+hhmm`, `+hh:mm`, or of a blank and one of those or a name of UTC.
+/// Seconds east of UTC of nothing, `Z`, `+hh`, `+hhmm`, `+hh:mm`, or of a blank and one of those, `+hh:mm:ss` or a name of UTC,
+/// which an offset with a colon may follow.
 fn zone_seconds(text: &str) -> Option<i64> {
     match text {
         "" | "Z" => return Some(0),
         _ => {}
     }
     let Some(named) = text.strip_prefix(' ') else {
-        return offset_seconds(text);
+        return offset_seconds(text, Seconds::Refused);
     };
     match named {
         "Z" | "UTC" | "GMT" | "UT" | "GMT0" | "Etc/UTC" | "Etc/GMT" | "Zulu" | "Universal" | "Greenwich" | "UCT" => {
             Some(0)
         }
-        _ => {
-            let offset = ["UTC", "GMT", "UT"]
-                .iter()
-                .find_map(|prefix| named.strip_prefix(prefix))
-                .unwrap_or(named);
-            offset_seconds(offset)
-        }
+        _ => match ["UTC", "GMT", "UT"]
+            .iter()
+            .find_map(|prefix| named.strip_prefix(prefix))
+        {
+            Some(offset) if offset.contains(':') => offset_seconds(offset, Seconds::Allowed),
+            Some(_) => None,
+            None => offset_seconds(named, Seconds::Allowed),
+        },
     }
 }
 
+/// Whether an offset may have seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seconds {
+    Allowed,
+    Refused,
+}
+
 /// At most 18 hours.
-fn offset_seconds(text: &str) -> Option<i64> {
+fn offset_seconds(text: &str, allowed: Seconds) -> Option<i64> {
     let sign = match text.chars().next()? {
         '+' => 1,
         '-' => -1,
         _ => return None,
     };
     let mut scanner = Scanner(text.get(1..)?);
-    let hours = scanner.number(2, 2)?;
-    let minutes = if scanner.0.is_empty() {
-        0
-    } else {
-        scanner.accept(':');
-        scanner.number(2, 2)?
-    };
-    let seconds = hours * 3600 + minutes * 60;
-    (scanner.0.is_empty() && minutes < 60 && seconds <= 18 * 3600).then_some(sign * seconds)
+    let (hours, mut minutes, mut seconds) = (scanner.number(2, 2)?, 0, 0);
+    if !scanner.0.is_empty() {
+        let has_colon = scanner.accept(':');
+        minutes = scanner.number(2, 2)?;
+        if has_colon && allowed == Seconds::Allowed && scanner.accept(':') {
+            seconds = scanner.number(2, 2)?;
+        }
+    }
+    let total = hours * 3600 + minutes * 60 + seconds;
+    let is_offset = scanner.0.is_empty() && minutes < 60 && seconds < 60 && total <= 18 * 3600;
+    is_offset.then_some(sign * total)
 }
