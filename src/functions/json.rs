@@ -25,7 +25,9 @@ fn to_json(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
     };
     let given = natural(argument, &signature)?.clone();
     let function = Function::scalar(name, [given.clone()], TEXT, move |call: &Call<'_>| {
-        let json = if call.is_null(0) {
+        // Cassandra deserialises the value, unlike the values of SELECT JSON.
+        let is_null = call.is_null(0) || call.bytes(0).is_empty() && given.reads_no_bytes_as_null();
+        let json = if is_null {
             "null".to_owned()
         } else {
             given.to_json(call.bytes(0))

@@ -44,8 +44,8 @@ impl CqlType {
         }
     }
 
-    /// Whether Cassandra reads a value of no bytes of this type as null where it deserialises values: as an element of a
-    /// bound IN. Text, ascii and blob have such a value, and other types refuse it or have fields that are null.
+    /// Whether Cassandra reads a value of no bytes of this type as null where it deserialises values: in elements of a
+    /// bound IN, in `to_json`. Text, ascii and blob have such a value, and other types refuse it or have fields that are null.
     #[must_use]
     pub fn reads_no_bytes_as_null(&self) -> bool {
         match self {
