@@ -125,6 +125,15 @@ pub(super) fn route<'a>(
     })
 }
 
+/// Checks the level of a counter that is written alone. Not of batches: Cassandra writes counters in a batch at ANY and SERIAL.
+pub(super) fn counter(gates: Gates<'_>, request: &Request<'_>, table: &Table) -> Result<(), Error> {
+    if !table.is_counter {
+        return Ok(());
+    }
+    levels::refuse_node_local(request.consistency())?;
+    levels::counter(levels::write(gates.rules, request.consistency()), table)
+}
+
 /// Checks all modifications of a request together; `table` is one of their tables, a counter table if there is one.
 pub(super) fn write(
     gates: Gates<'_>,
@@ -138,9 +147,6 @@ pub(super) fn write(
     let consistency = levels::write(gates.rules, request.consistency());
     if write_kind == WriteKind::Cas {
         levels::conditional(request, consistency, table)?;
-    }
-    if table.is_counter {
-        levels::counter(consistency, table)?;
     }
     if write_kind == WriteKind::Simple {
         // Not batches: Cassandra writes a batch without conditions at SERIAL.

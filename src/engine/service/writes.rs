@@ -48,6 +48,7 @@ impl Engine {
         let write_kind = one_write(is_conditional, is_counter);
         let mut warnings = Vec::new();
         let table = &modification.table;
+        gates::counter(gates, request, table)?;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
         let mut written = if is_conditional {
