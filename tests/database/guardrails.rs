@@ -357,6 +357,14 @@ async fn options_without_effect_are_named() {
             "speculative_retry",
         ),
         (
+            "CREATE TABLE d (k int PRIMARY KEY) WITH compaction = {'class': 'LeveledCompactionStrategy'}",
+            "compaction",
+        ),
+        (
+            "CREATE TABLE e (k int PRIMARY KEY) WITH bloom_filter_fp_chance = 0.1 AND compaction = {'class': 'LeveledCompactionStrategy'}",
+            "bloom_filter_fp_chance, compaction",
+        ),
+        (
             "ALTER TABLE a WITH caching = {'keys': 'NONE'} AND comment = 'y'",
             "caching",
         ),

@@ -128,6 +128,11 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     })
 }
 
+/// Whether a statement gives this option.
+pub(super) fn is_written(written: &ast::TableOptions, name: &str) -> bool {
+    Properties::new(&written.properties).is_ok_and(|properties| properties.has(name))
+}
+
 /// Warns that options which differ from `before` are stored for DESCRIBE only. No warning in the profile `cosmos`, as
 /// its service gives none. Differs: Cassandra uses each of them.
 pub(super) fn warnings(before: &TableOptions, after: &TableOptions, is_cosmos: bool) -> Vec<String> {

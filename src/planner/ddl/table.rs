@@ -38,7 +38,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     given.check_names()?;
     let id = given.id.clone();
     let mut options = given.validate()?;
-    let warnings = options::warnings(&TableOptions::default(), &options, ddl.context.profile.is_cosmos());
+    let mut before = TableOptions::default();
+    if !options::is_written(&statement.options, "bloom_filter_fp_chance") {
+        // It follows from the strategy of compaction.
+        before.bloom_filter_fp_chance = options.bloom_filter_fp_chance;
+    }
+    let warnings = options::warnings(&before, &options, ddl.context.profile.is_cosmos());
     if ddl.context.profile.is_cosmos() {
         rules::table_defaults(&mut options);
     }
