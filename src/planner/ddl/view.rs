@@ -27,7 +27,15 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     if statement.options.compact_storage {
         return Err(ViewRefusal::Compact.into());
     }
-    let base_keyspace = ddl.keyspace_name(&statement.base_table)?;
+    // Not that of the session: a table without a keyspace is in the view's.
+    let base_keyspace = statement
+        .base_table
+        .keyspace
+        .as_ref()
+        .map_or(keyspace_name, Name::as_str);
+    if base_keyspace != keyspace_name {
+        return Err(ViewRefusal::OtherKeyspace.into());
+    }
     Ddl::authorize(
         base_keyspace,
         Right::Alter,
@@ -35,9 +43,6 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     )?;
     let given = options::read(&statement.options, None)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
-    if base_keyspace != keyspace_name {
-        return Err(ViewRefusal::OtherKeyspace.into());
-    }
     check_markers(statement)?;
     let Some(base) = keyspace.tables.get(base_name) else {
         return Err(ViewRefusal::BaseMissing(base_name.to_owned()).into());
