@@ -10,6 +10,7 @@ use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::refusal::BatchRefusal;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::using;
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::functions::Context;
 use crate::schema::Schema;
@@ -42,7 +43,7 @@ impl BatchPlan {
                 first_fault(members, context, error)
             })?;
         let timestamp = match &self.timestamp {
-            Some(term) => modify::timestamp(
+            Some(term) => using::timestamp(
                 term,
                 &Binding {
                     values,
@@ -115,8 +116,22 @@ pub fn first_fault<'a>(
     context: &Context,
     found: Error,
 ) -> Error {
+    let mut bound = Vec::new();
     for (member, values) in members {
-        if let Err(error) = member.bind_keys(values, context) {
+        match member.bind_keys(values, context) {
+            Ok(keys) => bound.push((member, keys)),
+            Err(error) => return error,
+        }
+    }
+    if !bound.iter().any(|(member, _)| member.is_conditional()) {
+        return found;
+    }
+    let first = bound.iter().flat_map(|(_, keys)| keys).next().cloned();
+    for (member, keys) in &bound {
+        if member.has_partition_in() || keys.iter().any(|key| Some(key) != first.as_ref()) {
+            return BatchRefusal::ConditionAcrossPartitions.into();
+        }
+        if let Err(error) = member.refuse_clustering_in() {
             return error;
         }
     }
@@ -141,9 +156,8 @@ pub fn finish(
         let mut keys = modifications
             .iter()
             .flat_map(|modification| &modification.partition_keys);
-        if let Some(first) = keys.next()
-            && keys.any(|key| key != first)
-        {
+        let has_in = members.iter().any(|member| member.has_partition_in());
+        if has_in || keys.next().is_some_and(|first| keys.any(|key| key != first)) {
             return Err(BatchRefusal::ConditionAcrossPartitions.into());
         }
         // Checked only now: Cassandra detects it when the batch is executed.

@@ -55,6 +55,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod text;
+mod using;
 mod validate;
 mod value;
 #[cfg(test)]
@@ -65,12 +66,13 @@ pub use error::Error;
 pub use key::KEY_BYTES_MAX;
 pub(crate) use key::partition_key;
 pub use markers::{MarkerSpec, arrange};
-pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
+pub use modify::ModifyPlan;
 pub use refusal::{
     AnnRefusal, BatchRefusal, BoundRefusal, ConditionRefusal, LiteralPart, ModifyRefusal, NameRefusal,
     OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 pub use select::SelectPlan;
+pub use using::TTL_SECONDS_MAX;
 
 use crate::command::ResultColumn;
 use markers::Markers;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
 
 use super::ann;
@@ -17,15 +18,12 @@ use super::restrict::{PartitionPlan, RowsPlan};
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
 use super::selection;
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
+use super::using::{timestamp, ttl};
 use super::validate::RestrictionValidator;
-use super::value;
 use crate::command::{Clustering, ColumnChange, ColumnMasks, Condition, Value, Write, WriteTarget, WriteVerb};
 use crate::functions::{Context, Function};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
-
-/// Maximum time to live in seconds: twenty years. Source: Cassandra's `ExpiringCell.MAX_TTL`.
-pub const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 
 /// A planned INSERT, UPDATE or DELETE.
 #[derive(Clone, Debug)]
@@ -49,6 +47,8 @@ pub struct ModifyPlan {
     calls: Box<[Function]>,
     /// The table is a materialized view.
     is_of_view: bool,
+    /// The refusal of a sum of a column that is no counter, beside a condition.
+    sum: Option<Error>,
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +104,25 @@ impl ModifyPlan {
         }
     }
 
+    /// Whether its partition key has an IN, which a batch with conditions refuses whatever it names.
+    pub(crate) fn has_partition_in(&self) -> bool {
+        self.partitions.has_in()
+    }
+
+    /// Refuses IN beside the statement's own condition, which Cassandra prepares.
+    fn refuse_in(&self) -> Result<(), Error> {
+        if self.partitions.has_in() {
+            return Err(ModifyRefusal::ConditionalPartitionIn(self.kind).into());
+        }
+        self.refuse_clustering_in()
+    }
+
+    /// Whether a null bound of a range is refused. Where no partition is named, it deletes nothing, and of columns no range is deleted at
+    /// all.
+    fn refuses_null(&self, partition_keys: &[Bytes]) -> bool {
+        !partition_keys.is_empty() && self.operations.is_empty()
+    }
+
     /// The columns that a failed condition returns besides `[applied]`: positions in `table.columns`.
     #[must_use]
     pub fn condition_columns(&self) -> &[usize] {
@@ -149,7 +168,7 @@ impl ModifyPlan {
     /// # Errors
     ///
     /// As [`ModifyPlan::bind`], of the partition keys.
-    pub(crate) fn bind_keys(&self, values: &[Value], context: &Context) -> Result<(), Error> {
+    pub(crate) fn bind_keys(&self, values: &[Value], context: &Context) -> Result<Vec<Bytes>, Error> {
         let mut binding = Binding {
             values,
             json: None,
@@ -162,7 +181,8 @@ impl ModifyPlan {
             .transpose()?;
         binding.json = document.as_deref();
         let keys = self.partitions.keys(&self.table, &binding)?;
-        keys.iter().try_for_each(check_partition_key)
+        keys.iter().try_for_each(check_partition_key)?;
+        Ok(keys)
     }
 
     /// Binds the statement's values. A failed condition shows masks; [`Write::masks`] is removed for a client that may see the values.
@@ -197,18 +217,34 @@ impl ModifyPlan {
             None => None,
         };
         let partition_keys = self.partitions.keys(table, binding)?;
+        if self.condition.is_conditional() {
+            self.refuse_in()?;
+        }
+        // Differs: Cassandra refuses it only if the condition holds.
+        if let Some(sum) = &self.sum {
+            return Err(sum.clone());
+        }
         partition_keys.iter().try_for_each(check_partition_key)?;
+        let mut is_range = matches!(self.target, TargetPlan::Partition);
         let target = match &self.target {
             TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding, self.kind != WriteVerb::Delete)?),
             TargetPlan::Static => WriteTarget::Static,
             TargetPlan::Partition => WriteTarget::Partition,
             // Where no partition is named, a null bound deletes nothing.
-            TargetPlan::Ranges(rows) => match rows.bind_to_delete(table, binding, !partition_keys.is_empty())? {
-                Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
-                Clustering::Keys(keys) => WriteTarget::Rows(keys),
-                Clustering::All => WriteTarget::Partition,
-            },
+            TargetPlan::Ranges(rows) => {
+                let rows = rows.bind_to_delete(table, binding, self.refuses_null(&partition_keys))?;
+                is_range = rows.is_some();
+                match rows {
+                    Some(Clustering::Ranges(ranges)) => WriteTarget::Ranges(ranges),
+                    Some(Clustering::Keys(keys)) => WriteTarget::Rows(keys),
+                    Some(Clustering::All) => WriteTarget::Partition,
+                    None => WriteTarget::Ranges(Vec::new()),
+                }
+            }
         };
+        if is_range && !partition_keys.is_empty() && !self.operations.is_empty() {
+            return Err(ModifyRefusal::RangeOfColumns.into());
+        }
         if let WriteTarget::Rows(rows) = &target {
             let keys = count_product(partition_keys.len(), rows.len())?;
             let bytes = total_bytes(&partition_keys) * rows.len() + total_bytes(rows) * partition_keys.len();
@@ -269,45 +305,6 @@ impl ModifyPlan {
 
 fn clustering_in(kind: WriteVerb) -> Error {
     ModifyRefusal::ConditionalClusteringIn(kind).into()
-}
-
-/// `USING TIMESTAMP`; unset means no timestamp.
-pub(crate) fn timestamp(term: &TypedTerm, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
-    match term.bind(binding)? {
-        Value::Null => Err(ModifyRefusal::NullTimestamp.into()),
-        Value::Unset => Ok(None),
-        Value::Bytes(bytes) => match value::bigint(&bytes) {
-            None => Err(ModifyRefusal::TimestampBytes.into()),
-            // In Cassandra the least value represents a missing timestamp.
-            Some(i64::MIN) => Err(ModifyRefusal::TimestampRange.into()),
-            found => Ok(found),
-        },
-    }
-}
-
-/// `USING TTL`; null means no expiry, unset means the table's default. A conditional write looks at its condition before it refuses a negative
-/// one.
-fn ttl(term: &TypedTerm, binding: &Binding<'_>, is_conditional: bool) -> Result<Option<i32>, Error> {
-    match term.bind(binding)? {
-        // As `Attributes.getTimeToLive`: null is `LivenessInfo.NO_TTL`, unset is the table's default.
-        Value::Null => Ok(Some(0)),
-        Value::Unset => Ok(None),
-        Value::Bytes(bytes) if bytes.is_empty() => Ok(Some(0)),
-        Value::Bytes(bytes) => {
-            let seconds = value::int(&bytes).ok_or(ModifyRefusal::TtlBytes)?;
-            if seconds > TTL_SECONDS_MAX {
-                return Err(ModifyRefusal::TtlTooLarge {
-                    seconds,
-                    seconds_max: TTL_SECONDS_MAX,
-                }
-                .into());
-            }
-            if seconds < 0 && !is_conditional {
-                return Err(ModifyRefusal::TtlNegative(seconds).into());
-            }
-            Ok(Some(seconds))
-        }
-    }
 }
 
 /// Plans an INSERT.
@@ -383,7 +380,8 @@ pub(crate) fn insert(
             }
         }
     }
-    let only_static = !has_clustering && applies_only_to_static(table, &operations, WriteVerb::Insert, &condition);
+    let only_static =
+        !has_clustering && applies_only_to_static(table, &written(&operations), WriteVerb::Insert, &condition);
     let validator = RestrictionValidator {
         typer,
         table: Arc::clone(table),
@@ -423,25 +421,29 @@ pub(crate) fn update(
     typer.calls.enter(Clause::Set);
     let mut operations = Vec::with_capacity(update.assignments.len());
     let mut sum = None;
+    let mut written = Vec::with_capacity(update.assignments.len());
     for assignment in &update.assignments {
         let (index, column) = column(table, assigned(assignment).as_str())?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return Err(ModifyRefusal::SetOfKey(column.name.clone()).into());
         }
+        written.push(index);
         match operation::assign(typer, column, assignment) {
-            // If a condition requires a read of the row, Cassandra prepares the sum of a number or a text, and refuses
-            // it afterwards (`Operation.Addition.prepare`).
-            Err(error @ Error::NonCounter { .. }) if conditional && is_summable(&column.ty) => {
+            // If a condition requires a read of the row, Cassandra prepares the sum of a number or a text
+            // (`Operation.Addition.prepare`), and refuses it where it is executed.
+            Err(error @ Error::NonCounter { .. })
+                if conditional && is_summable(&column.ty) && matches!(assignment, Assignment::Add(..)) =>
+            {
+                if let Assignment::Add(_, term) = assignment {
+                    typer.term(term, &ColumnSpec::column(column))?;
+                }
                 sum.get_or_insert(error);
             }
             operation => operations.push((index, operation?)),
         }
     }
-    let only_static = applies_only_to_static(table, &operations, WriteVerb::Update, &condition);
+    let only_static = applies_only_to_static(table, &written, WriteVerb::Update, &condition);
     let restrictions = validate(typer, table, Kind::Update, &update.relations, only_static)?;
-    if let Some(sum) = sum {
-        return Err(sum);
-    }
     let parts = Parts {
         kind: WriteVerb::Update,
         using: &update.using,
@@ -450,7 +452,13 @@ pub(crate) fn update(
         restrictions,
         json: None,
     };
-    finish(typer, table, parts, only_static, conditional)
+    let plan = finish(typer, table, parts, only_static, conditional)?;
+    Ok(ModifyPlan { sum, ..plan })
+}
+
+/// The columns that operations write.
+fn written(operations: &[(usize, Operation)]) -> Vec<usize> {
+    operations.iter().map(|(index, _)| *index).collect()
 }
 
 /// Whether Cassandra supports addition to values of this type.
@@ -482,7 +490,7 @@ pub(crate) fn delete(
         }
         operations.push((index, operation::delete(typer, column, target)?));
     }
-    let only_static = applies_only_to_static(table, &operations, WriteVerb::Delete, &condition);
+    let only_static = applies_only_to_static(table, &written(&operations), WriteVerb::Delete, &condition);
     let restrictions = validate(typer, table, Kind::Delete, &delete.relations, only_static)?;
     let restricted: usize = restrictions
         .clustering
@@ -492,6 +500,9 @@ pub(crate) fn delete(
     let all_equal = restricted == table.clustering_count
         && !table.is_static_compact()
         && !restrictions.clustering.iter().any(Restriction::is_slice);
+    if conditional {
+        refuse_conditional_counter(table, delete.using.timestamp.is_some())?;
+    }
     if conditional && !all_equal {
         let regular = |index: &usize| kind_of(table, *index) == ColumnKind::Regular;
         if operations.is_empty() || operations.iter().any(|(index, _)| regular(index)) {
@@ -558,20 +569,26 @@ fn prepare_condition(
 }
 
 /// Whether the statement writes and tests only static columns (`ModificationStatement.appliesOnlyToStaticColumns`).
-fn applies_only_to_static(
-    table: &Table,
-    operations: &[(usize, Operation)],
-    kind: WriteVerb,
-    condition: &ConditionPlan,
-) -> bool {
+fn applies_only_to_static(table: &Table, written: &[usize], kind: WriteVerb, condition: &ConditionPlan) -> bool {
     let is_static = |index: &usize| kind_of(table, *index) == ColumnKind::Static;
     let condition_columns = condition.columns();
-    let static_operations = operations.iter().any(|(index, _)| is_static(index));
+    let static_operations = written.iter().any(is_static);
     let regular_operations =
-        operations.iter().any(|(index, _)| !is_static(index)) || (kind == WriteVerb::Delete && operations.is_empty());
+        written.iter().any(|index| !is_static(index)) || (kind == WriteVerb::Delete && written.is_empty());
     let static_conditions = condition_columns.iter().any(is_static);
     let regular_conditions = !condition_columns.iter().all(is_static);
     !regular_operations && !regular_conditions && (static_operations || static_conditions)
+}
+
+/// Refuses conditions on counters, and beside a timestamp.
+fn refuse_conditional_counter(table: &Table, has_timestamp: bool) -> Result<(), Error> {
+    if table.is_counter {
+        return Err(ModifyRefusal::ConditionalCounter.into());
+    }
+    if has_timestamp {
+        return Err(ModifyRefusal::ConditionalTimestamp.into());
+    }
+    Ok(())
 }
 
 /// Types USING, then runs the checks that need the whole statement.
@@ -597,12 +614,7 @@ fn finish(
         .map(|term| typer.term(term, &int))
         .transpose()?;
     if conditional {
-        if table.is_counter {
-            return Err(ModifyRefusal::ConditionalCounter.into());
-        }
-        if timestamp.is_some() {
-            return Err(ModifyRefusal::ConditionalTimestamp.into());
-        }
+        refuse_conditional_counter(table, timestamp.is_some())?;
     }
     if table.is_counter && timestamp.is_some() {
         return Err(ModifyRefusal::CounterTimestamp.into());
@@ -612,16 +624,8 @@ fn finish(
     }
     let partitions = PartitionPlan::new(table, &parts.restrictions);
     let (rows, _) = RowsPlan::new(table, &parts.restrictions, true);
-    if conditional {
-        if partitions.has_in() {
-            return Err(ModifyRefusal::ConditionalPartitionIn(parts.kind).into());
-        }
-        if rows.has_in() {
-            return Err(clustering_in(parts.kind));
-        }
-    }
     let deletes_columns = !parts.operations.is_empty();
-    // Only a DELETE of whole rows may name a prefix or a slice; a write of columns needs the full key.
+    // Only a DELETE may name a prefix or a slice; one of columns is refused when it is bound.
     let target = if only_static && rows.is_all() {
         TargetPlan::Static
     } else if parts.kind != WriteVerb::Delete {
@@ -630,8 +634,6 @@ fn finish(
         TargetPlan::Partition
     } else if rows.is_full() {
         TargetPlan::Rows(rows)
-    } else if deletes_columns {
-        return Err(ModifyRefusal::RangeOfColumns.into());
     } else if rows.is_all() {
         TargetPlan::Partition
     } else {
@@ -661,6 +663,7 @@ fn finish(
         json: parts.json,
         calls: typer.calls.called(),
         is_of_view: super::is_view(typer.schema, table),
+        sum: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Turns validated restrictions and bound values into keys, key ranges and filters. Restrictions that select no keys or
 //! ranges are tested on each row ([`filter`]).
 
+mod between;
 mod bounds;
 mod distinct;
 mod filter;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::between::Between;
 use self::distinct::{distinct_tuples, distinct_values};
 pub(crate) use self::filter::FilterPlan;
 pub(crate) use self::keys::KeysPlan;
@@ -83,15 +85,6 @@ pub(crate) struct RowsPlan {
     /// Position in the table of the first clustering column without values, not even to filter with.
     named_to: usize,
     between: Option<Between>,
-}
-
-/// The two bounds of a slice on the columns after those that have values, whether they bound the key range or filter.
-/// Cassandra detects a slice whose bounds exclude every row.
-#[derive(Clone, Debug)]
-struct Between {
-    columns: Vec<usize>,
-    lower: SliceBound,
-    upper: SliceBound,
 }
 
 /// How a statement binds its rows.
@@ -401,18 +394,19 @@ impl RowsPlan {
     }
 
     /// The keys or ranges that a DELETE names. In a SELECT null sorts before every value; with `refuses_null` a bound that is null
-    /// is refused, as it would delete all rows on one side of it.
+    /// is refused, as it would delete all rows on one side of it. `None` means that Cassandra detects that no row can match.
     pub(crate) fn bind_to_delete(
         &self,
         table: &Table,
         binding: &Binding<'_>,
         refuses_null: bool,
-    ) -> Result<Clustering, Error> {
+    ) -> Result<Option<Clustering>, Error> {
         let binds = Binds {
             refuses_null,
             writes: false,
         };
-        Ok(self.bind_with(table, binding, binds)?.0)
+        let (rows, is_none) = self.bind_with(table, binding, binds)?;
+        Ok((!is_none).then_some(rows))
     }
 
     /// The keys or ranges, and whether Cassandra detects that no row can match. It does if nothing is named, or if a
@@ -609,39 +603,6 @@ impl RowsPlan {
             prefixes.dedup();
         }
         Ok((prefixes, None))
-    }
-}
-
-impl Between {
-    /// Whether the lower bound is not below the upper one (Cassandra's `Slice.isEmpty`), whether or not values lie
-    /// between, and whatever the columns' directions. Values that cannot be bound are refused elsewhere.
-    fn is_none(&self, table: &Table, binding: &Binding<'_>) -> bool {
-        let values = |bound| bounds::bound_values(table, &self.columns, bound, binding);
-        let (Ok(lower), Ok(upper)) = (values(&self.lower), values(&self.upper)) else {
-            return false;
-        };
-        for ((column, lower), upper) in self.columns.iter().zip(&lower).zip(&upper) {
-            let column = at(table, *column);
-            let order = match (lower, upper) {
-                (Value::Bytes(lower), Value::Bytes(upper)) => column.ty.compare(lower, upper),
-                (Value::Null, Value::Null) => Ordering::Equal,
-                // Null sorts before every value, whatever the direction.
-                (Value::Bytes(_), Value::Null) if !column.descending => Ordering::Greater,
-                (Value::Null, Value::Bytes(_)) if column.descending => Ordering::Greater,
-                _ => return false,
-            };
-            match order {
-                Ordering::Less => return false,
-                Ordering::Greater => return true,
-                Ordering::Equal => {}
-            }
-        }
-        // Equal so far: the shorter bound is a prefix of the longer one, and contains it if it is inclusive.
-        !match lower.len().cmp(&upper.len()) {
-            Ordering::Less => self.lower.inclusive,
-            Ordering::Greater => self.upper.inclusive,
-            Ordering::Equal => self.lower.inclusive && self.upper.inclusive,
-        }
     }
 }
 
