@@ -139,7 +139,7 @@ struct Column {
 
 impl Column {
     fn literal(&self, random: &mut fastrand::Rng) -> &'static str {
-        self.kind.literals[random.usize(..self.kind.literals.len())]
+        random.choice(self.kind.literals).unwrap()
     }
 }
 
@@ -153,31 +153,29 @@ struct Generated {
     regular: Vec<Column>,
 }
 
-const COUNTER: Kind = Kind {
+const COUNTERS: &[Kind] = &[Kind {
     name: "counter",
     literals: &["1", "-7", "1000000000000"],
-};
+}];
 
 impl Generated {
     fn new(random: &mut fastrand::Rng) -> Self {
-        let storage = [Storage::Plain, Storage::Counters, Storage::Compact][random.usize(..3)];
+        let storage = random
+            .choice([Storage::Plain, Storage::Counters, Storage::Compact])
+            .unwrap();
         let mut number = 0;
         let mut column = |random: &mut fastrand::Rng, kinds: &'static [Kind]| {
             number += 1;
-            let name = format!(
-                "\"{}{number}\"",
-                NAMES[random.usize(..NAMES.len())].replace('"', "\"\"")
-            );
+            let name = format!("\"{}{number}\"", random.choice(NAMES).unwrap().replace('"', "\"\""));
             Column {
                 name,
-                kind: &kinds[random.usize(..kinds.len())],
+                kind: random.choice(kinds).unwrap(),
             }
         };
         let mut some = |random: &mut fastrand::Rng, count: usize, kinds: &'static [Kind]| -> Vec<Column> {
             (0..count).map(|_| column(random, kinds)).collect()
         };
         let is_counter = storage == Storage::Counters || storage == Storage::Compact && random.bool();
-        const COUNTERS: &[Kind] = &[COUNTER];
         // A table with COMPACT STORAGE has no collections that are not frozen.
         let values = match (is_counter, storage) {
             (true, _) => COUNTERS,
@@ -242,7 +240,7 @@ impl Generated {
         let mut key: Vec<(&str, &str)> = Vec::new();
         // Few keys, so that partitions have several rows.
         for column in self.partition.iter().chain(&self.clustering) {
-            let literal = column.kind.literals[random.usize(..column.kind.literals.len().min(3))];
+            let literal = random.choice(column.kind.literals.iter().take(3)).unwrap();
             key.push((&column.name, literal));
         }
         let is_of_statics = !self.statics.is_empty() && random.u8(..4) == 0;
@@ -265,8 +263,10 @@ impl Generated {
         };
         match random.u8(..8) {
             0 => return format!("DELETE FROM ks.t WHERE {}", wheres(key.len())),
-            1 if !columns.is_empty() && !self.is_counter => {
-                return format!("DELETE {} FROM ks.t WHERE {}", columns[0].name, wheres(key.len()));
+            1 if !self.is_counter => {
+                if let Some(column) = columns.first() {
+                    return format!("DELETE {} FROM ks.t WHERE {}", column.name, wheres(key.len()));
+                }
             }
             _ => {}
         }

@@ -79,6 +79,7 @@ impl CountedPartitions {
 
 #[cfg(test)]
 mod tests {
+    use super::Seen::{Before, Unknown};
     use super::*;
 
     fn keys(count: u32) -> Vec<Bytes> {
@@ -108,7 +109,6 @@ mod tests {
             assert_eq!(counted.see(key), Seen::Before);
         }
         let seen: Vec<Seen> = keys.iter().map(|key| counted.see(key)).collect();
-        use Seen::{Before, Unknown};
         assert_eq!(seen, [Before, Before, Unknown, Unknown, Before]);
     }
 }
