@@ -80,6 +80,9 @@ enum Command {
         /// The servers ask for a login (cassandra/cassandra): make roles too, and ask as them.
         #[arg(long)]
         login: bool,
+        /// Drop columns of every table and add them again, with timestamps before, at and behind the writes.
+        #[arg(long)]
+        dropped_columns: bool,
         /// Folder that takes shrunken differences as scripts.
         #[arg(long)]
         keep: Option<PathBuf>,
@@ -497,6 +500,7 @@ pub fn run() -> Outcome<bool> {
             rounds,
             without_indexes,
             login,
+            dropped_columns,
             keep,
             shrink_seconds,
             two_faults,
@@ -512,6 +516,7 @@ pub fn run() -> Outcome<bool> {
             rounds,
             indexes: !without_indexes,
             roles: login,
+            dropped_columns,
             keep,
             shrink: Duration::from_secs(shrink_seconds),
             two_faults,

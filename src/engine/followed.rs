@@ -52,11 +52,6 @@ pub(super) struct Taken {
     pub(super) base: ColumnId,
     /// Its number in the view.
     pub(super) view: ColumnId,
-    /// The column's number before it was dropped and added again. Values newer than this time (µs) count where the new
-    /// number has none.
-    pub(super) old: Option<(ColumnId, i64)>,
-    /// When it was dropped (µs), if it was added again since: only values dated after that count.
-    pub(super) dropped_micros: Option<i64>,
 }
 
 impl Followed {
@@ -102,15 +97,9 @@ impl Following {
         };
         for (place, column) in table.columns.iter().enumerate() {
             let (base_place, of_base) = base.column(&column.name)?;
-            let taken = || {
-                let dropped = base.dropped_before(of_base);
-                let old = dropped.filter(|_| !of_base.ty.is_multi_cell());
-                Taken {
-                    base: ColumnId(of_base.id),
-                    view: ColumnId(column.id),
-                    old: old.map(|dropped| (ColumnId(dropped.column.id), dropped.dropped_micros)),
-                    dropped_micros: dropped.map(|dropped| dropped.dropped_micros),
-                }
+            let taken = || Taken {
+                base: ColumnId(of_base.id),
+                view: ColumnId(column.id),
             };
             if place >= view_keys {
                 following.cells.push(taken());

@@ -227,7 +227,8 @@ impl Keyspace {
     }
 }
 
-/// A column's number inside its table. A DROP never frees the number, so DROP and ADD rewrite no rows.
+/// A column's number inside its table. A DROP never frees the number, and an ADD of the same name takes it again, so DROP
+/// and ADD rewrite no rows. All cells that a column ever had compete by their timestamps.
 pub type ColumnId = u32;
 
 /// The number of a table, view or index in the store. TRUNCATE and re-creation assign a new one.
@@ -318,7 +319,7 @@ fn unquoted(name: &str) -> String {
     inside.map_or_else(|| name.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
-/// A dropped column: cells written before `dropped_micros` are ignored.
+/// A dropped column, which may have been added again since: cells dated at or before `dropped_micros` are hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
     /// The column as it was.
@@ -357,7 +358,7 @@ pub struct Table {
     pub indexes: BTreeMap<String, Index>,
     /// Triggers: name and class.
     pub triggers: BTreeMap<String, String>,
-    /// Columns that were dropped, by name.
+    /// Columns that were dropped, by name; those that were added again too.
     pub dropped: BTreeMap<String, DroppedColumn>,
     /// The number the next new column gets.
     pub next_column_id: ColumnId,
@@ -452,11 +453,12 @@ impl Table {
         self.compact_storage && self.clustering_count > 0 && self.others().is_empty()
     }
 
-    /// The last drop of a column that was added again since.
+    /// Up to this timestamp (µs) the cells of a column are hidden: the time of its last drop. `None` means that it was
+    /// never dropped.
     #[must_use]
-    pub fn dropped_before(&self, column: &Column) -> Option<&DroppedColumn> {
-        let dropped = self.dropped.get(&column.name);
-        dropped.filter(|dropped| dropped.column.id != column.id)
+    pub fn hidden_up_to(&self, column: &Column) -> Option<i64> {
+        let dropped = self.dropped.get(&column.name)?;
+        (dropped.column.id == column.id).then_some(dropped.dropped_micros)
     }
 
     /// Whether an INSERT writes a row marker, which makes a row without values exist. Rows of tables with COMPACT
@@ -489,7 +491,9 @@ impl Table {
             let options = &table.options;
             (options.default_time_to_live, options.cdc, options.gc_grace_seconds == 0)
         };
-        self.id != after.id || self.columns != after.columns || !same_indexes || judged(self) != judged(after)
+        // A column that was dropped and added again is the same, but its older cells are hidden.
+        let same_columns = self.columns == after.columns && self.dropped == after.dropped;
+        self.id != after.id || !same_columns || !same_indexes || judged(self) != judged(after)
     }
 
     /// Whether any column is static.

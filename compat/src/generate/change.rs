@@ -1,5 +1,6 @@
 //! What a statement changes of a round's schema, if the servers take it.
 
+use super::columns::Late;
 use super::functions::Function;
 use super::round::Round;
 use super::schema::{Column, Role, Table};
@@ -18,6 +19,12 @@ pub(super) enum Effect {
     Column(Column),
     /// A column is dropped.
     NoColumn(String),
+    /// An index that was made after writes.
+    Index(Late),
+    /// Such an index is dropped: its name.
+    NoIndex(String),
+    /// Several of these.
+    Both(Vec<Self>),
     /// A column has another name.
     Renamed(String, String),
     /// A function or an aggregate; it may replace one.
@@ -29,11 +36,28 @@ pub(super) enum Effect {
 /// Carries out the effect of the last statement.
 pub(super) fn settle(round: &mut Round, is_taken: bool) {
     let effect = std::mem::take(&mut round.pending);
-    if !is_taken {
-        return;
+    if is_taken {
+        carry_out(round, effect);
     }
+}
+
+fn carry_out(round: &mut Round, effect: Effect) {
     match effect {
         Effect::None => {}
+        Effect::Both(effects) => effects.into_iter().for_each(|effect| carry_out(round, effect)),
+        Effect::Index(index) => {
+            round.table.indexed.push(index.column.clone());
+            round.drops.indexes.push(index);
+        }
+        Effect::NoIndex(name) => {
+            let indexes = &mut round.drops.indexes;
+            let place = indexes.iter().position(|index| index.name == name);
+            if let Some(dropped) = place.map(|place| indexes.remove(place)) {
+                let indexed = &mut round.table.indexed;
+                let place = indexed.iter().position(|column| *column == dropped.column);
+                place.map(|place| indexed.remove(place));
+            }
+        }
         Effect::View(view) => round.views.push(view),
         Effect::NoView(name) => round.views.retain(|view| view.name != name),
         Effect::Column(column) => {
@@ -42,10 +66,16 @@ pub(super) fn settle(round: &mut Round, is_taken: bool) {
                     view.columns.push(column.in_role(Role::Regular));
                 }
             }
-            round.table.columns.push(column);
+            round.drops.columns.retain(|dropped| dropped.name != column.name);
+            // With IF NOT EXISTS it may have been there.
+            if round.table.columns.iter().all(|other| other.name != column.name) {
+                round.table.columns.push(column);
+            }
         }
         Effect::NoColumn(name) => {
-            round.table.columns.retain(|column| column.name != name);
+            let columns = &mut round.table.columns;
+            let place = columns.iter().position(|column| column.name == name);
+            round.drops.columns.extend(place.map(|place| columns.remove(place)));
             round.table.indexed.retain(|indexed| *indexed != name);
         }
         Effect::Renamed(from, to) => {

@@ -11,12 +11,13 @@
 //! (conditional writes have the server's timestamps, and those tables' timestamps are not looked at).
 //!
 //! A third of the rounds has materialized views over the table (`views`), and a third user functions and aggregates (`functions`); both
-//! change while the round goes on (`change`). Where the servers ask for a login, a third has roles, and statements are asked as them (`roles`).
+//! change while the round goes on (`change`). With `--dropped-columns` all rounds drop columns and add them again (`columns`). Where the servers ask for a login, a third has roles, and statements are asked as them (`roles`).
 //!
 //! Deliberately absent: rows that two requests race for; several nodes.
 
 mod change;
 mod clauses;
+mod columns;
 mod functions;
 mod judge;
 mod pair;
@@ -40,7 +41,7 @@ use crate::{Error, Outcome, cassandra, clock};
 use judge::Verdict;
 use pair::Pair;
 use question::{Kind, Question};
-use round::Round;
+use round::{Round, Rounds};
 use serde_json::Value;
 use shrink::Finding;
 use std::collections::BTreeMap;
@@ -88,6 +89,8 @@ pub struct Options {
     pub indexes: bool,
     /// Whether the servers ask for a login, and rounds have roles.
     pub roles: bool,
+    /// Whether columns are dropped and added again.
+    pub dropped_columns: bool,
     /// Folder that takes shrunken differences as scripts.
     pub keep: Option<PathBuf>,
     /// Longest time for making one difference small.
@@ -258,7 +261,11 @@ fn work(shared: &Shared<'_>) -> Outcome<()> {
 /// The statements of a round that make its schema, then those about its table.
 fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
     let options = shared.options;
-    let mut round = Round::new(options.seed, number, options.roles);
+    let kind = Rounds {
+        roles: options.roles,
+        dropped_columns: options.dropped_columns,
+    };
+    let mut round = Round::new(options.seed, number, kind);
     let keyspace = format!("gen_{}_{number}", options.seed);
     pair.enter(&keyspace)?;
     let mut asked = Vec::new();

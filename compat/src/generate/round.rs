@@ -3,6 +3,7 @@
 //! request its `now_in_seconds`.
 
 use super::change::Effect;
+use super::columns::{self, Drops};
 use super::functions::Function;
 use super::question::{Kind, Question};
 use super::schema::Table;
@@ -12,6 +13,15 @@ use fastrand::Rng;
 /// What requests take for now at the start, seconds: later than any machine's clock, so that nobody's clean-up of
 /// what is expired by its own clock takes part, and early enough for TTLs within 32 bits.
 const START: i32 = 2_000_000_000;
+
+/// What rounds have if the dice want it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rounds {
+    /// Roles, which servers that ask for no login do not have.
+    pub(super) roles: bool,
+    /// Columns that are dropped and added again.
+    pub(super) dropped_columns: bool,
+}
 
 /// The state of a round.
 #[derive(Debug)]
@@ -34,8 +44,12 @@ pub(super) struct Round {
     pub(super) pending: Effect,
     /// Changes of the schema that come next.
     pub(super) queued: Vec<(Question, Effect)>,
+    /// Columns that are dropped, and what belongs to it.
+    pub(super) drops: Drops,
     /// Whether there are views.
-    has_views: bool,
+    pub(super) has_views: bool,
+    /// Whether columns are dropped and added again.
+    has_drops: bool,
     /// Whether there are functions.
     has_functions: bool,
     /// Whether there are roles.
@@ -52,22 +66,28 @@ pub(super) struct Round {
 
 impl Round {
     /// The round of this number under this seed.
-    /// Servers that ask for no login have no `roles`.
-    pub(super) fn new(seed: u64, number: u64, roles: bool) -> Self {
+    pub(super) fn new(seed: u64, number: u64, kind: Rounds) -> Self {
         // Neighbouring seeds must not give neighbouring rounds.
         let mut rng =
             Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
-        let table = schema::table(&mut rng, "t");
+        let mut table = schema::table(&mut rng, "t");
         let has_views = rng.u8(0..3) == 0 && (views::is_possible(&table) || rng.u8(0..4) == 0);
         let has_functions = rng.u8(0..3) == 0;
-        let has_roles = rng.u8(0..3) == 0 && roles;
+        let has_roles = rng.u8(0..3) == 0 && kind.roles;
         let queued = if has_roles { roles::made_by() } else { Vec::new() };
+        let mut drops = Drops::default();
+        if kind.dropped_columns {
+            columns::keep_all(&mut table);
+            drops.has_indexes = !table.expires() && rng.bool();
+        }
         Self {
             rng,
             table,
-            may_expire: true,
+            may_expire: !drops.has_indexes,
             // Cassandra judges by the server's own clock what of a base row a view is to have.
             may_end: !has_views,
+            drops,
+            has_drops: kind.dropped_columns,
             views: Vec::new(),
             functions: Vec::new(),
             pending: Effect::None,
@@ -91,6 +111,16 @@ impl Round {
         self.named
     }
 
+    /// The greatest timestamp so far.
+    pub(super) fn last_timestamp(&self) -> i64 {
+        self.clock
+    }
+
+    /// One of the last timestamps.
+    pub(super) fn used_timestamp(&mut self) -> Option<i64> {
+        self.rng.choice(&self.used).copied()
+    }
+
     /// A change of the schema, when the dice make one.
     fn change(&mut self, filling: bool) -> Option<Question> {
         if let Some((question, effect)) = self.queued.pop() {
@@ -98,6 +128,9 @@ impl Round {
             return Some(question);
         }
         let often = if filling { 12 } else { 25 };
+        if self.has_drops && self.rng.u8(0..9) == 0 {
+            return columns::change(self);
+        }
         if self.has_views && self.rng.u8(0..often) == 0 {
             return if filling {
                 Some(views::create(self))

@@ -35,7 +35,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    fn new(rng: &mut Rng, name: String, ty: Type, frozen: bool, role: Role) -> Self {
+    /// A column, with the values that it usually takes.
+    pub(super) fn new(rng: &mut Rng, name: String, ty: Type, frozen: bool, role: Role) -> Self {
         let domain = (0..DOMAIN).map(|_| ty.value(rng)).collect();
         Self {
             name,

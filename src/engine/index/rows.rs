@@ -35,10 +35,8 @@ pub(crate) struct IndexedRows {
 #[derive(Debug)]
 struct OfCells {
     id: ColumnId,
-    /// The column was dropped and added again: under its old number, only values written after the drop count (µs).
-    old: Option<(ColumnId, i64)>,
-    /// When it was dropped (µs), if it was added again since: under its new number too, only values dated after that count.
-    dropped_micros: Option<i64>,
+    /// As a read hides cells: [`Table::hidden_up_to`].
+    hidden_up_to: Option<i64>,
     kind: RowKind,
     shape: Shape,
     target: IndexTarget,
@@ -46,10 +44,7 @@ struct OfCells {
 
 impl OfCells {
     fn is_of(&self, column: ColumnId, timestamp: i64) -> bool {
-        (self.id == column && self.dropped_micros.is_none_or(|dropped| timestamp > dropped))
-            || self
-                .old
-                .is_some_and(|(old, dropped_micros)| old == column && timestamp > dropped_micros)
+        self.id == column && self.hidden_up_to.is_none_or(|to| timestamp > to)
     }
 }
 
@@ -69,12 +64,7 @@ impl IndexedRows {
             };
             let of_kind = |kind| OfCells {
                 id: ColumnId(column.id),
-                // As a read does; see `Layout::new`.
-                old: table
-                    .dropped_before(column)
-                    .filter(|dropped| dropped.column.kind == column.kind && Shape::of(&column.ty) == Shape::Plain)
-                    .map(|dropped| (ColumnId(dropped.column.id), dropped.dropped_micros)),
-                dropped_micros: table.dropped_before(column).map(|dropped| dropped.dropped_micros),
+                hidden_up_to: table.hidden_up_to(column),
                 kind,
                 shape: Shape::of(&column.ty),
                 target: target.clone(),

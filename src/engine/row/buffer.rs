@@ -245,11 +245,8 @@ impl RowBuffer {
             let Some(found) = column.filter(|wanted| wanted.id == cell.column) else {
                 continue;
             };
-            if found.newer_than_micros.is_some_and(|dropped| cell.timestamp <= dropped) {
+            if found.hidden_up_to.is_some_and(|to| cell.timestamp <= to) {
                 continue;
-            }
-            if found.replaces {
-                self.forget(found.place);
             }
             let Some(bytes) = cell.live_value(now_seconds) else {
                 continue;
@@ -290,14 +287,6 @@ impl RowBuffer {
         }
         self.close(open);
         Ok(live)
-    }
-
-    /// Removes the value at a position.
-    fn forget(&mut self, place: usize) {
-        if let Some(slot) = self.slots.get_mut(place) {
-            *slot = NULL;
-        }
-        self.cells.retain(|cell| cell.place != place);
     }
 
     /// Appends one element to the value under construction. Returns the position of its path, and the number of

@@ -43,11 +43,9 @@ pub(crate) struct Wanted {
     pub(crate) place: usize,
     /// `None` means that its value is not needed, only the fact that it has one, which shows that the row exists.
     pub(crate) shape: Option<Shape>,
-    /// Set if the column was dropped and added again: only values dated after this time (µs) count, under its old number and under its new
-    /// one.
-    pub(crate) newer_than_micros: Option<i64>,
-    /// Whether the value replaces the one stored under the old number.
-    pub(crate) replaces: bool,
+    /// Cells dated up to this time (µs) are hidden: the column was dropped then, and added again. `None`, the usual case,
+    /// hides nothing.
+    pub(crate) hidden_up_to: Option<i64>,
 }
 
 /// The columns to read of each row, and how. Made once for a plan.
@@ -104,28 +102,18 @@ impl Layout {
             passes_over: false,
         };
         for (place, (column, needed)) in table.columns.iter().zip(&is_needed).enumerate() {
-            let added_again = table.dropped_before(column);
-            let dropped = added_again
-                .filter(|dropped| dropped.column.kind == column.kind && Shape::of(&column.ty) == Shape::Plain);
             let wanted = Wanted {
                 id: ColumnId(column.id),
                 place,
                 shape: needed.then(|| Shape::of(&column.ty)),
-                newer_than_micros: added_again.map(|dropped| dropped.dropped_micros),
-                replaces: dropped.is_some(),
+                hidden_up_to: table.hidden_up_to(column),
             };
-            let old = dropped.map(|dropped| Wanted {
-                id: ColumnId(dropped.column.id),
-                newer_than_micros: Some(dropped.dropped_micros),
-                replaces: false,
-                ..wanted.clone()
-            });
             match column.kind {
                 ColumnKind::Static => {
                     layout.needs_static |= *needed;
-                    layout.statics.extend(old.into_iter().chain([wanted]));
+                    layout.statics.push(wanted);
                 }
-                ColumnKind::Regular => layout.regulars.extend(old.into_iter().chain([wanted])),
+                ColumnKind::Regular => layout.regulars.push(wanted),
                 ColumnKind::PartitionKey | ColumnKind::Clustering => {}
             }
         }

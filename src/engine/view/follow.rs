@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::rows::{Key, values_of};
 use crate::engine::followed::Followed;
+use crate::engine::row::dropped;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
@@ -230,6 +231,9 @@ impl OfPartition<'_> {
             }
             if let Some(timestamp) = covering.max(touched.deletions.timestamp_covering(&clustering)) {
                 after.shadow(timestamp);
+            }
+            for row in [&mut before, &mut after] {
+                dropped::hide(table, row);
             }
             if before == after && !touched_row.is_made_anew {
                 continue;

@@ -175,18 +175,13 @@ impl Following {
 
 impl Taken {
     fn has(&self, cell: &Cell) -> bool {
-        cell.column == self.base || self.old.is_some_and(|(old, _)| cell.column == old)
+        cell.column == self.base
     }
 
     /// Its cells in a base row.
     fn cells<'a>(&self, row: &'a Row) -> impl Iterator<Item = &'a Cell> + use<'a> {
-        let (own, dropped) = (self.base, self.dropped_micros);
-        let is_own = move |cell: &Cell| cell.column == own && dropped.is_none_or(|dropped| cell.timestamp > dropped);
-        let has_own = row.cells.iter().any(is_own);
-        let old = self.old.filter(|_| !has_own);
-        row.cells.iter().filter(move |cell| {
-            is_own(cell) || old.is_some_and(|(old, newer_than)| cell.column == old && cell.timestamp > newer_than)
-        })
+        let own = self.base;
+        row.cells.iter().filter(move |cell| cell.column == own)
     }
 
     /// Its one cell in a base row.

@@ -1,5 +1,8 @@
-//! ALTER TABLE: rewrites no row. A new column gets an id that was never used. A dropped column is recorded, and values
-//! written to it before the drop are no longer visible.
+//! ALTER TABLE: rewrites no row. A new column gets an id that was never used. A dropped column is recorded by its name
+//! with the time of the drop, up to which its cells are hidden. Added again, it has its old id, so that all its cells
+//! compete by their timestamps, as in Cassandra.
+//!
+//! Source: Cassandra 5.0 `schema.TableMetadata#recordColumnDrop`, `db.rows.SerializationHelper#isDropped`.
 
 use std::sync::Arc;
 
@@ -8,7 +11,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
-use super::table::{add_column, check_name, refuse_id, sort_columns};
+use super::table::{add_column, add_column_again, check_name, refuse_id, sort_columns};
 use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
@@ -172,7 +175,10 @@ impl Alteration<'_> {
             descending: false,
             mask: mask.transpose()?,
         };
-        add_column(&mut self.table, column.clone());
+        match self.table.dropped.get(name).map(|dropped| dropped.column.id) {
+            Some(id) => add_column_again(&mut self.table, Column { id, ..column.clone() }),
+            None => add_column(&mut self.table, column.clone()),
+        }
         if kind == ColumnKind::Regular {
             for view in self.views().into_iter().filter(|view| view.include_all_columns) {
                 self.change_view(&view, |table| {

@@ -389,10 +389,15 @@ fn columns(
 }
 
 /// Inserts a column at its position and gives it the next id.
-pub(super) fn add_column(table: &mut Table, column: Column) -> ColumnId {
-    let id = number_column(table, column);
+pub(super) fn add_column(table: &mut Table, column: Column) {
+    number_column(table, column);
     sort_columns(table);
-    id
+}
+
+/// Inserts a column that was dropped at its position, with the id that it had.
+pub(super) fn add_column_again(table: &mut Table, column: Column) {
+    table.columns.push(Arc::new(column));
+    sort_columns(table);
 }
 
 /// Gives a column the next id and appends it. A caller that adds many columns sorts them once at the end.

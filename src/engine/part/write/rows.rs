@@ -6,6 +6,7 @@ use super::prices::{all_indexes, how, indexed};
 use super::{WritePart, Writing, whole_row};
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::engine::index::overlong;
+use crate::engine::row::dropped;
 use crate::engine::terms::write::WriteRequest;
 use crate::engine::{Error, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
@@ -283,6 +284,7 @@ impl WritePart<'_> {
             if let Some(timestamp) = covering {
                 row.shadow(timestamp);
             }
+            dropped::hide(self.table(), row);
         }
         Ok(match staged.added_to.get(key) {
             Some(said) => Some(Row::merge(row.unwrap_or_default(), said.clone())),
