@@ -43,7 +43,6 @@ macro_rules! on_each_engine {
 on_each_engine!(
     equal_clustering_values_are_one_row,
     refusals_show_what_cassandra_reads,
-    what_a_drop_hid_stays_hidden,
     rows_are_written_and_read_in_clustering_order,
     collections_keep_their_order,
     what_expires_is_gone_at_its_second,
@@ -543,20 +542,4 @@ async fn refusals_show_what_cassandra_reads(client: Client) {
         error.to_string(),
         "Cannot mix IF conditions and IF NOT EXISTS for the same row"
     );
-}
-
-async fn what_a_drop_hid_stays_hidden(client: Client) {
-    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
-    client
-        .ok("INSERT INTO t (k, v) VALUES (1, 1) USING TIMESTAMP 100")
-        .await;
-    client
-        .ok("INSERT INTO t (k, v) VALUES (2, 2) USING TIMESTAMP 300")
-        .await;
-    client.ok("ALTER TABLE t DROP v USING TIMESTAMP 200").await;
-    client.ok("ALTER TABLE t ADD v int").await;
-    assert_eq!(client.rows("SELECT * FROM t").await, ["1 null", "2 2"]);
-    client.ok("DELETE v FROM t WHERE k = 2").await;
-    client.ok("UPDATE t SET v = 3 WHERE k = 1").await;
-    assert_eq!(client.rows("SELECT * FROM t").await, ["1 3", "2 null"]);
 }

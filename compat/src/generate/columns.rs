@@ -1,16 +1,19 @@
 //! Columns that are dropped and added again (`--dropped-columns`): with timestamps before, at and behind those of the
 //! writes, once or several times, under indexes and views that come and go.
 //!
-//! Such tables are not compacted: Cassandra removes what a drop hides then, and an earlier drop after it shows less.
-//! Rows have no time to live where indexes come later, for the reasons told at [`Round::may_expire`].
+//! Most columns are added again at once, since Cassandra fails in reads of rows that have cells dated behind the drop as long
+//! as the column is away. The timestamps of a column's drops do not fall: Cassandra removes what a drop hides when it
+//! writes to disk, and after an earlier drop it shows what it has not removed. Rows have no time to live where indexes
+//! come later, for the reasons told at [`Round::may_expire`].
 
 use super::change::Effect;
 use super::question::{Kind, Question};
 use super::round::Round;
-use super::schema::{self, Column, Role, Table};
+use super::schema::{self, Column, Role};
 use super::types::{Native, Type};
 use super::views;
 use fastrand::Rng;
+use std::collections::BTreeMap;
 
 /// An index that was made after writes.
 #[derive(Debug, Clone)]
@@ -26,29 +29,28 @@ pub(super) struct Late {
 pub(super) struct Drops {
     /// Columns that are dropped, as they were.
     pub(super) columns: Vec<Column>,
+    /// The timestamps of their last drops; those of the server's clock are the greatest.
+    pub(super) last: BTreeMap<String, i64>,
     /// Indexes that were made after writes.
     pub(super) indexes: Vec<Late>,
     /// Whether such indexes are made.
     pub(super) has_indexes: bool,
-}
-
-/// Keeps a table from being compacted.
-pub(super) fn keep_all(table: &mut Table) {
-    table.made_by.push(format!(
-        "ALTER TABLE {} WITH compaction = {{'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}}",
-        table.name
-    ));
+    /// Whether the columns are added again at once.
+    pub(super) comes_back: bool,
 }
 
 /// A statement that drops a column or adds one again, or one that allows it.
 pub(super) fn change(round: &mut Round) -> Option<Question> {
     let text = match round.rng.u8(0..20) {
+        _ if round.drops.comes_back && !round.drops.columns.is_empty() => return add(round),
         0..=6 => return drop(round),
         7..=14 => return add(round),
         15..=16 if round.drops.has_indexes => return index(round),
         17 if round.has_views => return Some(views::create(round)),
         18 if round.rng.u8(0..4) == 0 => format!("TRUNCATE {}", round.table.name),
-        _ => "SELECT column_name, kind, type FROM system_schema.dropped_columns WHERE keyspace_name = '{ks}'".to_owned(),
+        _ => {
+            "SELECT column_name, kind, type FROM system_schema.dropped_columns WHERE keyspace_name = '{ks}'".to_owned()
+        }
     };
     Some(Question::new(Kind::Schema, text))
 }
@@ -63,9 +65,25 @@ fn timestamp(round: &mut Round) -> Option<i64> {
         28 => Some(last + round.rng.i64(0..300)),
         29 => Some(0),
         30 => Some(-1),
-        // The server's clock, which hides all until the column is dropped with an earlier one.
+        // The server's clock, which hides all but what conditional statements write later.
         _ => None,
     }
+}
+
+/// ` USING TIMESTAMP …` of a drop of these columns, or nothing.
+fn using(round: &mut Round, names: &[String]) -> String {
+    let last = names
+        .iter()
+        .filter_map(|name| round.drops.last.get(name).copied())
+        .max();
+    let at = timestamp(round).unwrap_or(i64::MAX).max(last.unwrap_or(i64::MIN));
+    for name in names {
+        round.drops.last.insert(name.clone(), at);
+    }
+    if at == i64::MAX {
+        return String::new();
+    }
+    format!(" USING TIMESTAMP {at}")
 }
 
 fn drop(round: &mut Round) -> Option<Question> {
@@ -77,8 +95,10 @@ fn drop(round: &mut Round) -> Option<Question> {
         round.pending = Effect::NoView(view.clone());
         return Some(Question::new(Kind::Schema, format!("DROP MATERIALIZED VIEW {view}")));
     }
-    let others = round.table.columns.iter().filter(|c| !c.is_key()).collect::<Vec<_>>();
-    let among = if round.rng.u8(0..20) == 0 {
+    // A column with a type of the user never comes back.
+    let comes_back = |c: &&Column| !c.is_key() && !has_user_type(&c.ty);
+    let others = round.table.columns.iter().filter(comes_back).collect::<Vec<_>>();
+    let among = if round.rng.u8(0..40) == 0 {
         round.table.columns.iter().collect()
     } else {
         others
@@ -90,9 +110,14 @@ fn drop(round: &mut Round) -> Option<Question> {
         return drop_index(round, place);
     }
     let second = round.rng.choice(&among)?.name.clone();
-    let using = timestamp(round).map_or_else(String::new, |at| format!(" USING TIMESTAMP {at}"));
     let exists = if round.rng.u8(0..8) == 0 { " IF EXISTS" } else { "" };
-    let what = if second != name && round.rng.u8(0..4) == 0 {
+    let names = if second != name && round.rng.u8(0..4) == 0 {
+        vec![name.clone(), second.clone()]
+    } else {
+        vec![name.clone()]
+    };
+    let using = using(round, &names);
+    let what = if names.len() > 1 {
         round.pending = Effect::Both(vec![Effect::NoColumn(name.clone()), Effect::NoColumn(second.clone())]);
         format!("({name}, {second})")
     } else {
@@ -100,6 +125,7 @@ fn drop(round: &mut Round) -> Option<Question> {
         name
     };
     let text = format!("ALTER TABLE {table} DROP{exists} {what}{using}");
+    round.drops.comes_back = round.rng.u8(0..8) != 0;
     Some(Question::new(Kind::Schema, text))
 }
 
@@ -110,8 +136,21 @@ fn drop_index(round: &mut Round, place: usize) -> Option<Question> {
     Some(Question::new(Kind::Schema, text))
 }
 
+/// Whether a type is one of the user's or has one within.
+fn has_user_type(ty: &Type) -> bool {
+    match ty {
+        Type::Udt(..) => true,
+        Type::Native(_) | Type::Counter => false,
+        Type::List(of) | Type::Set(of) | Type::Vector(of, _) => has_user_type(of),
+        Type::Map(key, value) => has_user_type(key) || has_user_type(value),
+        Type::Tuple(parts) => parts.iter().any(has_user_type),
+    }
+}
+
 /// A column that was dropped, mostly as it was.
 fn add(round: &mut Round) -> Option<Question> {
+    // It may be refused.
+    round.drops.comes_back &= round.rng.u8(0..4) != 0;
     let dropped = round.rng.choice(&round.drops.columns)?.clone();
     let column = again(&mut round.rng, dropped);
     let table = round.table.name.clone();
@@ -131,7 +170,10 @@ fn add(round: &mut Round) -> Option<Question> {
         round.pending = Effect::Column(column);
         what
     };
-    Some(Question::new(Kind::Schema, format!("ALTER TABLE {table} ADD{exists} {what}")))
+    Some(Question::new(
+        Kind::Schema,
+        format!("ALTER TABLE {table} ADD{exists} {what}"),
+    ))
 }
 
 /// A column to be added again: the same, one of a type that may read its old values, or another.

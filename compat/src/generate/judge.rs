@@ -31,6 +31,8 @@ pub(super) struct Facts {
     pub(super) attached_index: bool,
     /// Rows have been deleted in ranges, or may have been.
     pub(super) deleted_ranges: bool,
+    /// A column has been dropped.
+    pub(super) dropped: bool,
     /// Names of its columns that are not of its key.
     pub(super) columns: Vec<String>,
     /// Names of its static columns.
@@ -81,6 +83,7 @@ impl Facts {
             indexed: false,
             attached_index: false,
             deleted_ranges: false,
+            dropped: false,
             columns: Vec::new(),
             statics: Vec::new(),
             inets: Vec::new(),
@@ -96,6 +99,7 @@ impl Facts {
             if let Some((_, added)) = text.split_once(" ADD ").filter(|_| text.starts_with("ALTER TABLE")) {
                 facts.columns.extend(not_of_key(added).map(str::to_owned));
             }
+            facts.dropped |= text.starts_with("ALTER TABLE") && text.contains(" DROP ");
             facts.descending |= text.contains(" DESC");
             facts.indexed |= text.contains(" INDEX ");
             facts.attached_index |= text.contains(" INDEX ") && !super::schema::is_of_the_first_kind(text);

@@ -70,14 +70,13 @@ impl Round {
         // Neighbouring seeds must not give neighbouring rounds.
         let mut rng =
             Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
-        let mut table = schema::table(&mut rng, "t");
+        let table = schema::table(&mut rng, "t");
         let has_views = rng.u8(0..3) == 0 && (views::is_possible(&table) || rng.u8(0..4) == 0);
         let has_functions = rng.u8(0..3) == 0;
         let has_roles = rng.u8(0..3) == 0 && kind.roles;
         let queued = if has_roles { roles::made_by() } else { Vec::new() };
         let mut drops = Drops::default();
         if kind.dropped_columns {
-            columns::keep_all(&mut table);
             drops.has_indexes = !table.expires() && rng.bool();
         }
         Self {
@@ -128,7 +127,8 @@ impl Round {
             return Some(question);
         }
         let often = if filling { 12 } else { 25 };
-        if self.has_drops && self.rng.u8(0..9) == 0 {
+        let comes_back = self.drops.comes_back && !self.drops.columns.is_empty();
+        if self.has_drops && (comes_back || self.rng.u8(0..9) == 0) {
             return columns::change(self);
         }
         if self.has_views && self.rng.u8(0..often) == 0 {
@@ -198,7 +198,9 @@ impl Round {
             0..=41 => write::any(self)?,
             _ => self.read()?,
         };
-        if !filling && self.rng.u8(0..20) == 0 {
+        // A drop with another timestamp would be another drop.
+        let can_spoil = !self.has_drops || question.kind != Kind::Schema;
+        if !filling && self.rng.u8(0..20) == 0 && can_spoil {
             question = spoil::spoil(&mut self.rng, question);
             // What it comes to is not known any more.
             self.pending = Effect::None;

@@ -12,7 +12,7 @@ use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
 use super::table::{add_column, add_column_again, check_name, refuse_id, sort_columns};
-use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, mask, options};
+use super::{Ddl, Right, SchemaOutcome, added_again, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
 use crate::schema::names::statement_order;
@@ -216,7 +216,7 @@ impl Alteration<'_> {
         let Some(dropped) = self.table.dropped.get(name).map(|dropped| &dropped.column) else {
             return Ok(());
         };
-        if !reads_as(&dropped.ty, &typename::without_users(ty)) {
+        if !added_again::reads_as(&dropped.ty, ty) {
             return Err(AlterTableRefusal::DroppedType {
                 column: name.to_owned(),
                 new: ty.clone(),
@@ -473,29 +473,5 @@ impl Alteration<'_> {
         }
         self.table.options = options;
         Ok(())
-    }
-}
-
-/// Whether cells of the one type can be read as the other: Cassandra's `isSerializationCompatibleWith`.
-fn reads_as(old: &CqlType, new: &CqlType) -> bool {
-    if old == new {
-        return true;
-    }
-    match (old, new) {
-        (CqlType::Native(old), CqlType::Native(new)) => matches!(
-            (old, new),
-            (Native::Ascii, Native::Text)
-                | (
-                    Native::Ascii | Native::Text | Native::Decimal | Native::Varint | Native::Inet,
-                    Native::Blob
-                )
-                | (Native::Timestamp, Native::Bigint)
-                | (Native::Bigint, Native::Timestamp | Native::Time)
-                | (Native::Timeuuid, Native::Uuid)
-        ),
-        (CqlType::List(old), CqlType::List(new)) | (CqlType::Frozen(old), CqlType::Frozen(new)) => reads_as(old, new),
-        // Elements of sets and keys of maps are sorted, so only the same type keeps their order.
-        (CqlType::Map(old_key, old), CqlType::Map(new_key, new)) => old_key == new_key && reads_as(old, new),
-        _ => false,
     }
 }

@@ -9,9 +9,10 @@
 //!
 //! All of CQL's DDL is supported, except for the execution of triggers, which run user-supplied classes.
 //!
-//! Deliberately absent: roles and permissions, data (ALTER rewrites no rows: column ids are never used again).
+//! Deliberately absent: roles and permissions, data (ALTER rewrites no rows: a column id is used again by a column of the same name only).
 //! Sources: CQL reference, Data Definition; responses of Apache Cassandra 5.0.9, statement by statement.
 
+mod added_again;
 mod alter_table;
 mod column_type;
 mod compaction;
