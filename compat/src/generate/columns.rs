@@ -2,14 +2,15 @@
 //! writes, once or several times, under indexes and views that come and go.
 //!
 //! Most columns are added again at once, since Cassandra fails in reads of rows that have cells dated behind the drop as long
-//! as the column is away. The timestamps of a column's drops do not fall: Cassandra removes what a drop hides when it
-//! writes to disk, and after an earlier drop it shows what it has not removed. Rows have no time to live where indexes
-//! come later, for the reasons told at [`Round::may_expire`].
+//! as the column is away, and builds no index then. The timestamps of a column's drops do not fall: Cassandra removes what a drop hides when it
+//! writes to disk, and after an earlier drop it shows what it has not removed. The tables are not compacted: that would lose all
+//! cells of a column that is away. Rows have no time to live where indexes come later, for the reasons told at
+//! [`Round::may_expire`].
 
 use super::change::Effect;
 use super::question::{Kind, Question};
 use super::round::Round;
-use super::schema::{self, Column, Role};
+use super::schema::{self, Column, Role, Table};
 use super::types::{Native, Type};
 use super::views;
 use fastrand::Rng;
@@ -39,14 +40,22 @@ pub(super) struct Drops {
     pub(super) comes_back: bool,
 }
 
+/// Keeps a table from being compacted.
+pub(super) fn keep_all(table: &mut Table) {
+    table.made_by.push(format!(
+        "ALTER TABLE {} WITH compaction = {{'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}}",
+        table.name
+    ));
+}
+
 /// A statement that drops a column or adds one again, or one that allows it.
 pub(super) fn change(round: &mut Round) -> Option<Question> {
     let text = match round.rng.u8(0..20) {
         _ if round.drops.comes_back && !round.drops.columns.is_empty() => return add(round),
         0..=6 => return drop(round),
         7..=14 => return add(round),
-        15..=16 if round.drops.has_indexes => return index(round),
-        17 if round.has_views => return Some(views::create(round)),
+        15..=16 if round.drops.has_indexes && round.drops.columns.is_empty() => return index(round),
+        17 if round.has_views && round.drops.columns.is_empty() => return Some(views::create(round)),
         18 if round.rng.u8(0..4) == 0 => format!("TRUNCATE {}", round.table.name),
         _ => {
             "SELECT column_name, kind, type FROM system_schema.dropped_columns WHERE keyspace_name = '{ks}'".to_owned()
