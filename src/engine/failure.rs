@@ -139,6 +139,7 @@ pub(super) fn outward(error: &StoreError) -> Outward {
         StoreError::LeaseOver { .. } => FailureCause::LeaseOver,
         StoreError::Closed | StoreError::TakenOver { .. } => FailureCause::Closed,
         StoreError::Corrupt { .. }
+        | StoreError::OtherStore { .. }
         | StoreError::Gone { .. }
         | StoreError::LostWrites { .. }
         | StoreError::Damaged(_) => FailureCause::Damaged,

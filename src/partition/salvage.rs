@@ -61,6 +61,11 @@ impl Stores {
         Ok(())
     }
 
+    /// Compares the open stores with their records of each other's progress.
+    pub fn judge_together(&mut self) {
+        Salvage::judge_together(self.all.iter_mut().map(|(id, store)| (id.0, store)));
+    }
+
     /// The numbers of the side stores that exist.
     #[must_use]
     pub fn beside(&self) -> BTreeSet<StoreId> {

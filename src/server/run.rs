@@ -350,6 +350,7 @@ fn engine_options(
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
             // One store is the main one.
+            draw: seed,
             data_stores: config.stores.map(|stores| if stores > 1 { stores.into() } else { 0 }),
             stores_beside_max: config.stores_max,
             disk_reserve_bytes: config.disk_reserve_bytes,

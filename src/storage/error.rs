@@ -17,7 +17,11 @@ fn as_directory(text: &str) -> String {
     }
 }
 
-/// Advice for a store of the other engine: the scheme that opens it.
+/// Advice for data of another format number.
+pub(super) const OTHER_NUMBER: &str = "; nothing was changed: start the program that wrote it, or export its tables with that program and import them \
+     with this one";
+
+/// Advice for a store that this program does not open: the scheme of the other engine, or the other program.
 fn other_engine(found: &str, known: &str, directory: &Path) -> String {
     let is_of = |format: &str, engine: &str| format.split([' ', ',']).any(|word| word == engine);
     let scheme = if is_of(found, "slatedb") && is_of(known, "fjall") {
@@ -25,7 +29,7 @@ fn other_engine(found: &str, known: &str, directory: &Path) -> String {
     } else if is_of(found, "fjall") && is_of(known, "slatedb") {
         "file"
     } else {
-        return String::new();
+        return OTHER_NUMBER.to_owned();
     };
     format!(": write --data {scheme}:{}", directory.display())
 }
@@ -139,6 +143,19 @@ pub enum Error {
         found: String,
         /// The format that this version reads.
         known: &'static str,
+    },
+    /// A file is of another store.
+    #[error(
+        "{} is of {found}, and this is {expected}; put this store's own file back",
+        path.display()
+    )]
+    OtherStore {
+        /// The file.
+        path: PathBuf,
+        /// The store that the file names.
+        found: String,
+        /// The store that it was found in.
+        expected: String,
     },
     /// A file of the store is damaged.
     #[error("{} is damaged: {what}", path.display())]

@@ -206,7 +206,7 @@ impl Store {
         }
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::new(options.drawn()))),
-            Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
+            Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, None, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
             Url::SlateFile(_) | Url::SlateMemory | Url::Bucket(_) => {
                 Ok(Self::Slate(Box::pin(slate::Store::open(url, options, clock)).await?))

@@ -125,6 +125,9 @@ pub struct Options {
     pub positions: Positions,
     /// Whether a used store whose data is missing is started afresh; the remains are renamed.
     pub create: bool,
+    /// The number that a new database in a directory takes as its own; see `engine/identity.rs`. A bucket takes that of its
+    /// [`Reach`].
+    pub draw: u64,
     /// Whether the store must exist: it is not created, even if it was never used.
     pub must_exist: bool,
     /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
@@ -172,6 +175,7 @@ impl Default for Options {
             timestamps: None,
             positions: Positions::default(),
             create: false,
+            draw: 0,
             must_exist: false,
             is_accepted_later: false,
             is_restored_into: false,

@@ -46,7 +46,7 @@ impl Store {
         match (self, url) {
             #[cfg(feature = "simulation")]
             (Self::Simulated(store), _) => store.open_side(number, is_new, options).map(Self::Simulated),
-            (Self::Fjall(_), Url::File(main)) => {
+            (Self::Fjall(of), Url::File(main)) => {
                 let path = directory(main, number);
                 if !is_new && !fjall::is_store(&path) {
                     return Err(missing(path));
@@ -55,7 +55,8 @@ impl Store {
                     must_exist: !is_new,
                     ..options.clone()
                 };
-                Ok(Self::Fjall(fjall::Store::open(&path, &options, clock).await?))
+                let identity = Some(of.identity().beside(number));
+                Ok(Self::Fjall(fjall::Store::open(&path, identity, &options, clock).await?))
             }
             (Self::Slate(store), _) => {
                 let path = format!("{STORES}/{number}");

@@ -57,8 +57,8 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         incomplete: BTreeSet::new(),
     };
     let tables = work.found.load(&mut work.lost);
-    if work.found.records.is_empty() {
-        work.refuse_nothing().await?;
+    if !tables.iter().any(|table| !system::is_name(&table.keyspace)) {
+        return Err(work.nothing_read().await);
     }
     let directory = to.to_owned();
     let mut writer = blocking(move || Writer::create(&directory)).await?;
@@ -68,6 +68,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         places.push((table, map));
     }
     work.open_side(&places).await;
+    work.stores.judge_together();
     work.leave_out_empty_roles(&mut places).await;
     let mut entries = Vec::new();
     for (table, map) in &places {
@@ -395,15 +396,12 @@ impl Work {
         }
     }
 
-    /// Refuses a database of which no definition was read, if it is damaged. Without damage it is empty.
-    async fn refuse_nothing(&mut self) -> Result<(), BackupError> {
+    /// The error for a database of which no definition of a table was read: it is damaged, or it is empty.
+    async fn nothing_read(&mut self) -> BackupError {
         self.report_damage(&[]);
         self.report_unknown_tables(&[]).await;
-        match self.lost.is_empty() {
-            true => Ok(()),
-            false => Err(BackupError::NothingRead {
-                lost: std::mem::take(&mut self.lost),
-            }),
+        BackupError::NothingRead {
+            lost: std::mem::take(&mut self.lost),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The claim of a prefix: a record of the fleet that the prefix belongs to.
 //!
 //! ```text
-//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎    put if absent, never changed
-//!                     "fleet 2": all databases share one log
+//! PREFIX/fleet/id     helenus store 3, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎
+//!                     the format and the database's number, see `engine/identity.rs`; "log own": each database has a log
+//!                     of its own                                               put if absent, never changed
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //!                     "restoring": a backup is being restored into it              replaced once all is durable
 //! ```
@@ -14,14 +15,37 @@ use slatedb::object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutPay
 use super::check::{self, CHECK};
 use super::found::refusal;
 use super::{Reached, Refusal};
+use crate::storage::engine::identity::{Identity, MAIN, SLATE};
 
 const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
-/// Where the log of each database is, and the first line of such a claim.
-const FORMATS: [(Logs, &str); 2] = [
-    (Logs::Own, "helenus fleet 1, slatedb 0.18"),
-    (Logs::Shared, "helenus fleet 2, slatedb 0.18"),
-];
+/// Where the log of each database is, and the line of a claim that says so.
+const LOGS: [(Logs, &str); 2] = [(Logs::Own, "log own"), (Logs::Shared, "log shared")];
+
+/// What a claim says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) struct Claim {
+    pub(in crate::storage) logs: Logs,
+    /// The main store of the database.
+    pub(in crate::storage) identity: Identity,
+}
+
+impl Claim {
+    fn text(self) -> String {
+        let logs = LOGS.iter().find(|(logs, _)| *logs == self.logs);
+        let log = logs.map_or("", |(_, line)| line);
+        format!("{SLATE}\n{}\n{log}\n", self.identity.line())
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let mut lines = text.lines().skip(1);
+        let identity = Identity::of_line(lines.next()?)?;
+        let log = lines.next()?;
+        let (logs, _) = LOGS.iter().find(|(_, line)| *line == log)?;
+        let claim = Self { logs: *logs, identity };
+        (identity.store == MAIN && lines.next().is_none()).then_some(claim)
+    }
+}
 
 /// Where the commits of a bucket's databases are logged. Decided when the prefix is claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +56,12 @@ pub(in crate::storage) enum Logs {
     Shared,
 }
 
-impl Logs {
-    fn format(self) -> &'static str {
-        FORMATS
-            .iter()
-            .find(|(logs, _)| *logs == self)
-            .map_or("", |(_, format)| format)
-    }
-}
-
 /// The claim of the prefix; `None` means that there is none. The request also shows whether the store can be reached and
 /// used.
 ///
 /// # Errors
 /// The store cannot be reached, or another version claimed the prefix.
-pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Logs>, Refusal> {
+pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Claim>, Refusal> {
     let failed = |error: StoreError| refusal(&error);
     let got = match reached.objects.get(&Path::from(ID)).await {
         Err(error @ StoreError::NotFound { .. }) => {
@@ -59,15 +74,15 @@ pub(in crate::storage) async fn claimed(reached: &Reached) -> Result<Option<Logs
     };
     let text = String::from_utf8_lossy(&got);
     let found = text.lines().next().unwrap_or_default();
-    let known = FORMATS.iter().find(|(_, format)| *format == found);
-    match known {
-        Some((logs, _)) => Ok(Some(*logs)),
-        None => Err(Refusal::OtherFormat {
+    if found != SLATE {
+        return Err(Refusal::OtherFormat {
             object: ID,
             found: found.chars().filter(|c| !c.is_control()).take(80).collect(),
-            known: Logs::Shared.format(),
-        }),
+            known: SLATE,
+        });
     }
+    let claim = Claim::of_text(&text);
+    claim.map(Some).ok_or(Refusal::DamagedClaim { object: ID })
 }
 
 /// Refuses an unclaimed prefix that has objects, which are another program's, and one within the prefix of another
@@ -103,9 +118,9 @@ pub(super) async fn refuse_others(reached: &Reached) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// There are other objects below the prefix or a database above it, the bucket is not fit, or it cannot be reached.
-pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs) -> Result<Logs, Refusal> {
-    if let Some(logs) = claimed(reached).await? {
-        return Ok(logs);
+pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs) -> Result<Claim, Refusal> {
+    if let Some(claim) = claimed(reached).await? {
+        return Ok(claim);
     }
     refuse_others(reached).await?;
     tracing::info!("checking whether the bucket can keep a database; this is done once, and takes some seconds");
@@ -121,7 +136,14 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
     if !failed.is_empty() {
         return Err(Refusal::Unfit { failed });
     }
-    let body = PutPayload::from(format!("{}\n{draw:016x}\n", wanted.format()));
+    let wanted = Claim {
+        logs: wanted,
+        identity: Identity {
+            database: draw,
+            store: MAIN,
+        },
+    };
+    let body = PutPayload::from(wanted.text());
     match reached
         .objects
         .put_opts(&Path::from(ID), body, PutMode::Create.into())

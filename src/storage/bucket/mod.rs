@@ -54,7 +54,7 @@ use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
-pub(super) use self::claim::{Logs, Mark, claim, claimed, is_used, mark};
+pub(super) use self::claim::{Claim, Logs, Mark, claim, claimed, is_used, mark};
 #[cfg(feature = "slate")]
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]
@@ -201,7 +201,8 @@ pub(crate) async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
         return Ok(false);
     }
     let (reached, refused) = reached(url, reach)?;
-    Ok(claimed(&reached).await.map_err(refused)? != Some(claim::Logs::Own))
+    let claim = claimed(&reached).await.map_err(refused)?;
+    Ok(claim.is_none_or(|claim| claim.logs == Logs::Shared))
 }
 
 /// Without buckets no log is shared.

@@ -1,6 +1,8 @@
 //! Why a bucket cannot be used: one sentence each. No text of a store is repeated, since it may hold parts of the
 //! request.
 
+use crate::storage::error::OTHER_NUMBER;
+
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -83,7 +85,7 @@ pub enum Refusal {
         address: String,
     },
     /// The prefix belongs to another version.
-    #[error("{object} says \"{found}\"; this version reads \"{known}\"")]
+    #[error("{object} says \"{found}\"; this version reads \"{known}\"{OTHER_NUMBER}")]
     OtherFormat {
         /// The object below the prefix.
         object: &'static str,
@@ -91,6 +93,12 @@ pub enum Refusal {
         found: String,
         /// The content that this version reads.
         known: &'static str,
+    },
+    /// The claim of the prefix is damaged.
+    #[error("{object} is damaged: it does not name the database; put it back as it was")]
+    DamagedClaim {
+        /// The object below the prefix.
+        object: &'static str,
     },
     /// The database below the prefix is a part of a backup.
     #[error(

@@ -3,10 +3,13 @@
 //!
 //! ```text
 //! slot 0 at byte 0, slot 1 at byte 512; groups alternate, so that a write cut short spoils only one
-//! slot   sequence u64 · chain u32 · CRC-32 of these twelve bytes      all big-endian
+//! slot   sequence u64 · chain u32 · database u64 · store u32 · CRC-32 of all before      all big-endian
 //! closed at byte 1024: a slot whose CRC-32 is taken over "closed" first: the end of the log when the store was closed; zeros while it
-//!        is open, and nothing where an older program wrote the file
+//!        is open
 //! ```
+//! The log must go through the recorded group: its own record or the next group's names its checksum ([`Link`]). After a
+//! clean close nothing may follow it.
+//!
 //! A group is recorded after the log was synced. A thread syncs this file within [`SYNC_WITHIN`], so that no commit
 //! waits for it. After a kill the record is as new as the last answer. After a loss of power it may be a second older,
 //! but never newer than the log. So the check never raises a false alarm, and it misses only groups acknowledged within
@@ -27,12 +30,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::directory::{full_or, io_error, read_file, sync_directory};
+use super::directory::{check_identity, full_or, io_error, read_file, sync_directory};
+use super::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
 const SLOT_STRIDE_BYTES: u64 = 512;
-const SLOT_BYTES: usize = 16;
+const SLOT_BYTES: usize = 8 + 4 + IDENTITY_BYTES + 4;
 const CLOSED_AT: u64 = 1024;
 
 /// Longest time between a record and the sync of the file.
@@ -45,7 +49,51 @@ pub(super) struct ChainEnd {
     pub(super) chain: u32,
 }
 
+/// The record of a group: what the log and the tables name of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) end: ChainEnd,
+    /// The checksum of the group alone, which leads from the end before it to its own.
+    pub(super) digest: u32,
+    pub(super) store: Identity,
+    /// The last acknowledged group when it was written. With relaxed durability the log may have lost its beginning since
+    /// then, and this still finds the group.
+    pub(super) anchor: ChainEnd,
+}
+
+impl Link {
+    /// Whether the group cannot be in one chain with an acknowledged group.
+    pub(super) fn contradicts(&self, acknowledged: ChainEnd) -> bool {
+        let is_other = |end: ChainEnd| end.seq == acknowledged.seq && end != acknowledged;
+        let is_next = self.end.seq == acknowledged.seq + 1;
+        is_other(self.end) || is_other(self.anchor) || is_next && acknowledged.then(self.digest) != self.end
+    }
+}
+
+/// What a store's log must agree with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) store: Identity,
+    /// `None` means that there is no record.
+    pub(super) acknowledged: Option<ChainEnd>,
+}
+
+impl Expected {
+    /// The last acknowledged group, or the beginning of the chain.
+    pub(super) fn end(&self) -> ChainEnd {
+        self.acknowledged.unwrap_or_else(|| ChainEnd::start(self.store))
+    }
+}
+
 impl ChainEnd {
+    /// The beginning of a store's chain.
+    pub(super) fn start(store: Identity) -> Self {
+        Self {
+            seq: 0,
+            chain: crc32fast::hash(&store.to_bytes()),
+        }
+    }
+
     /// The end after one more group with this digest.
     pub(super) fn then(self, digest: u32) -> Self {
         let mut hasher = crc32fast::Hasher::new();
@@ -65,7 +113,11 @@ pub(super) enum Recorded {
     /// No record: the file is missing, empty, short, or zeros.
     Nothing,
     /// The last acknowledged group. `closed` means the store was closed then, with nothing after it.
-    End { end: ChainEnd, closed: bool },
+    End {
+        end: ChainEnd,
+        closed: bool,
+        store: Identity,
+    },
 }
 
 impl Recorded {
@@ -78,7 +130,7 @@ impl Recorded {
             Err(error) => return Err(io_error("reading", &path)(error)),
         };
         let slots = [0, SLOT_STRIDE_BYTES].map(|at| read_slot(&bytes, at, b""));
-        let Some(end) = slots.into_iter().flatten().max() else {
+        let Some((end, store)) = slots.into_iter().flatten().max_by_key(|(end, _)| *end) else {
             if bytes.len() < SLOT_BYTES || bytes.iter().all(|byte| *byte == 0) {
                 return Ok(Self::Nothing);
             }
@@ -87,8 +139,16 @@ impl Recorded {
                 what: "neither slot is whole".to_owned(),
             });
         };
-        let closed = read_slot(&bytes, CLOSED_AT, b"closed") == Some(end);
-        Ok(Self::End { end, closed })
+        let closed = read_slot(&bytes, CLOSED_AT, b"closed") == Some((end, store));
+        Ok(Self::End { end, closed, store })
+    }
+
+    /// Refuses the file of another store.
+    pub(super) fn of(self, directory: &Path, expected: Identity) -> Result<Self> {
+        match self {
+            Self::End { store, .. } => check_identity(&directory.join(NAME), store, expected).map(|()| self),
+            Self::Nothing => Ok(self),
+        }
     }
 
     /// The last acknowledged group. `None` means no record.
@@ -106,6 +166,8 @@ pub(super) struct Acknowledged {
     file: File,
     path: PathBuf,
     syncer: Syncer,
+    store: Identity,
+    last: ChainEnd,
 }
 
 /// The thread that syncs a file soon after it was written.
@@ -119,7 +181,7 @@ pub(super) struct Syncer {
 
 impl Acknowledged {
     /// Opens the file for an engine that was found intact up to `end`; creates it if there is none.
-    pub(super) fn open(directory: &Path, end: ChainEnd) -> Result<Self> {
+    pub(super) fn open(directory: &Path, store: Identity, end: ChainEnd) -> Result<Self> {
         let path = directory.join(NAME);
         let failed = |operation| move |error| full_or(error, directory, operation, &directory.join(NAME));
         let file = OpenOptions::new()
@@ -129,10 +191,16 @@ impl Acknowledged {
             .open(&path)
             .map_err(failed("opening"))?;
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
-        let mut this = Self { file, path, syncer };
+        let mut this = Self {
+            file,
+            path,
+            syncer,
+            store,
+            last: end,
+        };
         this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
         // Written even if it holds this already: after a failed sync the content may be in the page cache only.
-        this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
+        this.put(slot_of(end), this.slot(end, b"")).map_err(failed("writing"))?;
         let synced = this.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
         Ok(this)
@@ -143,10 +211,20 @@ impl Acknowledged {
         self.file.write_all(&slot)
     }
 
+    fn slot(&self, end: ChainEnd, salt: &[u8]) -> [u8; SLOT_BYTES] {
+        slot(end, self.store, salt)
+    }
+
+    /// The group that was recorded last.
+    pub(super) const fn last(&self) -> ChainEnd {
+        self.last
+    }
+
     /// Records that everything up to here was made durable.
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
-        let written = self.put(slot_of(end), slot(end, b""));
+        let written = self.put(slot_of(end), self.slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
+        self.last = end;
         self.syncer.request_sync();
         Ok(())
     }
@@ -154,8 +232,8 @@ impl Acknowledged {
     /// Records that the store is closed: everything up to `end` is durable, and nothing follows it.
     pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
         let recorded = self
-            .put(slot_of(end), slot(end, b""))
-            .and_then(|()| self.put(CLOSED_AT, slot(end, b"closed")))
+            .put(slot_of(end), self.slot(end, b""))
+            .and_then(|()| self.put(CLOSED_AT, self.slot(end, b"closed")))
             .and_then(|()| self.file.sync_all());
         recorded.map_err(io_error("writing", &self.path))
     }
@@ -217,39 +295,47 @@ fn slot_of(end: ChainEnd) -> u64 {
     (end.seq % 2) * SLOT_STRIDE_BYTES
 }
 
-fn slot(end: ChainEnd, salt: &[u8]) -> [u8; SLOT_BYTES] {
+fn slot(end: ChainEnd, store: Identity, salt: &[u8]) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
-    let (seq, rest) = slot.split_at_mut(8);
-    let (chain, crc) = rest.split_at_mut(4);
+    let (body, crc) = slot.split_at_mut(SLOT_BYTES - 4);
+    let (seq, rest) = body.split_at_mut(8);
+    let (chain, identity) = rest.split_at_mut(4);
     seq.copy_from_slice(&end.seq.to_be_bytes());
     chain.copy_from_slice(&end.chain.to_be_bytes());
-    crc.copy_from_slice(&checksum(end, salt).to_be_bytes());
+    identity.copy_from_slice(&store.to_bytes());
+    crc.copy_from_slice(&checksum(body, salt).to_be_bytes());
     slot
 }
 
-fn checksum(end: ChainEnd, salt: &[u8]) -> u32 {
+fn checksum(body: &[u8], salt: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(salt);
-    hasher.update(&end.seq.to_be_bytes());
-    hasher.update(&end.chain.to_be_bytes());
+    hasher.update(body);
     hasher.finalize()
 }
 
-fn read_slot(bytes: &[u8], at: u64, salt: &[u8]) -> Option<ChainEnd> {
-    let rest = bytes.get(usize::try_from(at).ok()?..)?;
-    let (seq, rest) = rest.split_first_chunk::<8>()?;
+fn read_slot(bytes: &[u8], at: u64, salt: &[u8]) -> Option<(ChainEnd, Identity)> {
+    let slot = bytes.get(usize::try_from(at).ok()?..)?.get(..SLOT_BYTES)?;
+    let (body, crc) = slot.split_last_chunk::<4>()?;
+    let (seq, rest) = body.split_first_chunk::<8>()?;
     let (chain, rest) = rest.split_first_chunk::<4>()?;
-    let (crc, _) = rest.split_first_chunk::<4>()?;
+    let (store, _) = Identity::take(rest)?;
     let end = ChainEnd {
         seq: u64::from_be_bytes(*seq),
         chain: u32::from_be_bytes(*chain),
     };
-    (checksum(end, salt) == u32::from_be_bytes(*crc)).then_some(end)
+    (checksum(body, salt) == u32::from_be_bytes(*crc)).then_some((end, store))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const STORE: Identity = Identity { database: 5, store: 2 };
+
+    fn start() -> ChainEnd {
+        ChainEnd::start(STORE)
+    }
 
     fn read(directory: &Path) -> Result<Option<ChainEnd>> {
         Recorded::read(directory).map(Recorded::end)
@@ -260,9 +346,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         assert_eq!(Recorded::read(directory).unwrap(), Recorded::Nothing);
-        let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
-        assert_eq!(read(directory).unwrap(), Some(ChainEnd::default()));
-        let first = ChainEnd::default().then(7);
+        let mut file = Acknowledged::open(directory, STORE, start()).unwrap();
+        assert_eq!(read(directory).unwrap(), Some(start()));
+        let first = start().then(7);
         let second = first.then(8);
         file.write(first).unwrap();
         file.write(second).unwrap();
@@ -285,25 +371,67 @@ mod tests {
     fn closed_is_what_ended_with_it() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let first = ChainEnd::default().then(7);
-        let closed = |end| Recorded::End { end, closed: true };
-        let open = |end| Recorded::End { end, closed: false };
-        let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
+        let first = start().then(7);
+        let closed = |end| Recorded::End {
+            end,
+            closed: true,
+            store: STORE,
+        };
+        let open = |end| Recorded::End {
+            end,
+            closed: false,
+            store: STORE,
+        };
+        let mut file = Acknowledged::open(directory, STORE, start()).unwrap();
         file.close(first).unwrap();
         assert_eq!(Recorded::read(directory).unwrap(), closed(first));
-        let mut file = Acknowledged::open(directory, first).unwrap();
+        let mut file = Acknowledged::open(directory, STORE, first).unwrap();
         assert_eq!(Recorded::read(directory).unwrap(), open(first));
         file.close(first).unwrap();
         file.write(first.then(8)).unwrap();
         assert_eq!(Recorded::read(directory).unwrap(), open(first.then(8)));
     }
 
+    #[test]
+    fn the_file_of_another_store_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Acknowledged::open(directory.path(), STORE, start()).unwrap());
+        let recorded = Recorded::read(directory.path()).unwrap();
+        recorded.of(directory.path(), STORE).unwrap();
+        let refused = recorded.of(directory.path(), STORE.beside(3)).unwrap_err();
+        assert!(matches!(&refused, Error::OtherStore { path, .. } if path.ends_with(NAME)), "{refused}");
+    }
+
+    #[test]
+    fn a_group_contradicts_an_acknowledged_one_of_another_chain() {
+        let ends: Vec<ChainEnd> = (0..5).scan(start(), |end, digest| Some(std::mem::replace(end, end.then(digest)))).collect();
+        let link = |at: usize, anchor: usize| Link {
+            end: ends[at],
+            digest: u32::try_from(at - 1).unwrap(),
+            store: STORE,
+            anchor: ends[anchor],
+        };
+        let other = |end: ChainEnd| ChainEnd {
+            chain: end.chain ^ 1,
+            ..end
+        };
+        for (at, anchor) in [(4, 3), (4, 1)] {
+            for acknowledged in &ends {
+                assert!(!link(at, anchor).contradicts(*acknowledged));
+            }
+            assert!(link(at, anchor).contradicts(other(ends[4])));
+            assert!(link(at, anchor).contradicts(other(ends[3])));
+            assert!(link(at, anchor).contradicts(other(ends[anchor])));
+            assert!(!link(at, anchor).contradicts(other(ends[2])), "not known any more");
+        }
+    }
+
     /// The thread syncs the file in time, although no store is open.
     #[test]
     fn the_record_is_synced_in_the_background() {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = Acknowledged::open(directory.path(), ChainEnd::default()).unwrap();
-        file.write(ChainEnd::default().then(7)).unwrap();
+        let mut file = Acknowledged::open(directory.path(), STORE, start()).unwrap();
+        file.write(start().then(7)).unwrap();
         let is_due = Arc::clone(&file.syncer.is_due);
         assert!(is_due.load(Ordering::Acquire));
         for _ in 0..600 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/helenus.lock    locked while a process holds the store; holds its process id as text
-//! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
+//! DIR/helenus.format  the format and the store's identity, see identity.rs
 //! DIR/helenus.used    made after the engine was created: the store may hold data from then on
 //! DIR/acknowledged    the last group answered as durable, see acknowledged.rs   (fjall only)
 //! DIR/moments         progress of the server's other stores, see moments.rs   (only if there are any; SlateDB: in each database's folder)
@@ -21,14 +21,13 @@ use std::sync::Arc;
 
 use fs4::fs_std::FileExt;
 
+use super::identity::{FORMAT_BEGINS, Identity, MAIN};
 use crate::permissions;
 use crate::storage::restoring::MARK;
-use crate::storage::{Error, Result};
+use crate::storage::{Error, Options, Result};
 
 const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
-/// The first words of every version's format.
-const FORMAT_BEGINS: &str = "helenus store ";
 const USED: &str = "helenus.used";
 const ENGINE: &str = "engine";
 /// Bytes of a file that are rewritten at once.
@@ -44,11 +43,49 @@ const PROBE_BYTES: usize = 1 << 20;
 pub(super) struct Directory {
     path: PathBuf,
     lock: File,
+    identity: Identity,
+}
+
+/// What a directory must hold, if it holds anything.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) format: &'static str,
+    /// `None` means a main store of any database.
+    pub(super) identity: Option<Identity>,
+    /// The number of a database that is made there.
+    pub(super) draw: u64,
+}
+
+impl Wanted {
+    /// A main store that is opened or made.
+    pub(super) const fn main(options: &Options, format: &'static str) -> Self {
+        Self {
+            format,
+            identity: None,
+            draw: options.draw,
+        }
+    }
+
+    /// A main store that exists.
+    pub(super) const fn existing(format: &'static str) -> Self {
+        Self {
+            format,
+            identity: None,
+            draw: 0,
+        }
+    }
+
+    fn new_identity(&self) -> Identity {
+        self.identity.unwrap_or(Identity {
+            database: self.draw,
+            store: MAIN,
+        })
+    }
 }
 
 impl Directory {
     /// Locks the directory, creating it if necessary, and checks that it holds a store of this format, or nothing.
-    pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
+    pub(super) fn open(path: &Path, wanted: Wanted) -> Result<Self> {
         if path.is_file() {
             let is_file = io::Error::new(io::ErrorKind::NotADirectory, "it is a file, not a directory");
             return Err(io_error("opening", path)(is_file));
@@ -56,37 +93,21 @@ impl Directory {
         create(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
         if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
-            return Err(without_format(path, format_path, format));
+            return Err(without_format(path, format_path));
         }
         let lock = lock(path)?;
-        match fs::read_to_string(&format_path) {
-            Ok(found) if found.trim_end() == format => {}
-            Ok(found) if !found.starts_with(FORMAT_BEGINS) => {
-                return Err(Error::Corrupt {
-                    path: format_path,
-                    what: format!("it names no format; {}", format_again(format)),
-                });
+        let identity = match read_identity(path, wanted)? {
+            Some(identity) => identity,
+            None => {
+                let identity = wanted.new_identity();
+                write_format(path, wanted.format, identity)?;
+                identity
             }
-            Ok(found) => {
-                let found = found.trim_end().chars().take(80).collect();
-                return Err(Error::UnknownFormat {
-                    directory: path.to_owned(),
-                    found,
-                    known: format,
-                });
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => write_format(path, format)?,
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(Error::Corrupt {
-                    path: format_path,
-                    what: "not text".to_owned(),
-                });
-            }
-            Err(error) => return Err(io_error("reading", &format_path)(error)),
-        }
+        };
         Ok(Self {
             path: path.to_owned(),
             lock,
+            identity,
         })
     }
 
@@ -106,7 +127,12 @@ impl Directory {
 
     /// Whether the store may hold data.
     pub(super) fn is_used(&self) -> bool {
-        self.path.join(USED).exists()
+        Self::is_marked_used(&self.path)
+    }
+
+    /// The same of a directory that is not locked.
+    pub(super) fn is_marked_used(path: &Path) -> bool {
+        path.join(USED).exists()
     }
 
     /// Marks the store as used, durably. Its engine and the other files must be durable already. An existing mark is
@@ -138,6 +164,11 @@ impl Directory {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The store that it holds.
+    pub(super) const fn identity(&self) -> Identity {
+        self.identity
     }
 
     pub(super) fn engine_path(&self) -> PathBuf {
@@ -212,14 +243,11 @@ fn is_ours(path: &Path) -> io::Result<bool> {
 }
 
 /// The error for a directory with files and no format file: it is no store, or a store that lost the file.
-fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
+fn without_format(directory: &Path, path: PathBuf) -> Error {
     if directory.join(USED).exists() || directory.join(ENGINE).exists() {
         return Error::Corrupt {
             path,
-            what: format!(
-                "it is missing, and there is a store beside it; {}",
-                format_again(format)
-            ),
+            what: "it is missing, and there is a store beside it; put it back from a backup".to_owned(),
         };
     }
     Error::NotAStore {
@@ -227,9 +255,53 @@ fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
     }
 }
 
-/// How to restore the file that names the format.
-fn format_again(format: &str) -> String {
-    format!("put it back from a backup, or write it again: the format of this engine is the line \"{format}\"")
+/// Reads which store a directory holds. `None` means that no format file was written yet.
+///
+/// # Errors
+/// It has another format, or is another store than the wanted one.
+pub(super) fn read_identity(directory: &Path, wanted: Wanted) -> Result<Option<Identity>> {
+    let path = directory.join(FORMAT);
+    let corrupt = |path: &Path, what: &str| Error::Corrupt {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(corrupt(&path, "not text")),
+        Err(error) => return Err(io_error("reading", &path)(error)),
+    };
+    let mut lines = text.lines();
+    let found = lines.next().unwrap_or_default();
+    if !found.starts_with(FORMAT_BEGINS) {
+        return Err(corrupt(&path, "it names no format; put it back from a backup"));
+    }
+    if found != wanted.format {
+        return Err(Error::UnknownFormat {
+            directory: directory.to_owned(),
+            found: found.chars().take(80).collect(),
+            known: wanted.format,
+        });
+    }
+    let identity = lines.next().and_then(Identity::of_line);
+    let Some(identity) = identity.filter(|_| lines.next().is_none()) else {
+        return Err(corrupt(&path, "it does not name the store; put it back from a backup"));
+    };
+    let expected = wanted.identity.unwrap_or(identity.beside(MAIN));
+    check_identity(&path, identity, expected)?;
+    Ok(Some(identity))
+}
+
+/// Refuses a file of another store.
+pub(super) fn check_identity(path: &Path, found: Identity, expected: Identity) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::OtherStore {
+        path: path.to_owned(),
+        found: found.to_string(),
+        expected: expected.to_string(),
+    })
 }
 
 /// Locks a directory until the file is dropped.
@@ -266,11 +338,11 @@ pub(in crate::storage) fn is_open(directory: &Path) -> bool {
     matches!(held, Ok(false))
 }
 
-fn write_format(directory: &Path, format: &str) -> Result<()> {
+fn write_format(directory: &Path, format: &str, identity: Identity) -> Result<()> {
     let (path, unfinished) = (directory.join(FORMAT), directory.join(format!("{FORMAT}.new")));
     let written = File::create(&unfinished)
         .and_then(|mut file| {
-            writeln!(file, "{format}")?;
+            writeln!(file, "{format}\n{}", identity.line())?;
             file.sync_all()
         })
         .and_then(|()| fs::rename(&unfinished, &path))

@@ -44,6 +44,7 @@ use tokio::sync::oneshot;
 use self::committer::Committer;
 use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
+use super::identity::Identity;
 use super::layout::{full_range, with_full_key};
 use super::moments::{Durable, Moment};
 use super::queue_space::QueueSpace;
@@ -59,7 +60,7 @@ use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
 
 /// The content of such a store's format file.
-pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
+pub(super) const FORMAT: &str = super::identity::FJALL;
 
 /// fjall's threads for flushes and compactions. fjall's first thread only flushes; if it takes a compaction from the
 /// queue, it puts it back. With one other thread that is busy, the first one would repeat this until that thread's
@@ -89,6 +90,7 @@ struct Inner {
 #[derive(Debug)]
 pub(in crate::storage) struct Shared {
     pub(super) directory: PathBuf,
+    pub(super) identity: Identity,
     /// `None` while the engine is reopened, and after closing.
     pub(super) published: ArcSwapOption<Published>,
     pub(in crate::storage) cache: RowCache,
@@ -164,14 +166,20 @@ pub(in crate::storage) fn is_store(path: &Path) -> bool {
 }
 
 impl Store {
-    /// Opens the store in a directory, creating it where there is none.
-    pub(in crate::storage) async fn open(path: &Path, options: &Options, clock: Clock) -> Result<Self> {
+    /// Opens the store in a directory, creating it where there is none. `identity` is that of a side store. `None` means a
+    /// main store, which names itself.
+    pub(in crate::storage) async fn open(
+        path: &Path,
+        identity: Option<Identity>,
+        options: &Options,
+        clock: Clock,
+    ) -> Result<Self> {
         let (commands, received) = mpsc::channel();
         let (opened, when_opened) = oneshot::channel();
         let (path, for_thread) = (path.to_owned(), options.clone());
         let thread = std::thread::Builder::new()
             .name("store-committer".to_owned())
-            .spawn(move || match Committer::open(&path, for_thread, clock, received) {
+            .spawn(move || match Committer::open(&path, identity, for_thread, clock, received) {
                 Ok((committer, shared)) => {
                     drop(opened.send(Ok(shared)));
                     committer.run();
@@ -191,6 +199,11 @@ impl Store {
     /// `None` while the engine is reopened, and after closing.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
         self.0.shared.published.load_full()
+    }
+
+    /// The store that it is.
+    pub(in crate::storage) fn identity(&self) -> Identity {
+        self.0.shared.identity
     }
 
     pub(in crate::storage) fn opening(&self) -> Opening {

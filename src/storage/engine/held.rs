@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::directory::Directory;
+use super::directory::{Directory, Wanted};
 use super::{fjall, slate};
 use crate::storage::{Error, Result, Url};
 
@@ -25,7 +25,7 @@ impl Held {
             _ => fjall::FORMAT,
         };
         Ok(Self {
-            _directory: Directory::open(path, format)?,
+            _directory: Directory::open(path, Wanted::existing(format))?,
         })
     }
 }

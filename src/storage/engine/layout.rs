@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! space byte · key                                    see `Space::byte`
-//! FF 63 seq u64     → 01 · chain u32                  the last group, see fjall.rs; written before there were time marks
-//!                   → 02 · chain u32 · time mark      the same with a time mark
-//! FF 74             → 01 · time mark                  (SlateDB only)
+//! FF 63 seq u64     → 03 · chain u32 · digest u32 · identity · anchor's seq u64 · anchor's chain u32 · [time mark]
+//!                                                     the last group, see `Link`          (fjall only)
+//! FF 74             → 02 · identity · object u64 · checksum u32 · [time mark]
+//!                                                     the last group, see `Origin`       (SlateDB only)
 //! FF 72 n u64       → space byte · bound · bound      a range being deleted, see deletion.rs for bounds
 //! FF 73 table u32   → bytes varint · rows varint      what the table holds (fjall only)
-//! time mark           given i64 · believed i64        µs, see `TimeMark`; what a server that was older does not know, it refuses
+//! time mark           given i64 · believed i64        µs, see `TimeMark`
+//! identity            database u64 · store u32        see identity.rs
 //! ```
 
 use std::ops::Bound;
 
-use super::acknowledged::ChainEnd;
+use super::acknowledged::{ChainEnd, Link};
+use super::identity::Identity;
 use crate::clock::TimeMark;
 use crate::storage::batch::Space;
 use crate::storage::deletion::{get_bound, put_bound};
@@ -25,19 +28,33 @@ pub(super) const OWN: u8 = 0xFF;
 const OWN_CHAIN: u8 = b'c';
 const OWN_RANGE: u8 = b'r';
 const OWN_SIZE: u8 = b's';
-const OWN_TIME: u8 = b't';
+const OWN_ORIGIN: u8 = b't';
 
 /// Keys up to this long are built on the stack.
 const STACK_KEY_BYTES: usize = 256;
 
 /// One of the store's own records.
 pub(super) enum Own {
-    /// `None` means it was written before there were time marks.
-    Chain(ChainEnd, Option<TimeMark>),
-    Time(TimeMark),
+    /// `None` means that the store records no time.
+    Chain(Link, Option<TimeMark>),
+    /// As above.
+    Origin(Origin, Option<TimeMark>),
     Size(TableId, TableSize),
     Range(u64, Space, KeyRange),
 }
+
+/// What each group of SlateDB names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) store: Identity,
+    /// The object of the log that was put last before the group was written, and the checksum of its bytes; zeros mean
+    /// that there is no record of puts.
+    pub(super) object: u64,
+    pub(super) sum: u32,
+}
+
+const CHAIN_VERSION: u8 = 3;
+const ORIGIN_VERSION: u8 = 2;
 
 /// Reads one of the store's own records. `None` means this version writes no such record.
 pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
@@ -45,21 +62,34 @@ pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
     let mut value = value;
     match *kind {
         OWN_CHAIN => {
-            let (version, rest) = value.split_first()?;
-            let (chain, rest) = rest.split_first_chunk::<4>()?;
-            let end = ChainEnd {
-                seq: u64::from_be_bytes(id.try_into().ok()?),
-                chain: u32::from_be_bytes(*chain),
+            let seq = u64::from_be_bytes(id.try_into().ok()?);
+            let ([CHAIN_VERSION], rest) = value.split_first_chunk()? else {
+                return None;
             };
-            match *version {
-                1 if rest.is_empty() => Some(Own::Chain(end, None)),
-                2 => Some(Own::Chain(end, Some(get_time(rest)?))),
-                _ => None,
-            }
+            let (chain, rest) = take_u32(rest)?;
+            let (digest, rest) = take_u32(rest)?;
+            let (store, rest) = Identity::take(rest)?;
+            let (anchor_seq, rest) = take_u64(rest)?;
+            let (anchor_chain, rest) = take_u32(rest)?;
+            let link = Link {
+                end: ChainEnd { seq, chain },
+                digest,
+                store,
+                anchor: ChainEnd {
+                    seq: anchor_seq,
+                    chain: anchor_chain,
+                },
+            };
+            Some(Own::Chain(link, get_time(rest)?))
         }
-        OWN_TIME if id.is_empty() => {
-            let (version, rest) = value.split_first()?;
-            (*version == 1).then(|| get_time(rest).map(Own::Time))?
+        OWN_ORIGIN if id.is_empty() => {
+            let ([ORIGIN_VERSION], rest) = value.split_first_chunk()? else {
+                return None;
+            };
+            let (store, rest) = Identity::take(rest)?;
+            let (object, rest) = take_u64(rest)?;
+            let (sum, rest) = take_u32(rest)?;
+            Some(Own::Origin(Origin { store, object, sum }, get_time(rest)?))
         }
         OWN_SIZE => {
             let size = TableSize {
@@ -88,17 +118,33 @@ fn own_key(kind: u8, id: &[u8]) -> Vec<u8> {
     key
 }
 
-fn get_time(bytes: &[u8]) -> Option<TimeMark> {
-    let (given, believed) = bytes.split_first_chunk::<8>()?;
-    Some(TimeMark {
-        given_micros: i64::from_be_bytes(*given),
-        believed_micros: i64::from_be_bytes(believed.try_into().ok()?),
-    })
+fn take_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_be_bytes(*number), rest))
 }
 
-fn put_time(value: &mut Vec<u8>, time: TimeMark) {
-    value.extend_from_slice(&time.given_micros.to_be_bytes());
-    value.extend_from_slice(&time.believed_micros.to_be_bytes());
+fn take_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_be_bytes(*number), rest))
+}
+
+/// The time mark at the end of a record. The outer `None` means that the bytes are none.
+fn get_time(bytes: &[u8]) -> Option<Option<TimeMark>> {
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    let (given, believed) = bytes.split_first_chunk::<8>()?;
+    Some(Some(TimeMark {
+        given_micros: i64::from_be_bytes(*given),
+        believed_micros: i64::from_be_bytes(believed.try_into().ok()?),
+    }))
+}
+
+fn put_time(value: &mut Vec<u8>, time: Option<TimeMark>) {
+    if let Some(time) = time {
+        value.extend_from_slice(&time.given_micros.to_be_bytes());
+        value.extend_from_slice(&time.believed_micros.to_be_bytes());
+    }
 }
 
 /// The key of the record of a group.
@@ -106,23 +152,28 @@ pub(super) fn chain_key(end: ChainEnd) -> Vec<u8> {
     own_key(OWN_CHAIN, &end.seq.to_be_bytes())
 }
 
-pub(super) fn chain_record(end: ChainEnd, time: Option<TimeMark>) -> (Vec<u8>, Vec<u8>) {
-    let mut value = Vec::with_capacity(21);
-    value.push(if time.is_some() { 2 } else { 1 });
-    value.extend_from_slice(&end.chain.to_be_bytes());
-    if let Some(time) = time {
-        put_time(&mut value, time);
-    }
-    (chain_key(end), value)
+pub(super) fn chain_record(link: &Link, time: Option<TimeMark>) -> (Vec<u8>, Vec<u8>) {
+    let mut value = Vec::with_capacity(49);
+    value.push(CHAIN_VERSION);
+    value.extend_from_slice(&link.end.chain.to_be_bytes());
+    value.extend_from_slice(&link.digest.to_be_bytes());
+    value.extend_from_slice(&link.store.to_bytes());
+    value.extend_from_slice(&link.anchor.seq.to_be_bytes());
+    value.extend_from_slice(&link.anchor.chain.to_be_bytes());
+    put_time(&mut value, time);
+    (chain_key(link.end), value)
 }
 
-/// The record of time, in engines without a chain.
+/// The record of a group, in engines without a chain.
 #[cfg(any(feature = "slate", test))]
-pub(super) fn time_record(time: TimeMark) -> (Vec<u8>, Vec<u8>) {
-    let mut value = Vec::with_capacity(17);
-    value.push(1);
+pub(super) fn origin_record(origin: &Origin, time: Option<TimeMark>) -> (Vec<u8>, Vec<u8>) {
+    let mut value = Vec::with_capacity(41);
+    value.push(ORIGIN_VERSION);
+    value.extend_from_slice(&origin.store.to_bytes());
+    value.extend_from_slice(&origin.object.to_be_bytes());
+    value.extend_from_slice(&origin.sum.to_be_bytes());
     put_time(&mut value, time);
-    (own_key(OWN_TIME, &[]), value)
+    (own_key(OWN_ORIGIN, &[]), value)
 }
 
 pub(super) fn size_record(table: TableId, size: TableSize) -> (Vec<u8>, Vec<u8>) {
@@ -177,28 +228,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_time_are_read_as_they_were_written_and_old_ones_as_before() {
-        let end = ChainEnd { seq: 7, chain: 9 };
+    fn records_of_groups_are_read_as_they_were_written_and_no_others() {
         let time = TimeMark {
             given_micros: -3,
             believed_micros: 1 << 50,
         };
-        let read = |(key, value): (Vec<u8>, Vec<u8>)| parse_own(&key, &value);
-        assert!(matches!(read(chain_record(end, None)), Some(Own::Chain(found, None)) if found == end));
-        assert!(
-            matches!(read(chain_record(end, Some(time))), Some(Own::Chain(found, Some(of))) if (found, of) == (end, time))
-        );
-        assert!(matches!(read(time_record(time)), Some(Own::Time(found)) if found == time));
-        let (key, value) = chain_record(end, Some(time));
-        for cut in 0..value.len() {
-            assert!(parse_own(&key, &value[..cut]).is_none(), "{cut}");
+        let store = Identity { database: 3, store: 4 };
+        let link = Link {
+            end: ChainEnd { seq: 7, chain: 9 },
+            digest: 8,
+            store,
+            anchor: ChainEnd { seq: 6, chain: 5 },
+        };
+        let written = Origin {
+            store,
+            object: 11,
+            sum: 12,
+        };
+        for time in [None, Some(time)] {
+            let (key, value) = chain_record(&link, time);
+            assert!(matches!(parse_own(&key, &value), Some(Own::Chain(found, of)) if (found, of) == (link, time)));
+            let (other, record) = origin_record(&written, time);
+            assert!(matches!(parse_own(&other, &record), Some(Own::Origin(found, of)) if (found, of) == (written, time)));
+            for (key, value) in [(key, value), (other, record)] {
+                for cut in 0..value.len() {
+                    let is_without_time = time.is_some() && cut + 16 == value.len();
+                    assert_eq!(parse_own(&key, &value[..cut]).is_some(), is_without_time, "{cut}");
+                }
+                assert!(parse_own(&key, &[&value[..], &[0]].concat()).is_none());
+                assert!(parse_own(&key, &[&[9], &value[1..]].concat()).is_none(), "of another version");
+            }
         }
-        assert!(parse_own(&key, &[&value[..], &[0]].concat()).is_none());
-        assert!(
-            parse_own(&key, &[&[3], &value[1..]].concat()).is_none(),
-            "of a later version"
-        );
-        let old = [1, 0, 0, 0, 9];
-        assert_eq!(chain_record(end, None).1, old);
     }
 }

@@ -80,6 +80,7 @@ use self::places::DATABASE;
 use self::ranges::RangeJobs;
 use self::tuning::{LONG_SCAN_ENTRIES, ahead_options, scan_options};
 use self::unlogged::Unlogged;
+use super::identity::Identity;
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
 use super::queue_space::QueueSpace;
@@ -185,7 +186,8 @@ impl Store {
             Url::Bucket(address) => Home::in_bucket(address, location, options, clock).await?,
             _ => Home {
                 directory: None,
-                medium: Arc::new(Medium::new(Arc::new(InMemory::new()), None)),
+                medium: Arc::new(Medium::new(Arc::new(InMemory::new()), None, Identity::default())),
+                identity: Identity::default(),
                 location,
                 database: DATABASE.into(),
                 ticks: Arc::new(Ticks::new(clock)),

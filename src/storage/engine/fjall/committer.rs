@@ -35,7 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fjall::PersistMode;
 
-use super::super::acknowledged::{Acknowledged, ChainEnd};
+use super::super::acknowledged::{Acknowledged, ChainEnd, Link};
 use super::super::directory::{Directory, full_or};
 use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
 use super::super::{
@@ -553,7 +553,13 @@ impl Committer {
         let end = self.end.then(digest);
         // Read after all timestamps of the group were issued, so no timestamp in the group is above the mark.
         let time = self.options.time_mark(self.time);
-        let (key, value) = chain_record(end, time);
+        let link = Link {
+            end,
+            digest,
+            store: self.directory.identity(),
+            anchor: self.acknowledged.as_ref().map_or(self.end, Acknowledged::last),
+        };
+        let (key, value) = chain_record(&link, time);
         batch.insert(&engine.data, key, value);
         // The same batch removes the previous record: a second record then proves that a group was lost; see fjall.rs.
         if self.end.seq > 0 {

@@ -9,7 +9,8 @@
 //! clear    04 · keyspace u64; counts as an item                                              all little-endian
 //! ```
 //! Each group is one batch and carries one chain record (layout.rs). So the numbers of groups are consecutive through
-//! all files, and sequence numbers grow. A file may end in a batch that was incomplete when the process or the machine
+//! all files, each leads from the checksum of the one before to its own, and sequence numbers grow. The record names the
+//! store: a file of another one is refused, and so is one that does not go through the last acknowledged group. A file may end in a batch that was incomplete when the process or the machine
 //! stopped, or the disk was full. That batch was never acknowledged. So a file that cannot be read to its end is sound
 //! if two things hold. The next group found follows the last one before the damage. The last group of all is not older
 //! than the last acknowledged one; the caller checks this.
@@ -23,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::super::acknowledged::ChainEnd;
-use super::super::directory::io_error;
+use super::super::acknowledged::{ChainEnd, Expected, Link};
+use super::super::directory::{check_identity, io_error};
 use super::super::layout::{OWN, Own, parse_own};
 use crate::storage::{Error, Result};
 
@@ -57,8 +58,8 @@ pub(super) struct LogFile {
 }
 
 /// State of reading the log.
-#[derive(Default)]
 struct Progress {
+    expected: Expected,
     end: Option<ChainEnd>,
     sequence: Option<u64>,
     torn: Option<Error>,
@@ -66,7 +67,7 @@ struct Progress {
 
 struct Batch {
     sequence: u64,
-    ends: Vec<ChainEnd>,
+    links: Vec<Link>,
 }
 
 fn damaged(path: &Path, what: String) -> Error {
@@ -81,7 +82,7 @@ impl Log {
     ///
     /// # Errors
     /// The name of a file with damage that no kill or loss of power can cause; a failure of the medium.
-    pub(super) fn read(engine: &Path) -> Result<Self> {
+    pub(super) fn read(engine: &Path, expected: Expected) -> Result<Self> {
         let mut numbered = Vec::new();
         let listing = || io_error("listing", engine);
         for entry in std::fs::read_dir(engine).map_err(listing())? {
@@ -94,7 +95,13 @@ impl Log {
             numbered.push((number, path));
         }
         numbered.sort_unstable();
-        let (mut files, mut read) = (Vec::new(), Progress::default());
+        let mut files = Vec::new();
+        let mut read = Progress {
+            expected,
+            end: None,
+            sequence: None,
+            torn: None,
+        };
         for (number, path) in numbered {
             let file = read.file(path, number)?;
             if file.is_torn {
@@ -155,15 +162,30 @@ impl Progress {
 
     /// Checks that a batch continues the one before it.
     fn follow(&mut self, path: &Path, at: u64, batch: &Batch) -> Result<()> {
-        let [end] = batch.ends.as_slice() else {
+        let [link] = batch.links.as_slice() else {
             let what = format!("the batch at byte {at} of the log is no group of the store");
             return Err(damaged(path, what));
         };
+        check_identity(path, link.store, self.expected.store)?;
+        let end = link.end;
+        if self.expected.acknowledged.is_some_and(|acknowledged| link.contradicts(acknowledged)) {
+            let what = format!(
+                "group {} does not go with the one that was acknowledged: the file is of another copy of the store, or acknowledged is",
+                end.seq
+            );
+            return Err(damaged(path, what));
+        }
         if let Some(before) = self.end
             && before.seq + 1 != end.seq
         {
             let what = format!("the log has a gap after group {}, before group {}", before.seq, end.seq);
             return Err(self.torn.take().unwrap_or_else(|| damaged(path, what)));
+        }
+        // Nothing precedes the first group of a store.
+        let before = self.end.or((end.seq == 1).then(|| ChainEnd::start(self.expected.store)));
+        if before.is_some_and(|before| before.then(link.digest) != end) {
+            let what = format!("group {} of the log does not follow the one before it", end.seq);
+            return Err(damaged(path, what));
         }
         if self.sequence.is_some_and(|before| before >= batch.sequence) {
             let what = format!(
@@ -172,7 +194,7 @@ impl Progress {
             );
             return Err(damaged(path, what));
         }
-        self.end = Some(*end);
+        self.end = Some(end);
         self.sequence = Some(batch.sequence);
         Ok(())
     }
@@ -201,10 +223,10 @@ impl Reader {
         }
         let items = u32::from_le_bytes(self.exact()?);
         let sequence = u64::from_le_bytes(self.exact()?);
-        let (mut hasher, mut ends) = (Xxh3::new(), Vec::new());
+        let (mut hasher, mut links) = (Xxh3::new(), Vec::new());
         for _ in 0..items {
             match self.exact::<1>()? {
-                [2] => ends.extend(self.item(&mut hasher)?),
+                [2] => links.extend(self.item(&mut hasher)?),
                 [4] => {
                     hasher.update(&[4]);
                     hasher.update(&self.exact::<8>()?);
@@ -217,11 +239,11 @@ impl Reader {
         if !is_same || self.exact::<4>()? != *b"FJL\x03" {
             return Err(torn());
         }
-        Ok(Batch { sequence, ends })
+        Ok(Batch { sequence, links })
     }
 
-    /// Skips an item; returns the end of the chain if the item records it.
-    fn item(&mut self, hasher: &mut Xxh3) -> io::Result<Option<ChainEnd>> {
+    /// Skips an item; returns the record of a group if the item is one.
+    fn item(&mut self, hasher: &mut Xxh3) -> io::Result<Option<Link>> {
         let [kind, compression] = self.exact()?;
         let keyspace = self.exact::<8>()?;
         let key_length = self.exact::<2>()?;
@@ -246,7 +268,7 @@ impl Reader {
             self.pass(stored.into(), |bytes| value.extend_from_slice(bytes))?;
             hasher.update(&value);
             return Ok(match parse_own(&key, &value) {
-                Some(Own::Chain(end, _)) => Some(end),
+                Some(Own::Chain(link, _)) => Some(link),
                 _ => None,
             });
         }

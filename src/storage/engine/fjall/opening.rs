@@ -17,9 +17,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use fjall::LsmError;
 
-use super::super::acknowledged::{Acknowledged, ChainEnd, Recorded};
+use super::super::acknowledged::{Acknowledged, ChainEnd, Expected, Link, Recorded};
 use super::super::aside::{self, Cut, Kept};
-use super::super::directory::{self, Directory, full_or, io_error};
+use super::super::directory::{self, Directory, check_identity, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
 use super::log::Log;
@@ -64,7 +64,7 @@ impl Provisional {
         if let Some(kept) = self.kept {
             kept.accept()?;
         }
-        let acknowledged = Acknowledged::open(directory.path(), end)?;
+        let acknowledged = Acknowledged::open(directory.path(), directory.identity(), end)?;
         directory.mark_used()?;
         Ok(acknowledged)
     }
@@ -98,7 +98,11 @@ impl Engine {
         let path = directory.engine_path();
         aside::undo_interrupted(&path)?;
         let mut recorded = read_acknowledged(directory, options)?;
-        let kept = match verify(&path)? {
+        let expected = |recorded: Recorded| Expected {
+            store: directory.identity(),
+            acknowledged: recorded.end(),
+        };
+        let kept = match verify(&path, expected(recorded))? {
             Found::Engine {
                 is_empty,
                 log,
@@ -127,7 +131,7 @@ impl Engine {
             }
         };
         let opened = Self::open_in(&path, options, kept.is_some(), lost).and_then(|engine| {
-            let records = engine.records(directory.path(), recorded.end())?;
+            let records = engine.records(directory.path(), expected(recorded))?;
             Ok((engine, records))
         });
         let provisional = Provisional { kept };
@@ -180,22 +184,22 @@ impl Engine {
         })
     }
 
-    fn records(&self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Records> {
+    fn records(&self, store: &Path, expected: Expected) -> Result<Records> {
         let view = self.database.snapshot();
-        let (mut ends, mut time) = (Vec::new(), None);
+        let (mut links, mut time) = (Vec::new(), None);
         let mut sizes = Sizes::default();
         let mut unfinished = Vec::new();
         let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
         for entry in self.entries(&view, own, Order::Forward)? {
             let (key, value) = entry?;
             match parse_own(&key, &value) {
-                Some(Own::Chain(end, of)) => {
-                    ends.push(end);
+                Some(Own::Chain(link, of)) => {
+                    links.push(link);
                     time = of;
                 }
                 Some(Own::Size(table, size)) => sizes.set(table, size),
                 Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
-                Some(Own::Time(_)) | None => {
+                Some(Own::Origin(..)) | None => {
                     let what = "an unknown record of the store's own".to_owned();
                     return Err(Error::Corrupt {
                         path: self.directory.clone(),
@@ -205,7 +209,7 @@ impl Engine {
             }
         }
         Ok(Records {
-            end: check_chain(store, &ends, acknowledged)?,
+            end: check_links(store, &self.directory, &links, expected)?,
             time,
             sizes,
             deletion_tables: self.deletion_tables(&view)?,
@@ -216,7 +220,8 @@ impl Engine {
 
 /// Reads the `acknowledged` file. An unreadable file is remade if [`Options::create`] is set.
 fn read_acknowledged(directory: &Directory, options: &Options) -> Result<Recorded> {
-    match Recorded::read(directory.path()) {
+    let recorded = Recorded::read(directory.path());
+    match recorded.and_then(|recorded| recorded.of(directory.path(), directory.identity())) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = aside::rename_aside(&path, "damaged")?;
             tracing::warn!(renamed = %renamed.display(), what, "the record of the last acknowledged group is unreadable; it is made again");
@@ -268,23 +273,31 @@ fn may_open_without_record(directory: &Directory, options: &Options, recorded: R
 
 /// Compares the log with the `acknowledged` file before anything is changed. A log without groups is checked later,
 /// when its tables are open.
-fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
-    let (Some(end), Some(acknowledged)) = (log.end, recorded.end()) else {
+pub(super) fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
+    let (Some(end), Recorded::End { end: acknowledged, closed, .. }) = (log.end, recorded) else {
         return Ok(());
     };
-    match (check_chain(store, &[end], Some(acknowledged)), &log.torn) {
+    if closed && end.seq > acknowledged.seq {
+        let what = format!(
+            "the store was closed with group {}, and the log goes on to group {}: the log or the file acknowledged is of another copy",
+            acknowledged.seq, end.seq
+        );
+        let path = log.files.last().map_or_else(|| store.to_owned(), |file| file.path.clone());
+        return Err(Error::Corrupt { path, what });
+    }
+    match (check_chain(store, end, acknowledged), &log.torn) {
         // Add the file and the offset to the message.
         (Err(_), Some(torn)) => Err(lost(
             store,
             format!("group {} was acknowledged, and {torn}", acknowledged.seq),
         )),
-        (checked, _) => checked.map(drop),
+        (checked, _) => checked,
     }
 }
 
 /// Whether the store was closed cleanly, and nothing was written after it.
 fn is_closed(log: &Log, recorded: Recorded) -> bool {
-    matches!(recorded, Recorded::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
+    matches!(recorded, Recorded::End { end, closed: true, .. } if log.end.is_none_or(|of_log| of_log == end))
 }
 
 /// Rewrites the files whose bytes may be only in the page cache.
@@ -350,19 +363,34 @@ fn lost(store: &Path, what: String) -> Error {
     }
 }
 
-/// Checks that all acknowledged groups are present and none between them is missing; see fjall.rs.
-fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
-    let acknowledged = acknowledged.unwrap_or_default();
-    let end = match ends {
-        [] => ChainEnd::default(),
-        [end] => *end,
+/// Checks that all acknowledged groups are present and none between them is missing; see fjall.rs. `links` are the
+/// records of groups that the engine has.
+pub(super) fn check_links(store: &Path, engine: &Path, links: &[Link], expected: Expected) -> Result<ChainEnd> {
+    for link in links {
+        check_identity(engine, link.store, expected.store)?;
+    }
+    let end = match links {
+        [] => ChainEnd::start(expected.store),
+        [link] => {
+            if link.contradicts(expected.end()) {
+                let what = format!("group {} does not go with the one that was acknowledged", link.end.seq);
+                return Err(lost(store, what));
+            }
+            link.end
+        }
         [first, .., last] => {
+            let (first, last) = (first.end.seq, last.end.seq);
             return Err(lost(
                 store,
-                format!("the log has a gap after group {}, before group {}", first.seq, last.seq),
+                format!("the log has a gap after group {first}, before group {last}"),
             ));
         }
     };
+    check_chain(store, end, expected.end()).map(|()| end)
+}
+
+/// Checks that the chain does not end before the acknowledged group, and with no other one.
+fn check_chain(store: &Path, end: ChainEnd, acknowledged: ChainEnd) -> Result<()> {
     if end.seq < acknowledged.seq {
         let what = format!(
             "the log ends with group {}, group {} was acknowledged",
@@ -376,5 +404,5 @@ fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) 
             format!("group {} is not the one that was acknowledged", end.seq),
         ));
     }
-    Ok(end)
+    Ok(())
 }

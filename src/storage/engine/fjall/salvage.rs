@@ -18,10 +18,13 @@ use lsm_tree::{Cache, DescriptorTable, Slice, ValueType};
 use num_bigint::BigUint;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::acknowledged::Recorded;
-use super::super::directory::io_error;
+use super::super::acknowledged::{Expected, Recorded};
+use super::super::directory::{Directory, io_error};
+use super::super::identity::Identity;
+use super::super::layout::{Own, parse_own};
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
-use super::verify::{keyspaces, list, number, read_manifest};
+use super::opening::check_log;
+use super::verify::{Found, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
 use crate::storage::{Error, Result};
 
@@ -45,19 +48,23 @@ const END_MARK: &[u8] = b"FJL\x03";
 ///
 /// # Errors
 /// The medium fails in another way than by damage.
-pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableFile>> {
+pub(in crate::storage::engine) fn files(directory: &Path, store: Option<Identity>) -> Result<Files<TableFile>> {
     let mut opened = Vec::new();
     let mut damage = Vec::new();
     // An interrupted opening leaves the original directory under this name (aside.rs).
     let kept = directory.join("engine.kept");
     let engine = if kept.is_dir() { kept } else { directory.join("engine") };
-    let acknowledged = match Recorded::read(directory) {
-        Ok(recorded) => recorded.end().map_or(0, |end| end.seq),
+    let recorded = Recorded::read(directory).and_then(|recorded| match store {
+        Some(store) => recorded.of(directory, store),
+        None => Ok(recorded),
+    });
+    let recorded = match recorded {
+        Ok(recorded) => recorded,
         Err(error) => {
             let mut lost = lost(directory, &error);
             lost.what += ": whether the log has lost its end cannot be told";
             damage.push(lost);
-            0
+            Recorded::Nothing
         }
     };
     let trees: Vec<PathBuf> = list(&keyspaces(&engine))?
@@ -80,7 +87,13 @@ pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableF
     numbered.sort_unstable();
     for path in numbered {
         let bytes = fs::read(&path).map_err(io_error("reading", &path))?;
-        let passed = read_log(&bytes, &mut log);
+        let LogRead { passed, foreign } = read_log(&bytes, store, &mut log);
+        if let Some(foreign) = foreign {
+            damage.push(Damage {
+                file: path.clone(),
+                what: format!("it is of {foreign}: what it has is left out"),
+            });
+        }
         if passed > 0 {
             torn.push(Damage {
                 file: path,
@@ -88,13 +101,42 @@ pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableF
             });
         }
     }
+    if let Some(store) = store
+        && damage.is_empty()
+        && let Err(error) = judge_as_a_start(directory, &engine, recorded, store)
+    {
+        damage.push(lost(directory, &error));
+    }
     let mut files = Files::new(opened, log, damage);
     files.log_of_groups = Some(LogOfGroups {
-        acknowledged,
+        expected: store.map(|store| Expected {
+            store,
+            acknowledged: recorded.end(),
+        }),
+        acknowledged: recorded.end().map_or(0, |end| end.seq),
         place: engine.join("*.jnl"),
         torn,
     });
     Ok(files)
+}
+
+/// Checks what a start checks before it opens the engine.
+fn judge_as_a_start(directory: &Path, engine: &Path, recorded: Recorded, store: Identity) -> Result<()> {
+    let expected = Expected {
+        store,
+        acknowledged: recorded.end(),
+    };
+    let log = match verify(engine, expected)? {
+        Found::Engine { log, .. } => log,
+        Found::Nothing | Found::HalfMade => return Ok(()),
+    };
+    if recorded == Recorded::Nothing && Directory::is_marked_used(directory) {
+        return Err(Error::Corrupt {
+            path: directory.join("acknowledged"),
+            what: "it is gone or empty: whether the log has lost its end cannot be told".to_owned(),
+        });
+    }
+    check_log(directory, &log, recorded)
 }
 
 fn lost(directory: &Path, error: &Error) -> Damage {
@@ -102,6 +144,10 @@ fn lost(directory: &Path, error: &Error) -> Damage {
         Error::Corrupt { path, what } => Damage {
             file: path.clone(),
             what: what.clone(),
+        },
+        Error::OtherStore { path, found, .. } => Damage {
+            file: path.clone(),
+            what: format!("it is of {found}"),
         },
         error => Damage {
             file: directory.to_owned(),
@@ -302,15 +348,38 @@ fn key_of(number: &BigUint) -> Option<Vec<u8>> {
     Some([vec![0; zeros], bytes].concat())
 }
 
-/// Adds the entries of a log file; returns how many bytes cannot be read, without the zeros at its end.
-fn read_log(bytes: &[u8], log: &mut Vec<Entry>) -> usize {
+/// How much of a log file was read.
+struct LogRead {
+    /// Bytes that cannot be read, without the zeros at its end.
+    passed: usize,
+    /// Another store whose groups are in it.
+    foreign: Option<Identity>,
+}
+
+/// The store that a batch names.
+fn store_of(batch: &[Entry]) -> Option<Identity> {
+    batch.iter().find_map(|entry| match &entry.change {
+        Change::Put(value) => match parse_own(&entry.key, value)? {
+            Own::Chain(link, _) => Some(link.store),
+            Own::Origin(..) | Own::Size(..) | Own::Range(..) => None,
+        },
+        Change::Merge(_) | Change::Delete => None,
+    })
+}
+
+/// Adds the entries of a log file that are of this store.
+fn read_log(bytes: &[u8], store: Option<Identity>, log: &mut Vec<Entry>) -> LogRead {
+    let mut foreign = None;
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let (mut at, mut passed) = (0, 0);
     while at < end {
         let rest = bytes.get(at..).unwrap_or_default();
         let mut read = Vec::new();
         if let Some(left) = batch(rest, &mut read) {
-            log.append(&mut read);
+            match store_of(&read).filter(|of| store.is_some_and(|store| store != *of)) {
+                Some(other) => foreign = Some(other),
+                None => log.append(&mut read),
+            }
             at += rest.len() - left;
             continue;
         }
@@ -319,7 +388,7 @@ fn read_log(bytes: &[u8], log: &mut Vec<Entry>) -> usize {
         passed += step.min(end - at);
         at += step;
     }
-    passed
+    LogRead { passed, foreign }
 }
 
 /// Reads a batch; returns how many bytes are left after it. `None` means no intact batch begins here.

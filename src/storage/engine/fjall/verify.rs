@@ -25,6 +25,7 @@ use std::fs;
 use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
+use super::super::acknowledged::Expected;
 use super::super::directory::io_error;
 use super::log::Log;
 use crate::storage::{Error, Result};
@@ -81,15 +82,15 @@ pub(super) fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Verifies the engine in a directory.
+/// Verifies the engine in a directory, whose log must agree with what is expected.
 ///
 /// # Errors
 /// The name of a missing or damaged file; a failure of the medium.
-pub(super) fn verify(engine: &Path) -> Result<Found> {
+pub(super) fn verify(engine: &Path, expected: Expected) -> Result<Found> {
     if list(engine)?.is_empty() {
         return Ok(Found::Nothing);
     }
-    let log = Log::read(engine)?;
+    let log = Log::read(engine, expected)?;
     match verify_trees(engine, &log) {
         Ok(manifests) => Ok(Found::Engine {
             is_empty: !log.is_used() && !has_tables(engine)?,

@@ -22,14 +22,19 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fs::File;
 use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fs4::fs_std::FileExt;
 
 use self::piece::{Change, Entry, Files, Place, Stretch};
 pub use self::piece::{Damage, Gap};
+use super::acknowledged::{Expected, Link};
+use super::directory::{Wanted, read_identity};
 use super::fjall;
+use super::identity::{self, Identity};
 use super::layout::{OWN, Own, full_range, parse_own};
+use super::moments::{self, Durable, Moment};
 #[cfg(feature = "slate")]
 use super::slate;
 use crate::clock::Clock;
@@ -60,6 +65,10 @@ impl Table {
 
 /// The readable part of one store.
 pub struct Salvage {
+    /// Where the records of other stores' progress are.
+    directory: PathBuf,
+    /// The last group, or object of the log.
+    last: u64,
     files: Files<Table>,
     /// Ranges whose deletion was not finished.
     unfinished: Vec<(Space, KeyRange)>,
@@ -108,10 +117,11 @@ impl Salvage {
             Url::SlateFile(_) if number != MAIN => None,
             _ => lock_to_read(directory)?,
         };
+        let (store, mut unnamed) = named(url, main, directory, number)?;
         let files = match url {
-            Url::File(_) => fjall::salvage::files(directory)?.map(Table::Fjall),
+            Url::File(_) => fjall::salvage::files(directory, store)?.map(Table::Fjall),
             #[cfg(feature = "slate")]
-            _ => slate::salvage::files(main, number, clock)
+            _ => slate::salvage::files(main, number, store, clock)
                 .await?
                 .map(|table| Table::Slate(Box::new(table))),
             #[cfg(not(feature = "slate"))]
@@ -124,6 +134,11 @@ impl Salvage {
             }
         };
         let mut salvage = Self {
+            directory: match url {
+                Url::SlateFile(_) if number == MAIN => main.join("engine"),
+                _ => directory.to_owned(),
+            },
+            last: files.last_object,
             files,
             unfinished: Vec::new(),
             counted: BTreeMap::new(),
@@ -131,12 +146,13 @@ impl Salvage {
             _lock: lock,
         };
         salvage.read_own(directory).await;
+        salvage.files.damage.append(&mut unnamed);
         Ok(salvage)
     }
 
     /// Reads the store's own records: which groups are missing, and which deletions were unfinished.
     async fn read_own(&mut self, directory: &Path) {
-        let (mut ends, mut own) = (Vec::new(), Vec::new());
+        let (mut ends, mut links, mut own) = (Vec::new(), Vec::new(), Vec::new());
         let range = (Bound::Included(vec![OWN]), Bound::Unbounded);
         let gaps = self.merged(range, |key, value| {
             own.extend(parse_own(key, value));
@@ -145,11 +161,14 @@ impl Salvage {
         let gaps = gaps.await;
         for record in own {
             match record {
-                Own::Chain(end, time) => {
-                    ends.push(end.seq);
+                Own::Chain(link, time) => {
+                    ends.push(link.end.seq);
+                    links.push(link);
                     self.given_micros = time.map(|time| time.given_micros).or(self.given_micros);
                 }
-                Own::Time(time) => self.given_micros = Some(time.given_micros),
+                Own::Origin(_, time) => {
+                    self.given_micros = time.map(|time| time.given_micros).or(self.given_micros);
+                }
                 Own::Size(table, size) => {
                     self.counted.insert(table, size.rows);
                 }
@@ -165,6 +184,7 @@ impl Salvage {
         }
         let log = self.files.log_of_groups.take();
         let Some(log) = log else { return };
+        self.last = ends.last().copied().unwrap_or(0);
         // Each group removes the record of the group before it, so two records mean that a group between them is
         // missing.
         let missing = match ends.as_slice() {
@@ -179,10 +199,40 @@ impl Salvage {
             )),
             _ => None,
         };
-        if let Some(what) = missing {
+        let of_other = log.expected.and_then(|expected| of_another_chain(&links, expected));
+        if let Some(what) = missing.or(of_other) {
             // A file cut short by a kill lost nothing if no group is missing.
             self.files.damage.extend(log.torn);
             self.files.damage.push(Damage { file: log.place, what });
+        }
+    }
+
+    /// Compares stores with their records of each other's progress, as a start does; a store of an earlier moment is
+    /// damaged.
+    pub fn judge_together<'s>(stores: impl Iterator<Item = (u32, &'s mut Self)>) {
+        let mut stores: Vec<_> = stores.collect();
+        let moment = |store: &Self| {
+            let durable = Durable::default();
+            durable.raise(store.last);
+            Moment {
+                directory: store.directory.clone(),
+                durable: Arc::new(durable),
+            }
+        };
+        let moments: Vec<_> = stores.iter().map(|(number, store)| (*number, moment(store))).collect();
+        let Err(error) = moments::check(&moments, false) else {
+            return;
+        };
+        let place = match &error {
+            Error::EarlierMoment { directory, .. } => directory.clone(),
+            _ => PathBuf::new(),
+        };
+        let at = stores.iter().position(|(_, store)| store.directory == place).unwrap_or(0);
+        if let Some((_, store)) = stores.get_mut(at) {
+            store.files.damage.push(Damage {
+                file: store.directory.clone(),
+                what: error.to_string(),
+            });
         }
     }
 
@@ -333,6 +383,55 @@ fn newest(key: &[u8], mut versions: Vec<Entry>) -> Option<Bytes> {
         });
     }
     value
+}
+
+/// Which store a directory holds, by its format file, and what is wrong with that file.
+///
+/// # Errors
+/// The data is of another program.
+fn named(url: &Url, main: &Path, directory: &Path, number: u32) -> Result<(Option<Identity>, Vec<Damage>)> {
+    let format = match url {
+        Url::File(_) => identity::FJALL,
+        _ => identity::SLATE,
+    };
+    let mut damage = Vec::new();
+    let mut read = |of: &Path, wanted: Wanted| match read_identity(of, wanted) {
+        Ok(Some(identity)) => Ok(Some(identity)),
+        Err(error @ Error::UnknownFormat { .. }) => Err(error),
+        refused => {
+            let what = match refused {
+                Err(Error::Corrupt { what, .. }) => what,
+                Err(error) => error.to_string(),
+                Ok(_) => "it is missing: whether the files are of one store cannot be told".to_owned(),
+            };
+            damage.push(Damage {
+                file: of.join("helenus.format"),
+                what,
+            });
+            Ok(None)
+        }
+    };
+    let wanted = Wanted::existing(format);
+    let store = read(main, wanted)?.map(|main| main.beside(number));
+    if directory != main && matches!(url, Url::File(_)) {
+        let identity = store;
+        read(directory, Wanted { identity, ..wanted })?;
+    }
+    Ok((store, damage))
+}
+
+/// What a start would refuse the last groups of a log for.
+fn of_another_chain(links: &[Link], expected: Expected) -> Option<String> {
+    let other = links.iter().find(|link| link.store != expected.store);
+    if let Some(other) = other {
+        return Some(format!("the last group is of {}", other.store));
+    }
+    let acknowledged = expected.acknowledged?;
+    let other = links.iter().find(|link| link.contradicts(acknowledged))?;
+    Some(format!(
+        "group {} does not go with the one that was acknowledged",
+        other.end.seq
+    ))
 }
 
 /// Locks a store while its files are read, so that no process opens it. Creates and writes no file: the lock is one of

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use crate::storage::engine::acknowledged::Expected;
 use crate::storage::key::covers;
 
 /// The effect of a version.
@@ -94,6 +95,8 @@ pub(in crate::storage::engine) struct Stretch {
 /// A log whose groups are numbered, and record the number of the last one.
 #[derive(Debug)]
 pub(in crate::storage::engine) struct LogOfGroups {
+    /// What its groups must agree with. `None` means that it is not known which store it is.
+    pub(in crate::storage::engine) expected: Option<Expected>,
     /// The last group that was acknowledged; 0 means no record names one.
     pub(in crate::storage::engine) acknowledged: u64,
     /// Its path.
@@ -110,6 +113,8 @@ pub(in crate::storage::engine) struct Files<T> {
     pub(in crate::storage::engine) damage: Vec<Damage>,
     /// `None` means the loss is listed in `damage`.
     pub(in crate::storage::engine) log_of_groups: Option<LogOfGroups>,
+    /// The last object of a log whose groups are not numbered; 0 means none.
+    pub(in crate::storage::engine) last_object: u64,
 }
 
 impl<T> Files<T> {
@@ -121,6 +126,7 @@ impl<T> Files<T> {
             tables,
             damage,
             log_of_groups: None,
+            last_object: 0,
         }
     }
 
@@ -131,6 +137,7 @@ impl<T> Files<T> {
             tables: self.tables.into_iter().map(table).collect(),
             damage: self.damage,
             log_of_groups: self.log_of_groups,
+            last_object: self.last_object,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::change_log::Logging;
 use crate::storage::derivation::Derivations;
-use crate::storage::engine::layout::{full_key, range_record, time_record};
+use crate::storage::engine::layout::{full_key, origin_record, range_record};
 use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, table_of};
 use crate::storage::feed::Drawn;
 use crate::storage::key::KeyRange;
@@ -157,6 +157,7 @@ impl Committer {
         let (deletion_tables, own) = read.map_err(failed)?;
         self.deletion_tables = deletion_tables;
         let own = own.ok_or_else(|| unknown_record(&home))?;
+        home.check_origin(own.origin)?;
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         // Log objects that the opening read stay in the log until tables are written.
@@ -198,7 +199,10 @@ impl Committer {
             self.empty_log().await;
         }
         drop(self.shared.published.swap(None));
-        self.close_database().await;
+        let is_closed = self.close_database().await;
+        if is_closed && closed.is_ok() && !self.failed {
+            self.home.medium.close_put_record(&self.home.database);
+        }
         self.home.medium.end_put_record(&self.home.database);
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // This releases the directory's lock: the caller that waits for the answer may open the store at once.
@@ -508,10 +512,8 @@ impl Committer {
         }
         // Taken after the group's batches were handed over, so no timestamp in them is above it.
         let time = self.options.time_mark(self.time);
-        if let Some(time) = time {
-            let (key, value) = time_record(time);
-            batch.put(key, value);
-        }
+        let (key, value) = origin_record(&self.home.origin(), time);
+        batch.put(key, value);
         let written = match self.write_batch(batch).await {
             Ok(()) => {
                 self.time = time;

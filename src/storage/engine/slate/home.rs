@@ -21,17 +21,19 @@ use super::disk_cache::DiskCache;
 use super::failures::{failure, failure_of_store};
 use super::log::{Log, LogAdmin, Logged};
 use super::medium::Medium;
-use super::places::DATABASE;
+use super::places::{DATABASE, number_of};
 use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::clock::Clock;
-use crate::storage::bucket::{Address, Logs, Mark, Owner, Reached, Refusal, claim, claimed, is_used, mark};
-use crate::storage::engine::directory::Directory;
+use crate::storage::bucket::{Address, Claim, Logs, Mark, Owner, Reached, Refusal, claim, claimed, is_used, mark};
+use crate::storage::engine::directory::{Directory, Wanted, check_identity};
+use crate::storage::engine::identity::Identity;
+use crate::storage::engine::layout::Origin;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
 
 /// The content of such a store's format file.
-pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
+pub(in crate::storage::engine) const FORMAT: &str = crate::storage::engine::identity::SLATE;
 
 /// The location of a database.
 pub(super) struct Home {
@@ -42,6 +44,8 @@ pub(super) struct Home {
     pub(super) location: Arc<str>,
     /// Where the database lies in its object store.
     pub(super) database: Arc<str>,
+    /// The store that it is.
+    pub(super) identity: Identity,
     /// One for all databases of the bucket.
     pub(super) ticks: Arc<Ticks>,
     /// The last object of the log that is durable.
@@ -100,14 +104,17 @@ impl std::fmt::Debug for Home {
 
 impl Home {
     pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options, clock: Clock) -> Result<Self> {
-        let directory = Directory::open(&path, FORMAT)?;
+        let directory = Directory::open(&path, Wanted::main(options, FORMAT))?;
         let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
             location: location.to_string(),
             what: error.to_string(),
         })?;
+        let identity = directory.identity();
+        let medium = Medium::new(Arc::new(objects.with_fsync(true)), Some(path), identity);
         Ok(Self {
             directory: Some(Arc::new(directory)),
-            medium: Arc::new(Medium::new(Arc::new(objects.with_fsync(true)), Some(path))),
+            medium: Arc::new(medium),
+            identity,
             location,
             database: DATABASE.into(),
             ticks: Arc::new(Ticks::new(clock)),
@@ -149,12 +156,12 @@ impl Home {
         } else {
             Logs::Own
         };
-        let logs = claim(&reached, options.reach.draw, wanted).await.map_err(refused)?;
+        let Claim { logs, identity } = claim(&reached, options.reach.draw, wanted).await.map_err(refused)?;
         let objects: Arc<dyn ObjectStore> = match &options.bucket_cache {
             Some(cache) => Arc::new(DiskCache::open(Arc::clone(&reached.objects), cache)?),
             None => Arc::clone(&reached.objects),
         };
-        let medium = Arc::new(Medium::remote(objects, Arc::clone(&location)));
+        let medium = Arc::new(Medium::remote(objects, Arc::clone(&location), identity));
         let taken = Error::TakenOver {
             location: location.to_string(),
         };
@@ -191,6 +198,7 @@ impl Home {
         Ok(Self {
             directory: None,
             medium,
+            identity,
             location,
             database: DATABASE.into(),
             ticks,
@@ -388,6 +396,7 @@ impl Home {
             directory: self.directory.clone(),
             medium: Arc::clone(&self.medium),
             location: format!("{} {database}", self.location).into(),
+            identity: self.identity.beside(number_of(&database)),
             database: database.into(),
             ticks: Arc::clone(&self.ticks),
             durable: Arc::default(),
@@ -404,6 +413,22 @@ impl Home {
             directory,
             durable: Arc::clone(&self.durable),
         })
+    }
+
+    /// What a group names that is written now.
+    pub(super) fn origin(&self) -> Origin {
+        let (object, sum) = self.medium.last_of_log(&self.database).unwrap_or_default();
+        Origin {
+            store: self.identity,
+            object,
+            sum,
+        }
+    }
+
+    /// Refuses a database whose groups name another store.
+    pub(super) fn check_origin(&self, origin: Option<Origin>) -> Result<()> {
+        let expected = self.identity;
+        origin.map_or(Ok(()), |origin| check_identity(&self.path(), origin.store, expected))
     }
 
     /// The clock for an opening of the database.

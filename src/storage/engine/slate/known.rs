@@ -370,6 +370,7 @@ mod tests {
     use super::super::places::boundary;
     use super::*;
     use crate::clock::Clock;
+    use crate::storage::engine::identity::Identity;
 
     /// A bucket, and the medium of its owner. What is put into the bucket itself, the owner does not see.
     struct Bucket {
@@ -388,7 +389,7 @@ mod tests {
         }
 
         fn over(objects: Arc<InMemory>) -> Self {
-            let medium = Medium::remote(Arc::clone(&objects) as _, "s3://bucket/p".into());
+            let medium = Medium::remote(Arc::clone(&objects) as _, "s3://bucket/p".into(), Identity::default());
             let is_owner = Arc::new(AtomicBool::new(true));
             let asked = Arc::clone(&is_owner);
             let ticks = Arc::new(Ticks::new(Clock::manual(0)));

@@ -293,7 +293,7 @@ impl State {
     }
 
     /// Begins an object with the open rows, as many as an object may have. Databases take turns at being first.
-    fn begin(&mut self, process: &str) -> Bytes {
+    fn begin(&mut self, of: u64, process: &str) -> Bytes {
         let number = self.next;
         let (mut parts, mut told) = (Vec::new(), Vec::new());
         let mut needs = BTreeMap::new();
@@ -321,6 +321,7 @@ impl State {
         }
         let floor = needs.values().min().copied().unwrap_or(number);
         let object = Object {
+            of,
             number,
             millis: self.millis,
             process: process.to_owned(),

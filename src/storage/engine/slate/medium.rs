@@ -36,11 +36,12 @@ use slatedb::object_store::{
 use super::clock::{LastPut, Ticks};
 use super::failures::{Meaning, at_object, carried, system_error};
 use super::known::{self, Known, Removals};
-use super::places::{database_of, is_of_clean_up, is_of_shared_log, is_sealed, numbered};
-use super::put_record::PutRecord;
-use super::sealed::{seal, unseal};
+use super::places::{Folder, database_of, is_of_clean_up, is_of_shared_log, is_sealed, numbered};
+use super::put_record::{Body, PutRecord};
+use super::sealed::{Belongs, seal, unseal};
 use crate::storage::Error;
 use crate::storage::bucket::Refusal;
+use crate::storage::engine::identity::Identity;
 
 /// Longest time of a small request to a bucket, and the largest size of such a request.
 const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);
@@ -66,6 +67,8 @@ struct Owned {
 
 /// The state of the medium.
 struct State {
+    /// The database's number.
+    database: u64,
     /// Its directory. `None` means memory or a bucket.
     root: Option<PathBuf>,
     /// The URL, if it is a bucket of a cloud.
@@ -77,17 +80,18 @@ struct State {
 }
 
 impl Medium {
-    pub(super) fn new(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>) -> Self {
-        Self::with(inner, root, None)
+    pub(super) fn new(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>, of: Identity) -> Self {
+        Self::with(inner, root, None, of)
     }
 
     /// A bucket of a cloud, whose failures name its URL.
-    pub(super) fn remote(inner: Arc<dyn ObjectStore>, url: Arc<str>) -> Self {
-        Self::with(inner, None, Some(url))
+    pub(super) fn remote(inner: Arc<dyn ObjectStore>, url: Arc<str>, of: Identity) -> Self {
+        Self::with(inner, None, Some(url), of)
     }
 
-    fn with(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>, url: Option<Arc<str>>) -> Self {
+    fn with(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>, url: Option<Arc<str>>, of: Identity) -> Self {
         let state = State {
+            database: of.database,
             root,
             url,
             lost: ArcSwapOption::empty(),
@@ -145,6 +149,26 @@ impl Medium {
         });
     }
 
+    /// The number of the database.
+    pub(super) fn number(&self) -> u64 {
+        self.state.database
+    }
+
+    /// The last object of a database's log that was put, and the checksum of its bytes. `None` means that its puts are not
+    /// recorded.
+    pub(super) fn last_of_log(&self, database: &str) -> Option<(u64, u32)> {
+        self.notes.load().get(database).map(|note| note.last_of_log())
+    }
+
+    /// Records that a database is closed, and nothing is put in it any more.
+    pub(super) fn close_put_record(&self, database: &str) {
+        if let Some(note) = self.notes.load().get(database)
+            && let Err(error) = note.close()
+        {
+            tracing::warn!(%error, database, "could not record that the database is closed");
+        }
+    }
+
     /// Stops recording puts of a database.
     pub(super) fn end_put_record(&self, database: &str) {
         self.notes.rcu(|notes| {
@@ -176,15 +200,28 @@ impl Medium {
         }
     }
 
-    fn note(&self, location: &Path, is_empty: bool) -> StoreResult<()> {
+    fn note(&self, location: &Path, body: Body) -> StoreResult<()> {
         let Some((database, folder, id)) = numbered(location) else {
             return Ok(());
         };
         let Some(note) = self.notes.load().get(database).cloned() else {
             return Ok(());
         };
-        note.add(folder, id, is_empty)
+        note.add(folder, id, body)
             .map_err(|(path, error)| self.state.failed_at("writing", path, error))
+    }
+
+    /// What the record of puts keeps of an object.
+    fn body(&self, location: &Path, payload: &PutPayload) -> Body {
+        let is_of_log = numbered(location).is_some_and(|(_, folder, _)| folder == Folder::Log);
+        let mut sum = crc32fast::Hasher::new();
+        if is_of_log && !self.notes.load().is_empty() {
+            payload.iter().for_each(|part| sum.update(part));
+        }
+        Body {
+            is_empty: payload.content_length() == 0,
+            sum: sum.finalize(),
+        }
     }
 
     /// A small request. If a bucket does not answer, the request fails soon and is tried again on another connection.
@@ -247,10 +284,10 @@ impl Medium {
             Ok((meta, attributes, result.bytes().await?))
         };
         let (mut meta, attributes, object) = self.soon("reading", location, got).await?;
-        let Some(body) = unseal(&object) else {
+        let Some(body) = unseal(&object, self.state.belongs(location)) else {
             let damaged = Error::Corrupt {
                 path: self.file(location),
-                what: "its bytes are not those of its checksum".to_owned(),
+                what: "its bytes are not those of its checksum, or it is another store's object".to_owned(),
             };
             return Err(carried(damaged, false));
         };
@@ -330,6 +367,13 @@ impl State {
         self.root
             .as_ref()
             .map_or_else(|| PathBuf::from(name), |root| root.join(name))
+    }
+
+    fn belongs<'p>(&self, location: &'p Path) -> Belongs<'p> {
+        Belongs {
+            database: self.database,
+            path: location,
+        }
     }
 
     /// Whether this process owns the bucket now.
@@ -449,13 +493,16 @@ impl fmt::Display for Medium {
 impl ObjectStore for Medium {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
         self.state.may_change(location)?;
-        let is_empty = payload.content_length() == 0;
+        let body = self.body(location, &payload);
         // Known while this process is the owner, and forgotten always.
         let begun = self.state.owner.get().filter(|_| is_sealed(location)).map(|owned| {
             let body = Bytes::from(payload.clone());
             (owned.known.begin_put(location), body)
         });
-        let payload = if is_sealed(location) { seal(&payload) } else { payload };
+        let payload = match is_sealed(location) {
+            true => seal(&payload, self.state.belongs(location)),
+            false => payload,
+        };
         let bytes = payload.content_length();
         let is_small = payload.content_length() <= SMALL_REQUEST_BYTES_MAX;
         let put = self.inner.put_opts(location, payload, options);
@@ -471,10 +518,10 @@ impl ObjectStore for Medium {
         }
         self.state.has_written();
         self.date_put(location);
-        if let Some((begun, body)) = begun {
-            begun.done(&put, body, bytes);
+        if let Some((begun, known)) = begun {
+            begun.done(&put, known, bytes);
         }
-        self.note(location, is_empty)?;
+        self.note(location, body)?;
         Ok(put)
     }
 
@@ -632,7 +679,7 @@ mod tests {
     #[tokio::test]
     async fn no_manifest_and_no_log_is_put_without_the_lease() {
         for (is_owner, is_put) in [(None, true), (Some(true), true), (Some(false), false)] {
-            let medium = Medium::remote(Arc::new(InMemory::new()), "s3://bucket/p".into());
+            let medium = Medium::remote(Arc::new(InMemory::new()), "s3://bucket/p".into(), Identity::default());
             if let Some(is_owner) = is_owner {
                 medium.ask_owner(move || is_owner, &Arc::new(Ticks::new(Clock::manual(0))));
             }

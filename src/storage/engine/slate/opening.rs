@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::home::{Home, NumberedBlocks};
-use super::places::{DATABASE, Folder};
-use super::put_record::{self, PutRecord};
+use super::places::{DATABASE, Folder, number_of};
+use super::put_record::{self, Opened, PutRecord};
 use super::verify::{Found, verify};
 use crate::storage::engine::aside::rename_aside;
 use crate::storage::engine::directory::{Directory, io_error, sync_directory, write_anew};
@@ -125,7 +125,15 @@ pub(super) async fn prepare(
     home.medium.end_put_record(&home.database);
     home.medium.begin_put_record(
         &home.database,
-        PutRecord::open(directory.path(), &home.database, ends, Arc::clone(&home.durable))?,
+        PutRecord::open(
+            directory.path(),
+            &home.database,
+            Opened {
+                store: home.identity,
+                ends,
+                durable: Arc::clone(&home.durable),
+            },
+        )?,
     );
     Ok(())
 }
@@ -144,10 +152,11 @@ async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found
         .collect();
     for beside in put_record::beside(directory.path())? {
         let noted = noted(directory, &beside, options)?;
-        let found = verify(home, &beside, noted, None).await?;
+        let home_beside = home.beside(beside.clone());
+        let found = verify(&home_beside, &beside, noted, None).await?;
         let number = beside.rsplit('/').next().and_then(|number| number.parse().ok());
         if let (Some(found), Some(number)) = (found, number)
-            && let Some(moment) = moment(&home.beside(beside), &found)
+            && let Some(moment) = moment(&home_beside, &found)
         {
             moments.push((number, moment));
         }
@@ -158,7 +167,8 @@ async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found
 /// The record of a database's puts. An unreadable record is remade if [`Options::create`] is set.
 fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<put_record::Ends>> {
     let path = put_record::path_of(directory.path(), database);
-    match put_record::read(&path) {
+    let store = directory.identity().beside(number_of(database));
+    match put_record::read(&path, store) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = rename_aside(&path, "damaged")?;
             tracing::warn!(renamed = %renamed.display(), what, "the record of the last puts is unreadable; it is made again");

@@ -11,8 +11,16 @@
 
 use slatedb::object_store::path::Path;
 
+use crate::storage::engine::identity::MAIN;
+
 /// The path of the main database in its object store.
 pub(super) const DATABASE: &str = "engine";
+
+/// The number of the store that a database is.
+pub(super) fn number_of(database: &str) -> u32 {
+    let number = database.strip_prefix("stores/").and_then(|number| number.parse().ok());
+    number.unwrap_or(MAIN)
+}
 
 /// The folder of the log that all databases of a bucket share.
 pub(super) const SHARED_LOG: &str = "log";

@@ -6,17 +6,18 @@
 //! DIR/acknowledged.stores.N      of "stores/N"; outside its folder, so that it stays when the folder is exchanged
 //!
 //! slot 0 at byte 0, slot 1 at byte 512; writes alternate, so that one cut short spoils only one
-//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 ·
-//!        mark u64 × marks · CRC-32 of all before it                                 all big-endian
+//! slot   version u8 = 2 · closed u8 · marks u8 · database u64 · store u32 · turn u64 · log u64 · manifest u64 ·
+//!        compactions u64 · since u64 · sum u32 · mark u64 × marks · CRC-32 of all before it    all big-endian
 //! ```
 //! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
-//! greater turn. A log object without a byte is the mark of a writer that took over, which each opening puts, or the
+//! greater turn. `sum` is the CRC-32 of the bytes of the object `log`, so that the log of another copy of the database is
+//! refused. `closed` is 1 once the database was closed, and nothing may follow. A log object without a byte is the mark of a writer that took over, which each opening puts, or the
 //! rest of an object that held data. Marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
 //! Written after an object is put and before its commit is answered; a thread syncs it within
 //! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer; after a loss of power
-//! it may be a second older, but never newer than the objects. If a database has no record, an older program wrote it
-//! last, or the record was removed. Then the existing objects count as complete.
+//! it may be a second older, but never newer than the objects. If a database has no record, it is a clone, or the record
+//! was removed. Then the existing objects count as complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -25,12 +26,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::places::{DATABASE, Folder};
 use crate::storage::engine::acknowledged::Syncer;
-use crate::storage::engine::directory::{full_or, io_error, sync_directory};
+use crate::storage::engine::directory::{check_identity, full_or, io_error, sync_directory};
+use crate::storage::engine::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::engine::moments::Durable;
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Bytes before the numbers.
+const HEAD_BYTES: usize = 3 + IDENTITY_BYTES;
+/// Numbers besides those of marks.
+const NUMBERS: usize = 5;
+const SUM_BYTES: usize = 4;
 const SLOT_STRIDE_BYTES: usize = 512;
 /// Most marks that are distinguished from log objects that lost their bytes: the marks of as many openings without a
 /// table written in between.
@@ -42,22 +49,37 @@ pub(super) struct Ends {
     pub(super) log: u64,
     pub(super) manifest: u64,
     pub(super) compactions: u64,
+    /// The checksum of the bytes of the object `log`.
+    pub(super) sum: u32,
+    /// Whether the database was closed after them.
+    pub(super) closed: bool,
     /// From which number on all marks in the log are known.
     pub(super) since: u64,
     /// The oldest first.
     pub(super) marks: Vec<u64>,
 }
 
+/// What is kept of an object's bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Body {
+    pub(super) is_empty: bool,
+    /// Of an object of the log.
+    pub(super) sum: u32,
+}
+
 impl Ends {
     /// Adds an object that was put.
-    pub(super) fn add(&mut self, folder: Folder, id: u64, is_empty: bool) {
+    pub(super) fn add(&mut self, folder: Folder, id: u64, body: Body) {
+        if folder == Folder::Log && id >= self.log {
+            self.sum = body.sum;
+        }
         let end = match folder {
             Folder::Log => &mut self.log,
             Folder::Manifests => &mut self.manifest,
             Folder::Compactions => &mut self.compactions,
         };
         *end = id.max(*end);
-        if folder == Folder::Log && is_empty && !self.marks.contains(&id) {
+        if folder == Folder::Log && body.is_empty && !self.marks.contains(&id) {
             self.marks.push(id);
             if self.marks.len() > MARKS_MAX {
                 self.marks.remove(0);
@@ -110,16 +132,20 @@ pub(super) fn beside(directory: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Reads a record. `None` means that it is missing, empty, short, or zeros.
-pub(super) fn read(path: &Path) -> Result<Option<Ends>> {
+/// Reads the record of a store. `None` means that it is missing, empty, short, or zeros.
+///
+/// # Errors
+/// It is damaged, or another store's.
+pub(super) fn read(path: &Path, store: Identity) -> Result<Option<Ends>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error("reading", path)(error)),
     };
     let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(read_slot));
-    if let Some((_, ends)) = slots.into_iter().flatten().max_by_key(|(turn, _)| *turn) {
-        return Ok(Some(ends));
+    if let Some(slot) = slots.into_iter().flatten().max_by_key(|slot| slot.turn) {
+        check_identity(path, slot.store, store)?;
+        return Ok(Some(slot.ends));
     }
     if bytes.len() < SLOT_STRIDE_BYTES || bytes.iter().all(|byte| *byte == 0) {
         return Ok(None);
@@ -139,6 +165,14 @@ pub(super) fn remove(directory: &Path, database: &str) -> Result<()> {
     }
 }
 
+/// A database that is opened.
+pub(super) struct Opened {
+    pub(super) store: Identity,
+    /// The last puts in it.
+    pub(super) ends: Ends,
+    pub(super) durable: Arc<Durable>,
+}
+
 /// The record of an open database.
 #[derive(Debug)]
 pub(super) struct PutRecord {
@@ -153,11 +187,14 @@ struct State {
     file: File,
     ends: Ends,
     turn: u64,
+    store: Identity,
 }
 
 impl PutRecord {
     /// Opens the record of a database with these ends, and makes it if there is none.
-    pub(super) fn open(directory: &Path, database: &str, ends: Ends, durable: Arc<Durable>) -> Result<Self> {
+    pub(super) fn open(directory: &Path, database: &str, of: Opened) -> Result<Self> {
+        let Opened { store, mut ends, durable } = of;
+        ends.closed = false;
         let path = path_of(directory, database);
         let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));
         let file = OpenOptions::new()
@@ -168,7 +205,12 @@ impl PutRecord {
             .map_err(failed("opening"))?;
         durable.raise(ends.log);
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
-        let mut state = State { file, ends, turn: 0 };
+        let mut state = State {
+            file,
+            ends,
+            turn: 0,
+            store,
+        };
         // Written to both slots, so that neither keeps an earlier turn.
         state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
         let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
@@ -182,13 +224,29 @@ impl PutRecord {
     }
 
     /// Records an object that was put.
-    pub(super) fn add(&self, folder: Folder, id: u64, is_empty: bool) -> Result<(), (PathBuf, io::Error)> {
+    pub(super) fn add(&self, folder: Folder, id: u64, body: Body) -> Result<(), (PathBuf, io::Error)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ends.add(folder, id, is_empty);
+        state.ends.add(folder, id, body);
         self.durable.raise(state.ends.log);
         state.write().map_err(|error| (self.path.clone(), error))?;
         self.syncer.request_sync();
         Ok(())
+    }
+}
+
+impl PutRecord {
+    /// The last object of the log, and the checksum of its bytes.
+    pub(super) fn last_of_log(&self) -> (u64, u32) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.ends.log, state.ends.sum)
+    }
+
+    /// Records that the database is closed.
+    pub(super) fn close(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ends.closed = true;
+        state.write()?;
+        state.file.sync_data()
     }
 }
 
@@ -206,17 +264,24 @@ impl State {
     fn write(&mut self) -> io::Result<()> {
         self.turn += 1;
         let mut slot = Vec::with_capacity(SLOT_STRIDE_BYTES);
-        slot.push(VERSION);
-        slot.push(u8::try_from(self.ends.marks.len()).map_err(io::Error::other)?);
         let Ends {
             log,
             manifest,
             compactions,
+            sum,
+            closed,
             since,
             marks,
         } = &self.ends;
-        for number in [&self.turn, log, manifest, compactions, since].into_iter().chain(marks) {
+        slot.extend_from_slice(&[VERSION, u8::from(*closed)]);
+        slot.push(u8::try_from(marks.len()).map_err(io::Error::other)?);
+        slot.extend_from_slice(&self.store.to_bytes());
+        for number in [&self.turn, log, manifest, compactions, since] {
             slot.extend_from_slice(&number.to_be_bytes());
+        }
+        slot.extend_from_slice(&sum.to_be_bytes());
+        for mark in marks {
+            slot.extend_from_slice(&mark.to_be_bytes());
         }
         slot.extend_from_slice(&crc32fast::hash(&slot).to_be_bytes());
         slot.resize(SLOT_STRIDE_BYTES, 0);
@@ -226,57 +291,97 @@ impl State {
     }
 }
 
-fn read_slot(bytes: &[u8]) -> Option<(u64, Ends)> {
-    let (version, rest) = bytes.split_first()?;
-    let (marks, rest) = rest.split_first()?;
-    let numbers = 5 + usize::from(*marks);
-    let (numbers, rest) = rest.split_at_checked(numbers * 8)?;
-    let (sum, _) = rest.split_first_chunk::<4>()?;
-    let summed = bytes.get(..2 + numbers.len())?;
-    if *version != VERSION || crc32fast::hash(summed) != u32::from_be_bytes(*sum) {
+struct Slot {
+    turn: u64,
+    store: Identity,
+    ends: Ends,
+}
+
+fn read_slot(bytes: &[u8]) -> Option<Slot> {
+    let ([version, closed, marks], rest) = bytes.split_first_chunk()?;
+    let (store, rest) = Identity::take(rest)?;
+    let (numbers, rest) = rest.split_at_checked(NUMBERS * 8)?;
+    let (sum, rest) = rest.split_first_chunk::<SUM_BYTES>()?;
+    let (marks, rest) = rest.split_at_checked(usize::from(*marks) * 8)?;
+    let (crc, _) = rest.split_first_chunk::<4>()?;
+    let summed = bytes.get(..HEAD_BYTES + numbers.len() + SUM_BYTES + marks.len())?;
+    if *version != VERSION || crc32fast::hash(summed) != u32::from_be_bytes(*crc) {
         return None;
     }
-    let (numbers, _) = numbers.as_chunks::<8>();
-    let mut numbers = numbers.iter().map(|number| u64::from_be_bytes(*number));
-    let turn = numbers.next()?;
+    let each = |bytes: &[[u8; 8]]| bytes.iter().map(|number| u64::from_be_bytes(*number)).collect::<Vec<_>>();
+    let [turn, log, manifest, compactions, since] = each(numbers.as_chunks().0).try_into().ok()?;
     let ends = Ends {
-        log: numbers.next()?,
-        manifest: numbers.next()?,
-        compactions: numbers.next()?,
-        since: numbers.next()?,
-        marks: numbers.collect(),
+        log,
+        manifest,
+        compactions,
+        sum: u32::from_be_bytes(*sum),
+        closed: *closed == 1,
+        since,
+        marks: each(marks.as_chunks().0),
     };
-    Some((turn, ends))
+    Some(Slot { turn, store, ends })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const STORE: Identity = Identity { database: 5, store: 7 };
+
+    fn opened() -> Opened {
+        Opened {
+            store: STORE,
+            ends: Ends::default(),
+            durable: Arc::default(),
+        }
+    }
+
+    fn body(is_empty: bool) -> Body {
+        Body { is_empty, sum: 9 }
+    }
+
+    #[test]
+    fn the_record_of_another_store_is_refused_and_a_close_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let path = path_of(directory, "stores/7");
+        let note = PutRecord::open(directory, "stores/7", opened()).unwrap();
+        note.add(Folder::Log, 3, body(false)).unwrap();
+        assert_eq!(note.last_of_log(), (3, 9));
+        assert!(!read(&path, STORE).unwrap().unwrap().closed);
+        note.close().unwrap();
+        let closed = read(&path, STORE).unwrap().unwrap();
+        assert_eq!((closed.closed, closed.log, closed.sum), (true, 3, 9));
+        assert!(matches!(read(&path, STORE.beside(8)), Err(Error::OtherStore { .. })));
+        let of = Opened { ends: closed, ..opened() };
+        drop(PutRecord::open(directory, "stores/7", of).unwrap());
+        assert!(!read(&path, STORE).unwrap().unwrap().closed);
+    }
+
     #[test]
     fn the_newest_whole_slot_counts() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let path = path_of(directory, "stores/7");
-        assert_eq!(read(&path).unwrap(), None);
-        let note = PutRecord::open(directory, "stores/7", Ends::default(), Arc::default()).unwrap();
-        note.add(Folder::Log, 1, true).unwrap();
-        note.add(Folder::Log, 2, false).unwrap();
-        let before = read(&path).unwrap().unwrap();
-        note.add(Folder::Manifests, 9, false).unwrap();
-        let after = read(&path).unwrap().unwrap();
+        assert_eq!(read(&path, STORE).unwrap(), None);
+        let note = PutRecord::open(directory, "stores/7", opened()).unwrap();
+        note.add(Folder::Log, 1, body(true)).unwrap();
+        note.add(Folder::Log, 2, body(false)).unwrap();
+        let before = read(&path, STORE).unwrap().unwrap();
+        note.add(Folder::Manifests, 9, body(false)).unwrap();
+        let after = read(&path, STORE).unwrap().unwrap();
         assert_eq!((after.log, after.manifest, &after.marks[..]), (2, 9, &[1][..]));
         assert_eq!(beside(directory).unwrap(), ["stores/7"]);
         let mut bytes = fs::read(&path).unwrap();
         bytes[512 + 20] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(read(&path).unwrap().unwrap(), before);
+        assert_eq!(read(&path, STORE).unwrap().unwrap(), before);
         bytes[20] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("acknowledged.stores.7"));
+        assert!(read(&path, STORE).unwrap_err().to_string().contains("acknowledged.stores.7"));
         for bytes in [&b""[..], b"short", &[0; 1024]] {
             fs::write(&path, bytes).unwrap();
-            assert_eq!(read(&path).unwrap(), None);
+            assert_eq!(read(&path, STORE).unwrap(), None);
         }
         remove(directory, "stores/7").unwrap();
         remove(directory, "stores/7").unwrap();
@@ -290,15 +395,15 @@ mod tests {
             since: 8,
             ..Ends::default()
         };
-        ends.add(Folder::Log, 11, true);
-        ends.add(Folder::Log, 12, false);
+        ends.add(Folder::Log, 11, body(true));
+        ends.add(Folder::Log, 12, body(false));
         let cut: Vec<u64> = (6..15).filter(|id| ends.was_cut(*id)).collect();
         assert_eq!(cut, [8, 9, 10, 12]);
         for id in 13..13 + 2 * MARKS_MAX as u64 {
-            ends.add(Folder::Log, id, true);
+            ends.add(Folder::Log, id, body(true));
         }
         assert_eq!(ends.marks.len(), MARKS_MAX);
         assert!(!ends.was_cut(12), "no longer known");
-        const { assert!(2 + 8 * (5 + MARKS_MAX) + 4 <= SLOT_STRIDE_BYTES) };
+        const { assert!(HEAD_BYTES + 8 * (NUMBERS + MARKS_MAX) + SUM_BYTES + 4 <= SLOT_STRIDE_BYTES) };
     }
 }

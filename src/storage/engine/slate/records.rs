@@ -12,7 +12,7 @@ use super::home::Home;
 use crate::clock::TimeMark;
 use crate::storage::Error;
 use crate::storage::batch::Space;
-use crate::storage::engine::layout::{OWN, Own, full_range, parse_own};
+use crate::storage::engine::layout::{OWN, Origin, Own, full_range, parse_own};
 use crate::storage::engine::{DeletionTables, table_of};
 use crate::storage::key::KeyRange;
 
@@ -21,6 +21,8 @@ use crate::storage::key::KeyRange;
 pub(super) struct OwnRecords {
     /// The time mark of the last group. `None` means that there is none.
     pub(super) time: Option<TimeMark>,
+    /// What the last group names. `None` means that there is no group.
+    pub(super) origin: Option<Origin>,
     /// Ranges whose deletion was not finished, by their record's number.
     pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
 }
@@ -35,7 +37,10 @@ pub(super) async fn own_records(
     while let Some(entry) = entries.next().await? {
         match parse_own(&entry.key, &entry.value) {
             Some(Own::Range(number, space, range)) => own.unfinished.push((number, space, range)),
-            Some(Own::Time(time)) => own.time = Some(time),
+            Some(Own::Origin(origin, time)) => {
+                own.time = time;
+                own.origin = Some(origin);
+            }
             Some(Own::Chain(..) | Own::Size(..)) | None => return Ok(None),
         }
     }

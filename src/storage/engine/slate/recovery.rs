@@ -17,8 +17,8 @@ const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Committer {
     /// Closes the database without writing its memory. Those changes were written before, answered as failed, or are kept
-    /// to be written again ([`Unlogged`](super::unlogged::Unlogged)).
-    pub(super) async fn close_database(&mut self) {
+    /// to be written again ([`Unlogged`](super::unlogged::Unlogged)). Returns whether it was open, and puts nothing more.
+    pub(super) async fn close_database(&mut self) -> bool {
         if let Some(tables) = self.tables.take() {
             tables.abort();
         }
@@ -31,11 +31,12 @@ impl Committer {
             )
             .await
             {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => return true,
                 Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database failed"),
                 Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
             }
         }
+        false
     }
 
     pub(super) fn fault(&self, error: std::io::Error) -> Error {

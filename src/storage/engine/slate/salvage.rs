@@ -26,9 +26,11 @@ use super::home::Home;
 use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::put_record;
+use super::verify::{FOOTER_BYTES, origin_of, verify};
 use crate::clock::Clock;
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
+use crate::storage::engine::identity::Identity;
 use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};
@@ -40,6 +42,7 @@ use crate::storage::{Error, Result};
 pub(in crate::storage::engine) async fn files(
     directory: &std::path::Path,
     number: u32,
+    store: Option<Identity>,
     clock: Clock,
 ) -> Result<Files<TableObject>> {
     let location: Arc<str> = format!("slate+file:{}", directory.display()).into();
@@ -51,9 +54,11 @@ pub(in crate::storage::engine) async fn files(
         0 => DATABASE.to_owned(),
         number => format!("stores/{number}"),
     };
+    let identity = store.unwrap_or_default();
     let home = Home {
         directory: None,
-        medium: Arc::new(Medium::new(Arc::new(objects), Some(directory.to_owned()))),
+        medium: Arc::new(Medium::new(Arc::new(objects), Some(directory.to_owned()), identity)),
+        identity,
         location,
         database: database.as_str().into(),
         ticks: Arc::new(Ticks::new(clock)),
@@ -64,22 +69,45 @@ pub(in crate::storage::engine) async fn files(
     };
     let mut reading = Reading {
         home,
+        store,
         damage: Vec::new(),
     };
     let manifest = reading.manifest(&database).await?;
     let tables = reading.tables(&database, manifest.as_ref()).await?;
     let after = manifest.as_ref().map_or(0, VersionedManifest::replay_after_wal_id);
-    let noted = put_record::read(&put_record::path_of(directory, &database));
-    let log = reading.log(&database, after, noted).await?;
-    Ok(Files::new(tables, log, reading.damage))
+    let path = put_record::path_of(directory, &database);
+    let noted = store.map_or(Ok(None), |store| put_record::read(&path, store));
+    let judged = noted.clone();
+    let Log { entries, last } = reading.log(&database, after, noted).await?;
+    if let Ok(noted) = judged
+        && reading.damage.is_empty()
+    {
+        reading.judge_as_a_start(&database, noted).await;
+    }
+    let mut files = Files::new(tables, entries, reading.damage);
+    files.last_object = last;
+    Ok(files)
+}
+
+/// What was read of a log.
+struct Log {
+    entries: Vec<Entry>,
+    /// Its last object.
+    last: u64,
 }
 
 struct Reading {
     home: Home,
+    /// `None` means that it is not known.
+    store: Option<Identity>,
     damage: Vec<Damage>,
 }
 
 impl Reading {
+    fn is_other(&self, of: Identity) -> bool {
+        self.store.is_some_and(|store| store != of)
+    }
+
     fn lose(&mut self, file: PathBuf, what: impl Into<String>) {
         self.damage.push(Damage {
             file,
@@ -170,7 +198,7 @@ impl Reading {
     }
 
     /// Reads the log after a number.
-    async fn log(&mut self, database: &str, after: u64, noted: Result<Option<put_record::Ends>>) -> Result<Vec<Entry>> {
+    async fn log(&mut self, database: &str, after: u64, noted: Result<Option<put_record::Ends>>) -> Result<Log> {
         let noted = match noted {
             Ok(noted) => noted,
             Err(error) => {
@@ -205,24 +233,50 @@ impl Reading {
                 );
                 continue;
             }
-            if bytes.is_ok_and(|bytes| bytes == 0) && noted.as_ref().is_some_and(|noted| noted.was_cut(id)) {
+            if bytes.as_ref().is_ok_and(|bytes| *bytes == 0) && noted.as_ref().is_some_and(|noted| noted.was_cut(id)) {
                 self.lose(path, "an object of the log has no byte, and held changes");
+                continue;
+            }
+            // SlateDB takes these for marks of a writer, too.
+            if bytes.is_ok_and(|bytes| (1..=FOOTER_BYTES).contains(&bytes)) {
+                self.lose(path, "the object of the log has fewer bytes than any that is whole, and held changes");
                 continue;
             }
             let object = WalReader::new(Path::from(database), self.home.objects()).get(id);
             let read = caught(&self.home.location, async move {
-                let (mut found, mut entries) = (Vec::new(), object.iterator().await?);
+                let (mut found, mut stores) = (Vec::new(), Vec::new());
+                let mut entries = object.iterator().await?;
                 while let Some(entry) = entries.next().await? {
+                    stores.extend(origin_of(&entry).map(|origin| origin.store));
                     found.push(of_row(entry));
                 }
-                Ok(found)
+                Ok((found, stores))
             });
             match read.await {
-                Ok(mut found) => log.append(&mut found),
+                Ok((mut found, stores)) => match stores.into_iter().find(|of| self.is_other(*of)) {
+                    None => log.append(&mut found),
+                    Some(other) => {
+                        self.lose(path, format!("it is of {other}: changes in the object that was there are missing"));
+                    }
+                },
                 Err(why) => self.lose(path, format!("{why}: changes in it are missing, deletions too")),
             }
         }
-        Ok(log)
+        Ok(Log {
+            entries: log,
+            last: newest,
+        })
+    }
+
+    /// Adds what a start would refuse the database for.
+    async fn judge_as_a_start(&mut self, database: &str, noted: Option<put_record::Ends>) {
+        let what = match verify(&self.home, database, noted, None).await {
+            Ok(_) => return,
+            Err(Error::Corrupt { path, what }) => return self.lose(path, what),
+            Err(error) => error.to_string(),
+        };
+        let path = self.home.path();
+        self.lose(path, what);
     }
 }
 

@@ -20,7 +20,7 @@ use super::home::{Blocks, FORMAT, Home};
 use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::*;
-use crate::storage::engine::directory::Directory;
+use crate::storage::engine::directory::{Directory, Wanted};
 use crate::storage::options::Durability;
 
 /// The operation that fails, and how.
@@ -132,7 +132,8 @@ async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
 }
 
 async fn open_with(directory: &FilePath, durability: Durability, row_cache_bytes_max: usize) -> (Store, Arc<Failing>) {
-    let locked = Directory::open(directory, FORMAT).unwrap();
+    let locked = Directory::open(directory, Wanted::main(&Options::default(), FORMAT)).unwrap();
+    let identity = locked.identity();
     let failing = Arc::new(Failing {
         inner: LocalFileSystem::new_with_prefix(directory).unwrap(),
         fault: Mutex::default(),
@@ -140,7 +141,12 @@ async fn open_with(directory: &FilePath, durability: Durability, row_cache_bytes
     });
     let home = Home {
         directory: Some(Arc::new(locked)),
-        medium: Arc::new(Medium::new(Arc::clone(&failing) as _, Some(directory.to_owned()))),
+        medium: Arc::new(Medium::new(
+            Arc::clone(&failing) as _,
+            Some(directory.to_owned()),
+            identity,
+        )),
+        identity,
         location: format!("slate+file:{}", directory.display()).into(),
         database: DATABASE.into(),
         ticks: Arc::new(Ticks::new(Clock::system())),

@@ -25,23 +25,26 @@ use slatedb::config::{DbReaderOptions, ScanOptions};
 use slatedb::manifest::SsTableId;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
+use slatedb::{
+    DbReadOps, DbReader, DbReaderMode, PathResolver, RowEntry, SstReader, ValueDeletable, VersionedManifest, WalReader,
+};
 
 use super::failures::failure;
 use super::home::{Home, NumberedBlocks};
 use super::places::{Folder, boundary, database_of};
-use super::put_record::Ends;
-use super::records::{deletion_tables, own_records, unknown_record};
+use super::put_record::{Body, Ends};
+use super::records::{OwnRecords, deletion_tables, own_records, unknown_record};
 use super::tuning::scan_options;
 use super::{Merger, clock};
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
-use crate::storage::engine::layout::full_range;
+use crate::storage::engine::directory::check_identity;
+use crate::storage::engine::layout::{OWN, Origin, Own, full_range, parse_own};
 use crate::storage::key::KeyRange;
 use crate::storage::{Error, Result};
 
 /// Bytes of the footer of an object of the log or a table: the places of its parts, and its version.
-const FOOTER_BYTES: u64 = 10;
+pub(super) const FOOTER_BYTES: u64 = 10;
 
 /// Objects that are read at a time.
 const READ_TOGETHER: usize = 4;
@@ -61,6 +64,30 @@ struct Verifier<'h> {
     home: &'h Home,
     database: &'h str,
     noted: Option<Ends>,
+}
+
+/// An object of the log.
+struct LogObject {
+    id: u64,
+    /// Its highest time.
+    millis: i64,
+    /// What its groups name.
+    origins: Vec<Origin>,
+    sum: u32,
+}
+
+/// What a group names, if the row is that record.
+pub(super) fn origin_of(row: &RowEntry) -> Option<Origin> {
+    let ValueDeletable::Value(value) = &row.value else {
+        return None;
+    };
+    if row.key.first() != Some(&OWN) {
+        return None;
+    }
+    match parse_own(&row.key, value)? {
+        Own::Origin(origin, _) => Some(origin),
+        Own::Chain(..) | Own::Size(..) | Own::Range(..) => None,
+    }
 }
 
 /// The newest list of compactions.
@@ -94,9 +121,9 @@ pub(super) async fn verify(
     tables?;
     opening?;
     let mut ends = log.ends;
-    ends.add(Folder::Manifests, newest, false);
+    ends.add(Folder::Manifests, newest, Body::default());
     if let Some(newest) = compactions.newest {
-        ends.add(Folder::Compactions, newest, false);
+        ends.add(Folder::Compactions, newest, Body::default());
     }
     let millis = clock::of_manifest(&manifest).max(compactions.millis).max(log.millis);
     Ok(Some(Found { millis, ends }))
@@ -142,8 +169,16 @@ impl Verifier<'_> {
         Ok(newest)
     }
 
+    /// Compares the newest number with the recorded one: nothing may be missing, and nothing may follow a close.
     fn must_reach(&self, folder: Folder, newest: u64) -> Result<()> {
         match &self.noted {
+            Some(noted) if noted.closed && newest > noted.of(folder) => Err(Error::Corrupt {
+                path: self.object(folder, newest),
+                what: format!(
+                    "the database was closed with object {}: this object, or the record of puts, is of another copy",
+                    noted.of(folder)
+                ),
+            }),
             Some(noted) if noted.of(folder) > newest => {
                 let path = self.object(folder, noted.of(folder));
                 Err(missing(path, &format!("the newest object there is {newest}")))
@@ -238,7 +273,14 @@ impl Verifier<'_> {
                 return Err(Error::Corrupt { path, what });
             }
             if id > ends.log {
-                ends.add(Folder::Log, id, bytes == 0);
+                ends.add(
+                    Folder::Log,
+                    id,
+                    Body {
+                        is_empty: bytes == 0,
+                        sum: 0,
+                    },
+                );
             }
         }
         ends.forget_marks(after);
@@ -248,28 +290,96 @@ impl Verifier<'_> {
             ends.since = newest + 1;
         }
         ends.log = ends.log.max(newest);
-        let times = stream::iter(after + 1..=newest)
+        let objects: Vec<LogObject> = stream::iter(after + 1..=newest)
             .map(|id| self.log_object(id))
             .buffered(self.together())
-            .try_fold(i64::MIN, |highest, time| async move { Ok(highest.max(time)) });
+            .try_collect()
+            .await?;
+        self.check_order(&objects)?;
+        if let Some(newest) = objects.last() {
+            ends.sum = newest.sum;
+        }
+        let times = objects.iter().map(|object| object.millis);
         Ok(Found {
-            millis: times.await?,
+            millis: times.max().unwrap_or(i64::MIN),
             ends,
         })
     }
 
-    /// Reads an object of the log to its end. Returns the highest time in it.
-    async fn log_object(&self, id: u64) -> Result<i64> {
+    /// Checks that each object was written after the one that it names, and the recorded one is among them.
+    fn check_order(&self, objects: &[LogObject]) -> Result<()> {
+        let sums: BTreeMap<u64, u32> = objects.iter().map(|object| (object.id, object.sum)).collect();
+        let noted = self.noted.as_ref().map(|noted| (noted.log, noted.sum));
+        if let Some((log, sum)) = noted
+            && sums.get(&log).is_some_and(|found| *found != sum)
+        {
+            return Err(Error::Corrupt {
+                path: self.object(Folder::Log, log),
+                what: "it is not the object that was put last: it, or the record of puts, is of another copy".to_owned(),
+            });
+        }
+        // In a bucket the sums are not known, and no group names one.
+        let mut named = objects.iter().flat_map(|of| of.origins.iter().map(move |origin| (of.id, origin)));
+        let other = named.find(|(_, origin)| {
+            let known = sums.get(&origin.object).copied();
+            let noted = noted.filter(|(log, _)| *log == origin.object).map(|(_, sum)| sum);
+            known.or(noted).is_some_and(|sum| sum != origin.sum)
+        });
+        match other {
+            None => Ok(()),
+            Some((id, origin)) => Err(Error::Corrupt {
+                path: self.object(Folder::Log, id),
+                what: format!("it was written after another object {} of the log: it is of another copy", origin.object),
+            }),
+        }
+    }
+
+    /// Reads an object of the log to its end. Each group in it must name this store.
+    async fn log_object(&self, id: u64) -> Result<LogObject> {
+        let path = self.object(Folder::Log, id);
         let object = WalReader::new(Path::from(self.database), self.home.objects()).get(id);
         let read = async move {
             let mut entries = object.iterator().await?;
-            let mut last = None;
+            let (mut millis, mut origins, mut rows) = (i64::MIN, Vec::new(), 0_u64);
             while let Some(entry) = entries.next().await? {
-                last = last.max(entry.create_ts);
+                rows += 1;
+                millis = millis.max(entry.create_ts.unwrap_or(i64::MIN));
+                if let Some(origin) = origin_of(&entry) {
+                    origins.push(origin);
+                }
             }
-            Ok(last.unwrap_or(i64::MIN))
+            Ok((millis, origins, rows))
         };
-        self.read(self.object(Folder::Log, id), read).await
+        let (millis, mut origins, rows) = self.read(path.clone(), read).await?;
+        if rows > 0 && origins.is_empty() {
+            let what = "it has rows and names no store".to_owned();
+            return Err(Error::Corrupt { path, what });
+        }
+        for origin in &origins {
+            check_identity(&path, origin.store, self.home.identity)?;
+        }
+        origins.dedup();
+        let sum = self.sum(id).await?;
+        Ok(LogObject {
+            id,
+            millis,
+            origins,
+            sum,
+        })
+    }
+
+    /// The checksum of an object of the log. In a bucket it is not read for that.
+    async fn sum(&self, id: u64) -> Result<u32> {
+        if self.home.is_remote() {
+            return Ok(0);
+        }
+        let (location, medium) = (Folder::Log.object(self.database, id), Arc::clone(&self.home.medium));
+        let path = medium.file(&location);
+        let read = async move {
+            let object = medium.get(&location).await.map_err(of_store)?;
+            object.bytes().await.map_err(of_store)
+        };
+        self.read(path, read).await.map(|bytes| crc32fast::hash(&bytes))
     }
 
     /// Reads the ends and indexes of all tables. A bucket checks its objects itself, so there each must only be listed.
@@ -347,11 +457,9 @@ impl Verifier<'_> {
             read
         };
         let path = self.home.medium.file(&Path::from(self.database));
-        let is_known = self.read(path, read).await?;
-        if is_known {
-            Ok(())
-        } else {
-            Err(unknown_record(self.home))
+        match self.read(path, read).await? {
+            Some(own) => self.home.check_origin(own.origin),
+            None => Err(unknown_record(self.home)),
         }
     }
 
@@ -370,8 +478,8 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether this version can interpret everything that an opening reads.
-async fn read_all(reader: &DbReader, options: &ScanOptions) -> Result<bool, slatedb::Error> {
+/// Reads everything that an opening reads. `None` means that this version cannot interpret the store's own records.
+async fn read_all(reader: &DbReader, options: &ScanOptions) -> Result<Option<OwnRecords>, slatedb::Error> {
     let catalog = async {
         let catalog = full_range(Space::Catalog, &KeyRange::all());
         let mut entries = DbReadOps::scan_with_options(reader, catalog, options).await?;
@@ -379,7 +487,7 @@ async fn read_all(reader: &DbReader, options: &ScanOptions) -> Result<bool, slat
         Ok(())
     };
     let (_, (), own) = futures::try_join!(deletion_tables(reader, options), catalog, own_records(reader, options))?;
-    Ok(own.is_some())
+    Ok(own)
 }
 
 fn of_store(error: slatedb::object_store::Error) -> slatedb::Error {

@@ -10,7 +10,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::super::super::DeletionTables;
 use super::super::super::acknowledged::ChainEnd;
-use super::super::super::directory::Directory;
+use super::super::super::directory::{Directory, Wanted};
+use super::super::super::identity::Identity;
 use super::super::opening::{Provisional, Recovered};
 use super::super::request::Command;
 use super::super::{Engine, FORMAT, Shared};
@@ -24,20 +25,28 @@ use crate::storage::sizes::Sizes;
 use crate::storage::{Error, Result};
 
 impl Committer {
+    /// `identity` is that of a side store. `None` means a main store, which names itself.
+    ///
     /// Locks the directory, opens the engine, checks it, and publishes the first snapshot. Accepts the engine at once,
     /// unless the options say that this comes later.
     pub(in crate::storage::engine::fjall) fn open(
         path: &Path,
+        identity: Option<Identity>,
         options: Options,
         clock: Clock,
         commands: Receiver<Command>,
     ) -> Result<(Self, Arc<Shared>)> {
-        let directory = Directory::open(path, FORMAT)?;
+        let wanted = Wanted {
+            identity,
+            ..Wanted::main(&options, FORMAT)
+        };
+        let directory = Directory::open(path, wanted)?;
         let lost = Arc::default();
         let (recovered, provisional) = Engine::open(&directory, &options, &lost)?;
         directory.write_holder();
         let shared = Arc::new(Shared {
             directory: directory.path().to_owned(),
+            identity: directory.identity(),
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),

@@ -1,8 +1,8 @@
 //! The format of an object of the log.
 //!
 //! ```text
-//! object   "hellog01" · header length u32 · header · parts · CRC-32 of all before it u32
-//! header   number u64 · highest time, ms i64 · process · needs u16 × (database · number u64)
+//! object   "hellog02" · header length u32 · header · parts · CRC-32 of all before it u32
+//! header   database u64 · number u64 · highest time, ms i64 · process · needs u16 × (database · number u64)
 //!          · parts u16 × (database · last sequence number u64 · bytes u32)
 //! part     rows: flags u8 · key length u32 · value length u32 · sequence number u64 · [created i64] · [expires i64]
 //!          · key · value
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use slatedb::{RowEntry, ValueDeletable};
 
-const MAGIC: &[u8; 8] = b"hellog01";
+const MAGIC: &[u8; 8] = b"hellog02";
 
 /// Bytes of the checksum.
 const SUM_BYTES: usize = 4;
@@ -39,6 +39,8 @@ pub(super) struct Part {
 /// What an object contains.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object {
+    /// The number of the database whose log it is.
+    pub(super) of: u64,
     pub(super) number: u64,
     /// The highest time at which a row was written, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
@@ -52,6 +54,7 @@ pub(super) struct Object {
 impl Object {
     pub(super) fn encode(&self) -> Bytes {
         let mut header = BytesMut::new();
+        header.put_u64(self.of);
         header.put_u64(self.number);
         header.put_i64(self.millis);
         put_text(&mut header, &self.process);
@@ -93,6 +96,7 @@ impl Object {
         }
         let mut header = body.split_to(header);
         let mut object = Self {
+            of: header.try_get_u64().ok()?,
             number: header.try_get_u64().ok()?,
             millis: header.try_get_i64().ok()?,
             process: take_text(&mut header)?,
@@ -235,6 +239,7 @@ mod tests {
             rows,
         };
         let object = Object {
+            of: 3,
             number: 17,
             millis: 5,
             process: "p-1".to_owned(),
@@ -244,8 +249,8 @@ mod tests {
         let bytes = object.encode();
         let read = Object::decode(&bytes).unwrap();
         assert_eq!(
-            (read.number, read.millis, &read.process, &read.needs),
-            (17, 5, &object.process, &object.needs)
+            (read.of, read.number, read.millis, &read.process, &read.needs),
+            (3, 17, 5, &object.process, &object.needs)
         );
         assert_eq!(rows(read.part("stores/1").unwrap()).unwrap(), written);
         assert!(rows(read.part("engine").unwrap()).unwrap().is_empty());

@@ -117,7 +117,10 @@ impl Log {
         let lowest = lowest(&numbers);
         for _ in 0..FENCES_MAX {
             let newest = match last {
-                0 => Object::default(),
+                0 => Object {
+                    of: self.medium.number(),
+                    ..Object::default()
+                },
                 number => self.read(number).await?,
             };
             let fence = Object {
@@ -176,7 +179,9 @@ impl Log {
         };
         let decoded = Object::decode(&bytes);
         let object = decoded.ok_or_else(|| self.damaged(number, "its bytes are not those of its checksum"))?;
-        if object.number == number {
+        if object.of != self.medium.number() {
+            Err(self.damaged(number, "it is an object of another database"))
+        } else if object.number == number {
             Ok(Some(object))
         } else {
             Err(self.damaged(number, &format!("it is object {}", object.number)))

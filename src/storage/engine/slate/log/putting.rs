@@ -58,7 +58,7 @@ impl Log {
         }
         match state.due(self.interval, now) {
             Some(Duration::ZERO) => {
-                let bytes = state.begin(&self.process);
+                let bytes = state.begin(self.medium.number(), &self.process);
                 Next::Put(state.next, bytes)
             }
             Some(wait) => Next::Wait(wait),

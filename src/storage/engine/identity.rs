@@ -1,0 +1,121 @@
+//! Which store a file belongs to, and the format of all of them.
+//!
+//! ```text
+//! DIR/helenus.format     helenus store 3, fjall 3 ⏎ identity 0123456789abcdef/0 ⏎
+//! PREFIX/fleet/id        helenus store 3, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎
+//! in records             database u64 · store u32                                        big-endian
+//! ```
+//! A database draws its number once, when its first file is written. Its stores are numbered and no number is used
+//! twice. Each file that a start takes for a part of the store names both, or has a checksum that depends on them. So a
+//! file of another store, or of another database, is refused by name.
+//!
+//! **The format number** is one for all engines. A program reads its own number only: data of another number is refused
+//! before anything is written. It is raised with each change of what lies in files, and no reader of an older one is kept
+//! before version 0.1.0.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The first line of a format file, for an engine. The number in it is the format number.
+macro_rules! format_line {
+    ($engine:literal) => {
+        concat!("helenus store 3, ", $engine)
+    };
+}
+
+/// The first words of every version's format.
+pub(in crate::storage) const FORMAT_BEGINS: &str = "helenus store ";
+/// The format of a directory of the `file:` engine.
+pub(in crate::storage) const FJALL: &str = format_line!("fjall 3");
+/// The format of a directory or bucket of SlateDB.
+pub(in crate::storage) const SLATE: &str = format_line!("slatedb 0.18");
+
+/// Bytes of an identity in a record.
+pub(in crate::storage) const IDENTITY_BYTES: usize = 12;
+
+/// The number of the main store.
+pub(in crate::storage) const MAIN: u32 = 0;
+
+const LINE: &str = "identity ";
+
+/// Names a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::storage) struct Identity {
+    /// The database's number, drawn when it was made.
+    pub(in crate::storage) database: u64,
+    /// The store's number in it; 0 is the main one.
+    pub(in crate::storage) store: u32,
+}
+
+impl Identity {
+    /// Another store of the same database.
+    pub(in crate::storage) const fn beside(self, store: u32) -> Self {
+        Self { store, ..self }
+    }
+
+    pub(in crate::storage) fn to_bytes(self) -> [u8; IDENTITY_BYTES] {
+        let mut bytes = [0; IDENTITY_BYTES];
+        let (database, store) = bytes.split_at_mut(8);
+        database.copy_from_slice(&self.database.to_be_bytes());
+        store.copy_from_slice(&self.store.to_be_bytes());
+        bytes
+    }
+
+    /// Takes an identity from the front of a record.
+    pub(in crate::storage) fn take(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (database, rest) = bytes.split_first_chunk::<8>()?;
+        let (store, rest) = rest.split_first_chunk::<4>()?;
+        let identity = Self {
+            database: u64::from_be_bytes(*database),
+            store: u32::from_be_bytes(*store),
+        };
+        Some((identity, rest))
+    }
+
+    /// The line that names it in a format file.
+    pub(in crate::storage) fn line(self) -> String {
+        let Self { database, store } = self;
+        format!("{LINE}{database:016x}/{store}")
+    }
+
+    /// Reads such a line. `None` means that it is none.
+    pub(in crate::storage) fn of_line(line: &str) -> Option<Self> {
+        let (database, store) = line.strip_prefix(LINE)?.split_once('/')?;
+        let is_number = database.len() == 16;
+        Some(Self {
+            database: is_number.then(|| u64::from_str_radix(database, 16).ok())??,
+            store: u32::from_str(store).ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.store {
+            MAIN => write!(out, "the main store of database {:016x}", self.database),
+            number => write!(out, "store {number} of database {:016x}", self.database),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_read_as_it_was_written() {
+        let identity = Identity {
+            database: 0x0123_4567_89ab_cdef,
+            store: 7,
+        };
+        assert_eq!(identity.line(), "identity 0123456789abcdef/7");
+        assert_eq!(Identity::of_line(&identity.line()), Some(identity));
+        let bytes = [&identity.to_bytes()[..], b"rest"].concat();
+        assert_eq!(Identity::take(&bytes), Some((identity, &b"rest"[..])));
+        assert_eq!(identity.beside(MAIN).to_string(), "the main store of database 0123456789abcdef");
+        for line in ["", "identity ", "identity 1/2", "identity 0123456789abcdef", "0123456789abcdef/7"] {
+            assert_eq!(Identity::of_line(line), None, "{line}");
+        }
+        assert!(FJALL.starts_with(FORMAT_BEGINS) && SLATE.starts_with(FORMAT_BEGINS));
+    }
+}
