@@ -143,6 +143,14 @@ impl Recorded {
         Ok(Self::End { end, closed, store })
     }
 
+    /// The store that the file of a directory names. `None` means that it cannot be read.
+    pub(super) fn store_of(directory: &Path) -> Option<Identity> {
+        match Self::read(directory) {
+            Ok(Self::End { store, .. }) => Some(store),
+            _ => None,
+        }
+    }
+
     /// Refuses the file of another store.
     pub(super) fn of(self, directory: &Path, expected: Identity) -> Result<Self> {
         match self {

@@ -47,7 +47,7 @@ mod log;
 mod medium;
 mod opening;
 mod places;
-mod put_record;
+pub(super) mod put_record;
 mod ranges;
 mod records;
 mod recovery;

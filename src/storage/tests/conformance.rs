@@ -414,7 +414,8 @@ async fn sizes_are_kept(store: &Store) {
         store.commit(batch).await.unwrap();
         store.flush().await.unwrap();
         assert!(store.bytes_in(&key::table_range(4)).bytes >= 100_000);
-        assert_eq!(store.bytes_in(&key::table_range(9)).bytes, 0);
+        // The store's own records lie after all tables.
+        assert_eq!(store.bytes_in(&key::table_range(3)).bytes, 0);
         return;
     }
     let key = key_of(4, "k", "c");

@@ -305,7 +305,7 @@ async fn what_an_interrupted_creation_left_is_renamed() {
     let place = Place::new("file");
     let directory = directory(&place);
     fs::create_dir_all(directory.join("engine/keyspaces/1/tables")).unwrap();
-    fs::write(directory.join("helenus.format"), "helenus store 1, fjall 3\n").unwrap();
+    fs::write(directory.join("helenus.format"), FORMAT_OF_FILE).unwrap();
     fs::write(directory.join("engine/0.jnl"), [0; 4096]).unwrap();
     fill(&place.open().await, 0..1).await;
     assert!(directory.join("engine.unfinished-1/0.jnl").exists());
@@ -318,7 +318,7 @@ async fn a_creation_that_stopped_before_the_tree_was_named_is_begun_again() {
     other.open().await.close().await.unwrap();
     let engine = directory(&place).join("engine");
     fs::create_dir_all(&engine).unwrap();
-    fs::write(directory(&place).join("helenus.format"), "helenus store 1, fjall 3\n").unwrap();
+    fs::write(directory(&place).join("helenus.format"), FORMAT_OF_FILE).unwrap();
     drop(::fjall::Database::builder(&engine).open().unwrap());
     let tree = engine.join("keyspaces/1");
     fs::rename(directory(&other).join("engine/keyspaces/1"), &tree).unwrap();

@@ -170,41 +170,6 @@ async fn a_database_of_an_earlier_moment_is_refused() {
     assert!(open_and_check(&place, &whole, &expected, "whole").await.is_none());
 }
 
-/// The files of an older program: no record, no seal.
-fn as_of_an_older_program(directory: &Path) {
-    for (path, bytes) in files(directory) {
-        if path.file_name().unwrap().to_str().unwrap().starts_with("acknowledged") {
-            fs::remove_file(path).unwrap();
-        } else if bytes.ends_with(b"helenus1") {
-            fs::write(path, &bytes[..bytes.len() - 12]).unwrap();
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_store_of_an_older_program_opens_as_before() {
-    for is_closed in [true, false] {
-        let place = Place::new("slate+file");
-        let mut expected = used(&place, is_closed).await;
-        let directory = directory(&place);
-        let sealed = |directory: &Path| {
-            let files = files(directory);
-            files.values().filter(|bytes| bytes.ends_with(b"helenus1")).count()
-        };
-        assert!(sealed(&directory) > 0);
-        as_of_an_older_program(&directory);
-        assert_eq!(sealed(&directory), 0);
-        for round in 0..2 {
-            let store = place.open().await;
-            assert_eq!(rows(&store).await.unwrap(), expected, "round {round}");
-            fill(&store, 200 + round..201 + round).await;
-            expected = rows(&store).await.unwrap();
-            store.close().await.unwrap();
-        }
-        assert!(sealed(&directory) > 0 && directory.join("acknowledged").exists());
-    }
-}
-
 /// The remains of an interrupted put have another name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_that_was_cut_short_is_no_object() {

@@ -106,7 +106,7 @@ async fn other_formats_and_directories_are_refused_by_name() {
     fs::write(directory(&place).join("helenus.format"), "helenus store 2, fjall 9\n").unwrap();
     let refusal = place.try_open().await.unwrap_err().to_string();
     assert!(
-        refusal.contains("helenus store 2, fjall 9") && refusal.contains("helenus store 1, fjall 3"),
+        refusal.contains("helenus store 2, fjall 9") && refusal.contains("helenus store 3, fjall 3"),
         "{refusal}"
     );
     let place = Place::new("file");
@@ -122,12 +122,12 @@ async fn a_start_that_was_cut_short_is_started_again() {
         let path = directory(&place).join(left);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         if left.starts_with("engine") {
-            fs::write(directory(&place).join("helenus.format"), "helenus store 1, fjall 3\n").unwrap();
+            fs::write(directory(&place).join("helenus.format"), FORMAT_OF_FILE).unwrap();
         }
         fs::write(
             &path,
             if left == "helenus.format" {
-                "helenus store 1, fjall 3\n"
+                FORMAT_OF_FILE
             } else {
                 ""
             },

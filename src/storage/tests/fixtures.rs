@@ -1,5 +1,5 @@
-//! Every format on disk that was ever written still opens. `UPDATE_GOLDENFILES=1` rewrites the fixtures of the newest
-//! version.
+//! Rows are written as before (`UPDATE_GOLDENFILES=1` rewrites them), and directories of programs before this format
+//! number are refused.
 //!
 //! A store's directory is kept as text: `directory PATH`, or `file PATH` and its bytes in hex, 64 a line.
 
@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::damage::{directory, files};
 use super::*;
 
 fn fixture(name: &str) -> PathBuf {
@@ -151,26 +152,6 @@ fn rows_of_version_1_decode() {
     }
 }
 
-fn pack(directory: &Path, below: &Path, text: &mut String) {
-    let mut entries: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    entries.sort();
-    for path in entries {
-        let name = path.strip_prefix(below).unwrap().display();
-        if path.is_dir() {
-            writeln!(text, "directory {name}").unwrap();
-            pack(&path, below, text);
-        } else if path.file_name().unwrap() != "helenus.lock" {
-            writeln!(text, "file {name}").unwrap();
-            for line in fs::read(&path).unwrap().chunks(64) {
-                writeln!(text, "{}", hex(line)).unwrap();
-            }
-        }
-    }
-}
-
 fn unpack(text: &str, into: &Path) {
     fs::create_dir_all(into).unwrap();
     let mut file = None;
@@ -183,112 +164,34 @@ fn unpack(text: &str, into: &Path) {
     }
 }
 
-/// The directories' content: some of it as tables, some of it in the log.
-async fn write_all(store: &Store) {
-    for (n, (_, row)) in rows().into_iter().enumerate() {
-        let mut batch = Batch::new();
-        batch.upsert(key_of(1, "k", &n.to_string()), row);
-        batch.put(Space::Catalog, vec![b'0' + u8::try_from(n).unwrap()], "schema");
-        batch.put(Space::Indexes, b"entry".to_vec(), "");
-        batch.put(Space::Feed, b"change".to_vec(), "");
-        store.commit(batch).await.unwrap();
-        if n == 3 {
-            store.flush().await.unwrap();
-        }
-    }
-    let mut batch = Batch::new();
-    batch.put_partition_deletion(
-        2,
-        5,
-        b"k",
-        Deletion {
-            timestamp: 3,
-            at_seconds: 1,
-        },
-    );
-    let start = std::ops::Bound::Included(vec![0, 1]);
-    let deletion = Deletion {
-        timestamp: 4,
-        at_seconds: 1,
-    };
-    batch.put_range_tombstone(
-        2,
-        5,
-        b"k",
-        RangeTombstone {
-            start,
-            end: std::ops::Bound::Unbounded,
-            deletion,
-        },
-    );
-    store.commit(batch).await.unwrap();
-}
-
-async fn check(store: &Store) {
-    let now = store.snapshot();
-    for (n, (name, row)) in rows().into_iter().enumerate() {
-        let found = store
-            .get(Space::Rows, &key_of(1, "k", &n.to_string()), &now)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(Row::decode(&found).unwrap(), row, "{name}");
-    }
-    assert_eq!(
-        keys(store, Space::Catalog, &KeyRange::all(), Order::Forward).await,
-        "0 1 2 3 4 5 6"
-    );
-    assert_eq!(
-        keys(store, Space::Indexes, &KeyRange::all(), Order::Forward).await,
-        "entry"
-    );
-    assert_eq!(
-        keys(store, Space::Feed, &KeyRange::all(), Order::Forward).await,
-        "change"
-    );
-    let deletions = store.deletions(2, 5, b"k", &now).await.unwrap();
-    assert_eq!(
-        (
-            deletions.timestamp_covering(&[0, 0]),
-            deletions.timestamp_covering(&[9])
-        ),
-        (Some(3), Some(4))
-    );
-}
-
-async fn directory_opens(scheme: &str, name: &str) {
+/// A directory of a program before this format number is refused by name, with advice, and every byte stays.
+async fn directory_is_refused(scheme: &str, name: &str) {
     let place = Place::new(scheme);
-    let (Url::File(directory) | Url::SlateFile(directory)) = &place.url else {
-        panic!("no directory")
-    };
-    if updating() {
-        let store = place.open().await;
-        write_all(&store).await;
-        store.close().await.unwrap();
-        // Opening cuts the log to its content.
-        place.open().await.close().await.unwrap();
-        let mut text = String::new();
-        pack(directory, directory, &mut text);
-        fs::create_dir_all(fixture(name).parent().unwrap()).unwrap();
-        fs::write(fixture(name), text).unwrap();
-        fs::remove_dir_all(directory).unwrap();
-    }
-    unpack(&fs::read_to_string(fixture(name)).unwrap(), directory);
+    let directory = directory(&place);
+    unpack(&fs::read_to_string(fixture(name)).unwrap(), &directory);
+    let before = files(&directory);
     for _ in 0..2 {
-        let store = place.open().await;
-        check(&store).await;
-        put(&store, Space::Feed, &[("change", "of now")]).await;
-        store.close().await.unwrap();
+        let refused = place.try_open().await.unwrap_err();
+        assert!(matches!(refused, Error::UnknownFormat { .. }), "{refused}");
+        let told = refused.to_string();
+        assert!(
+            told.contains("\"helenus store 1, ") && told.contains("export its tables"),
+            "{told}"
+        );
+        let salvaged = Box::pin(Salvage::open(&place.url, 0, Clock::system())).await;
+        assert!(matches!(salvaged, Err(Error::UnknownFormat { .. })));
+        assert!(Look::at(&place.url).is_err());
+        assert!(files(&directory) == before, "a byte was changed");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fjall_directory_of_version_1_opens() {
-    directory_opens("file", "file-1.txt").await;
+async fn a_fjall_directory_of_another_number_is_refused_unchanged() {
+    directory_is_refused("file", "file-1.txt").await;
 }
 
 #[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slatedb_directory_of_version_1_opens() {
-    directory_opens("slate+file", "slate-1.txt").await;
+async fn a_slatedb_directory_of_another_number_is_refused_unchanged() {
+    directory_is_refused("slate+file", "slate-1.txt").await;
 }

@@ -5,6 +5,7 @@ mod damage;
 #[cfg(feature = "slate")]
 mod damage_slate;
 mod derived;
+mod exchanged;
 mod files;
 mod fixtures;
 mod mirror;
@@ -19,6 +20,9 @@ use bytes::Bytes;
 use tempfile::TempDir;
 
 use super::*;
+
+/// The format file of a main store of the `file:` engine.
+const FORMAT_OF_FILE: &str = "helenus store 3, fjall 3\nidentity 0000000000000000/0\n";
 
 /// A store of some engine, in a directory of its own where it needs one.
 pub(super) struct Place {

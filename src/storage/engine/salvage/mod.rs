@@ -29,7 +29,7 @@ use fs4::fs_std::FileExt;
 
 use self::piece::{Change, Entry, Files, Place, Stretch};
 pub use self::piece::{Damage, Gap};
-use super::acknowledged::{Expected, Link};
+use super::acknowledged::{Expected, Link, Recorded};
 use super::directory::{Wanted, read_identity};
 use super::fjall;
 use super::identity::{self, Identity};
@@ -395,29 +395,51 @@ fn named(url: &Url, main: &Path, directory: &Path, number: u32) -> Result<(Optio
         _ => identity::SLATE,
     };
     let mut damage = Vec::new();
-    let mut read = |of: &Path, wanted: Wanted| match read_identity(of, wanted) {
-        Ok(Some(identity)) => Ok(Some(identity)),
-        Err(error @ Error::UnknownFormat { .. }) => Err(error),
-        refused => {
-            let what = match refused {
-                Err(Error::Corrupt { what, .. }) => what,
-                Err(error) => error.to_string(),
-                Ok(_) => "it is missing: whether the files are of one store cannot be told".to_owned(),
-            };
-            damage.push(Damage {
-                file: of.join("helenus.format"),
-                what,
-            });
-            Ok(None)
-        }
+    let mut lose = |of: &Path, what: String| {
+        damage.push(Damage {
+            file: of.join("helenus.format"),
+            what,
+        });
     };
     let wanted = Wanted::existing(format);
-    let store = read(main, wanted)?.map(|main| main.beside(number));
+    let main_store = match read_identity(main, wanted) {
+        Ok(Some(identity)) => Some(identity),
+        refused => {
+            // The record of what was acknowledged names the store, too. An older program's does not.
+            let witness = witness_of(url, main);
+            match refused {
+                Err(error @ Error::UnknownFormat { .. }) if witness.is_none() => return Err(error),
+                Err(Error::Corrupt { what, .. }) => lose(main, what),
+                Err(error) => lose(main, error.to_string()),
+                Ok(_) => lose(main, "it is missing".to_owned()),
+            }
+            witness
+        }
+    };
+    let store = main_store.map(|main| main.beside(number));
     if directory != main && matches!(url, Url::File(_)) {
-        let identity = store;
-        read(directory, Wanted { identity, ..wanted })?;
+        let wanted = Wanted {
+            identity: store,
+            ..wanted
+        };
+        match read_identity(directory, wanted) {
+            Ok(Some(_)) => {}
+            Ok(None) => lose(directory, "it is missing".to_owned()),
+            Err(error) => lose(directory, error.to_string()),
+        }
     }
     Ok((store, damage))
+}
+
+/// The main store that the record of acknowledged writes names.
+fn witness_of(url: &Url, main: &Path) -> Option<Identity> {
+    match url {
+        Url::File(_) => Recorded::store_of(main),
+        #[cfg(feature = "slate")]
+        _ => slate::put_record::store_of(main),
+        #[cfg(not(feature = "slate"))]
+        _ => None,
+    }
 }
 
 /// What a start would refuse the last groups of a log for.

@@ -368,6 +368,7 @@ mod tests {
 
     use super::super::medium::Medium;
     use super::super::places::boundary;
+    use super::super::sealed::{Belongs, seal};
     use super::*;
     use crate::clock::Clock;
     use crate::storage::engine::identity::Identity;
@@ -403,10 +404,12 @@ mod tests {
 
         /// Puts an object without the owner's knowledge.
         async fn put_apart(&self, location: &Path, body: &'static str) {
-            self.objects
-                .put(location, PutPayload::from_static(body.as_bytes()))
-                .await
-                .unwrap();
+            let of = Belongs {
+                database: 0,
+                path: location,
+            };
+            let sealed = seal(&PutPayload::from_static(body.as_bytes()), of);
+            self.objects.put(location, sealed).await.unwrap();
         }
 
         async fn put(&self, location: &Path, body: &'static str) -> StoreResult<PutResult> {

@@ -156,6 +156,13 @@ pub(super) fn read(path: &Path, store: Identity) -> Result<Option<Ends>> {
     })
 }
 
+/// The store that the main database's record names. `None` means that it cannot be read.
+pub(in crate::storage::engine) fn store_of(directory: &Path) -> Option<Identity> {
+    let bytes = fs::read(path_of(directory, DATABASE)).ok()?;
+    let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(read_slot));
+    slots.into_iter().flatten().map(|slot| slot.store).next()
+}
+
 /// Removes a record, durably, before its database is removed.
 pub(super) fn remove(directory: &Path, database: &str) -> Result<()> {
     let path = path_of(directory, database);

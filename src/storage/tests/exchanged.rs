@@ -1,0 +1,258 @@
+//! Files in the place of others of the same name: another store's, another database's, an older copy. A start gives right
+//! answers or refuses by name without a change, and a salvage never calls complete what is not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::damage::{Rows, directory, files, fill, put_back, rows};
+use super::*;
+
+/// The database's own number, and another one's.
+const DRAWS: [u64; 2] = [0x1111, 0x2222];
+
+const SIDE: u32 = 1;
+
+/// A database with a side store, and its files.
+struct Made {
+    place: Place,
+    whole: BTreeMap<PathBuf, Vec<u8>>,
+    /// The files before the last writes.
+    earlier: BTreeMap<PathBuf, Vec<u8>>,
+    main: Rows,
+    side: Rows,
+}
+
+async fn open_both(place: &Place, is_new: bool) -> Result<(Store, Store)> {
+    let main = place.try_open().await?;
+    let opened = main.open_side(&place.url, SIDE, is_new, &place.options, Clock::system());
+    match opened.await {
+        Ok(side) => Ok((main, side)),
+        Err(error) => {
+            main.close().await.unwrap();
+            Err(error)
+        }
+    }
+}
+
+/// Both stores get rows in tables and in the log; `from` makes those of two databases differ.
+async fn made(scheme: &str, draw: u64, from: u32, is_closed: bool) -> Made {
+    let mut place = Place::new(scheme);
+    place.options.draw = draw;
+    let (main, side) = open_both(&place, true).await.unwrap();
+    fill(&main, from..from + 30).await;
+    fill(&side, from + 300..from + 320).await;
+    main.flush().await.unwrap();
+    side.flush().await.unwrap();
+    fill(&main, from + 30..from + 40).await;
+    fill(&side, from + 320..from + 325).await;
+    let path = directory(&place);
+    let earlier = files(&path);
+    fill(&main, from + 40..from + 50).await;
+    fill(&side, from + 325..from + 330).await;
+    let (of_main, of_side) = (rows(&main).await.unwrap(), rows(&side).await.unwrap());
+    let as_killed = files(&path);
+    side.close().await.unwrap();
+    main.close().await.unwrap();
+    drop((main, side));
+    if !is_closed {
+        put_back(&path, &as_killed);
+    }
+    let whole = files(&path);
+    Made {
+        place,
+        whole,
+        earlier,
+        main: of_main,
+        side: of_side,
+    }
+}
+
+/// The path of the same kind of file in the other store of the database.
+fn of_other_store(scheme: &str, path: &Path) -> Option<PathBuf> {
+    let text = path.to_str()?;
+    let side = format!("stores/{SIDE}/");
+    Some(match (scheme, text.strip_prefix(&side)) {
+        ("file", Some(rest)) => rest.into(),
+        ("file", None) => format!("{side}{text}").into(),
+        (_, Some(rest)) => format!("engine/{rest}").into(),
+        (_, None) => match text.strip_prefix("engine/") {
+            Some(rest) => format!("{side}{rest}").into(),
+            None if text == "acknowledged" => "acknowledged.stores.1".into(),
+            None if text == "acknowledged.stores.1" => "acknowledged".into(),
+            None => return None,
+        },
+    })
+}
+
+/// Opens what is there. Returns whether it was refused; an answer must be right.
+async fn judge(made: &Made, what: &str) -> bool {
+    let (main, side) = match open_both(&made.place, false).await {
+        Ok(both) => both,
+        Err(error) => {
+            assert!(
+                !matches!(error, Error::Engine { .. } | Error::Io { .. }),
+                "{what}: not by name: {error}"
+            );
+            return true;
+        }
+    };
+    let found = [(rows(&main).await, &made.main), (rows(&side).await, &made.side)];
+    let mut refused = false;
+    for (found, expected) in found {
+        match found {
+            Ok(found) => assert!(found == *expected, "{what}: {} of {} rows", found.len(), expected.len()),
+            Err(_) => refused = true,
+        }
+    }
+    side.close().await.unwrap();
+    main.close().await.unwrap();
+    refused
+}
+
+/// The rows that a salvage finds in both stores, and whether it calls them complete.
+async fn salvaged(place: &Place) -> (Rows, Rows, bool) {
+    let mut all = BTreeMap::new();
+    for number in [0, SIDE] {
+        let opened = Box::pin(Salvage::open(&place.url, number, Clock::system())).await;
+        match opened {
+            Ok(salvage) => drop(all.insert(number, salvage)),
+            Err(_) => return (Rows::new(), Rows::new(), false),
+        }
+    }
+    Salvage::judge_together(all.iter_mut().map(|(number, salvage)| (*number, salvage)));
+    let mut found = Vec::new();
+    let mut is_complete = true;
+    for salvage in all.values() {
+        let mut of_store = Rows::new();
+        let range = KeyRange::all();
+        let gaps = salvage.scan(Space::Rows, &range, |key, value| {
+            of_store.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        });
+        is_complete &= gaps.await.is_empty() && salvage.damage().is_empty();
+        found.push(of_store);
+    }
+    let side = found.pop().unwrap();
+    (found.pop().unwrap(), side, is_complete)
+}
+
+/// Whether the kind of file has no check: a table of fjall names neither its store nor its database.
+fn is_open_point(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("keyspaces/1/tables"))
+}
+
+async fn each_file(scheme: &str, is_closed: bool) {
+    let one = made(scheme, DRAWS[0], 0, is_closed).await;
+    let other = made(scheme, DRAWS[1], 1000, is_closed).await;
+    let folder = directory(&one.place);
+    let relative = |path: &Path, of: &Made| path.strip_prefix(directory(&of.place)).unwrap().to_owned();
+    let of_other: BTreeMap<PathBuf, &Vec<u8>> =
+        other.whole.iter().map(|(path, bytes)| (relative(path, &other), bytes)).collect();
+    let (mut trials, mut refused) = (0, 0);
+    for (path, bytes) in &one.whole {
+        let name = relative(path, &one);
+        if is_open_point(&name) {
+            continue;
+        }
+        let of_store = of_other_store(scheme, &name).and_then(|other| one.whole.get(&folder.join(other)));
+        let candidates = [
+            ("another store's", of_store),
+            ("another database's", of_other.get(&name).copied()),
+            ("an older copy", one.earlier.get(path)),
+        ];
+        for (kind, replacement) in candidates {
+            let Some(replacement) = replacement.filter(|replacement| *replacement != bytes) else {
+                continue;
+            };
+            let what = format!("{scheme}, closed {is_closed}: {} is {kind}", name.display());
+            put_back(&folder, &one.whole);
+            fs::write(path, replacement).unwrap();
+            let damaged = files(&folder);
+            let (main, side, is_complete) = salvaged(&one.place).await;
+            assert!(files(&folder) == damaged, "{what}: the salvage changed a file");
+            assert!(
+                !is_complete || (main == one.main && side == one.side),
+                "{what}: salvage says complete"
+            );
+            let is_refused = judge(&one, &what).await;
+            refused += usize::from(is_refused);
+            assert!(!is_refused || !is_complete, "{what}: refused, and salvage says complete");
+            trials += 1;
+        }
+    }
+    put_back(&folder, &one.whole);
+    assert!(!judge(&one, "whole").await);
+    assert!(refused > trials / 2, "{scheme}: {refused} of {trials}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_another_store_or_moment_is_refused_or_harmless() {
+    for is_closed in [true, false] {
+        each_file("file", is_closed).await;
+    }
+}
+
+#[cfg(feature = "slate")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_another_store_or_moment_is_refused_or_harmless() {
+    for is_closed in [true, false] {
+        each_file("slate+file", is_closed).await;
+    }
+}
+
+/// A copy of the whole database goes on by itself: it has the same identity, and its log is longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_copy_that_went_on_is_refused() {
+    for (scheme, ends) in [
+        ("file", "engine/0.jnl"),
+        #[cfg(feature = "slate")]
+        ("slate+file", "engine/wal"),
+    ] {
+        for is_closed in [true, false] {
+            let one = made(scheme, DRAWS[0], 0, is_closed).await;
+            let folder = directory(&one.place);
+            put_back(&folder, &one.earlier);
+            let store = one.place.open().await;
+            fill(&store, 500..540).await;
+            let copy = files(&folder);
+            store.close().await.unwrap();
+            put_back(&folder, &one.whole);
+            for (path, bytes) in copy.iter().filter(|(path, _)| path.starts_with(folder.join(ends))) {
+                fs::write(path, bytes).unwrap();
+            }
+            let damaged = files(&folder);
+            let refused = one.place.try_open().await.expect_err("a longer log of a copy");
+            assert!(matches!(refused, Error::Corrupt { .. } | Error::LostWrites { .. }), "{refused}");
+            assert!(files(&folder) == damaged, "a refused start changed a file");
+            let (.., is_complete) = salvaged(&one.place).await;
+            assert!(!is_complete, "{scheme}, closed {is_closed}");
+        }
+    }
+}
+
+/// What follows a clean close is of another copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_may_follow_a_clean_close() {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
+        let place = Place::new(scheme);
+        let store = place.open().await;
+        fill(&store, 0..5).await;
+        store.close().await.unwrap();
+        let folder = directory(&place);
+        let closed = fs::read(folder.join("acknowledged")).unwrap();
+        let store = place.open().await;
+        fill(&store, 5..9).await;
+        store.close().await.unwrap();
+        let last = fs::read(folder.join("acknowledged")).unwrap();
+        fs::write(folder.join("acknowledged"), closed).unwrap();
+        let refused = place.try_open().await.expect_err("the log goes on").to_string();
+        assert!(refused.contains("was closed with"), "{refused}");
+        fs::write(folder.join("acknowledged"), last).unwrap();
+        assert_eq!(rows(&place.open().await).await.unwrap().len(), 9);
+    }
+}
