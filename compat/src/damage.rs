@@ -1,4 +1,5 @@
-//! Damage to the files of a stopped server: flipped bits, cut and removed files, files of another moment.
+//! Damage to the files of a stopped server: flipped bits, cut, emptied and removed files, files of another moment, of
+//! another store and of another database.
 //!
 //! ```text
 //! a store with tables, an index, a lifted partition, a log ─► stop ─► copy, damage one file ─► start ─► read everything
@@ -7,9 +8,13 @@
 //! ```
 //! Right is: every row with its value, or an error in place of an answer; a table that is damaged may refuse while others answer. A
 //! start that is refused must leave every file as it was, byte for byte, as must `check-indexes`. Never: an answer without a row that
-//! was acknowledged, another value, a panic, an end by a signal.
+//! was acknowledged, another value, a panic, an end by a signal. A salvage never calls complete what a start does not serve
+//! whole, and prints no backtrace.
 //!
 //! **Files of another moment**: one folder or file of an earlier stop beside all others of a later one.
+//!
+//! **Files of others**: the file of the same kind of another store of the database, and the file of the same name of another
+//! database that was made alike. Tables of `file:` are left out: they have no check (compat/LEDGER.md).
 //!
 //! **Negative control.** A row is deleted through a server, which no damage explains: the comparison must say so.
 
@@ -47,6 +52,12 @@ enum Damage {
         to: u64,
     },
     Removed,
+    /// No byte is left.
+    Emptied,
+    /// This file of another store.
+    OtherStore(PathBuf),
+    /// This file of another database.
+    OtherDatabase(PathBuf),
     /// The file or folder of an earlier moment.
     Earlier,
 }
@@ -77,11 +88,24 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
     let mut random = fastrand::Rng::with_seed(options.seed);
     let files: Vec<PathBuf> = Files::read(&made.folder)?.paths().collect();
     let earlier: Vec<PathBuf> = store::differing(&made)?;
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere)?;
+    let other = store::make(engine, &elsewhere)?;
+    let exchanged = store::exchanged(&made, &other, &files);
     let mut ends: BTreeMap<(&str, End), u32> = BTreeMap::new();
     let mut faults = 0;
     let begun = clock::now();
     for trial in 0..options.trials {
-        let (path, damage) = match plan(trial, &files, &earlier, &made.folder, &mut random)? {
+        let (path, damage) = match plan(
+            trial,
+            &Plans {
+                files: &files,
+                earlier: &earlier,
+                exchanged: &exchanged,
+                folder: &made.folder,
+            },
+            &mut random,
+        )? {
             Some(planned) => planned,
             None => continue,
         };
@@ -89,6 +113,9 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
             Damage::Flip { .. } => "flips",
             Damage::Cut { .. } => "cuts",
             Damage::Removed => "removals",
+            Damage::Emptied => "emptied files",
+            Damage::OtherStore(_) => "files of another store",
+            Damage::OtherDatabase(_) => "files of another database",
             Damage::Earlier => "files of another moment",
         };
         let end = match attempt(engine, folder.path(), &made, &path, &damage)? {
@@ -121,23 +148,38 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
     Ok(faults == 0 && control && options.trials > 0)
 }
 
+/// What may be damaged.
+struct Plans<'p> {
+    files: &'p [PathBuf],
+    earlier: &'p [PathBuf],
+    exchanged: &'p [store::Exchange],
+    folder: &'p Path,
+}
+
 /// The next damage: every file is removed once before any at random; `None` where a file has nothing to damage.
 fn plan(
     trial: u32,
-    files: &[PathBuf],
-    earlier: &[PathBuf],
-    folder: &Path,
+    plans: &Plans<'_>,
     random: &mut fastrand::Rng,
 ) -> Outcome<Option<(PathBuf, Damage)>> {
-    // A fifth each of removals and of files of another moment, so long as there are new ones.
-    let nth = usize::try_from(trial / 5).unwrap_or(usize::MAX);
-    let planned = match trial % 5 {
-        0 => files.get(nth).map(|path| (path, Damage::Removed)),
-        1 => earlier.get(nth).map(|path| (path, Damage::Earlier)),
+    let Plans {
+        files,
+        earlier,
+        exchanged,
+        folder,
+    } = plans;
+    // A sixth each, so long as there are new ones.
+    let nth = usize::try_from(trial / 6).unwrap_or(usize::MAX);
+    let planned = match trial % 6 {
+        0 => files.get(nth).map(|path| (path.clone(), Damage::Removed)),
+        1 => earlier.get(nth).map(|path| (path.clone(), Damage::Earlier)),
+        2 => files.get(nth).map(|path| (path.clone(), Damage::Emptied)),
+        // These are twice as many.
+        3 | 4 => exchanged.get(2 * nth + usize::from(trial % 6 == 4)).map(store::Exchange::damage),
         _ => None,
     };
-    if let Some((path, damage)) = planned {
-        return Ok(Some((path.clone(), damage)));
+    if let Some(planned) = planned {
+        return Ok(Some(planned));
     }
     let Some(path) = random.choice(files) else {
         return Ok(None);
@@ -187,6 +229,14 @@ fn attempt(
             return Ok(Err(format!("check-indexes fails and changes {changed}")));
         }
     }
+    let (code, told) = launch.salvage(&place.path().join("salvaged"))?;
+    if code.is_none() || code == Some(PANICKED) || told.contains("stack backtrace") || told.contains("panicked at") {
+        return Ok(Err(format!("salvage ends with {code:?}: {}", last(&told))));
+    }
+    if let Some(changed) = before.changed(&Files::read(&data)?) {
+        return Ok(Err(format!("salvage changes {changed}")));
+    }
+    let is_complete = code == Some(0);
     // What check-indexes may have written where it succeeds is part of what a refusal must keep.
     let before = Files::read(&data)?;
     let mut starting = launch.begin(place.path())?;
@@ -197,9 +247,11 @@ fn attempt(
                 return Ok(Err(format!("the start ends with {status}: {}", last(&log))));
             }
             let changed = before.changed(&Files::read(&data)?);
-            return Ok(changed.map_or(Ok(End::Refused), |changed| {
-                Err(format!("a refused start changes {changed}: {}", last(&log)))
-            }));
+            return Ok(match changed {
+                Some(changed) => Err(format!("a refused start changes {changed}: {}", last(&log))),
+                None if is_complete => Err(format!("salvage says complete, and the start: {}", last(&log))),
+                None => Ok(End::Refused),
+            });
         }
         if place.path().join("ready").exists() {
             break starting.ready();
@@ -216,6 +268,7 @@ fn attempt(
     server.kill()?;
     Ok(match end {
         _ if panics > 0 => Err(format!("{panics} panics")),
+        Ok(End::Partly) if is_complete => Err("salvage says complete, and not all can be read".to_owned()),
         other => other,
     })
 }
@@ -249,6 +302,8 @@ fn compare(server: &Server, truth: &Truth) -> Result<End, String> {
 fn apply(file: &Path, damage: &Damage, earlier: &Path) -> Outcome<()> {
     match damage {
         Damage::Removed => std::fs::remove_file(file)?,
+        Damage::Emptied => std::fs::OpenOptions::new().write(true).open(file)?.set_len(0)?,
+        Damage::OtherStore(other) | Damage::OtherDatabase(other) => drop(std::fs::copy(other, file)?),
         Damage::Cut { to } => std::fs::OpenOptions::new().write(true).open(file)?.set_len(*to)?,
         Damage::Flip { at, bit } => {
             let mut bytes = std::fs::read(file)?;

@@ -166,6 +166,20 @@ impl Launch {
         Starting::launch(self.command()?, folder)
     }
 
+    /// The exit code of `helenus salvage` on the data, and its words. `None` means that a signal ended it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn salvage(&self, to: &Path) -> Outcome<(Option<i32>, String)> {
+        let mut command = Command::new(server::program()?);
+        let output = command.args(["salvage", "--data", &self.data, "--to"]).arg(to).output()?;
+        let (out, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        Ok((output.status.code(), format!("{out}{error}")))
+    }
+
     /// `helenus check-indexes` on the data, which no server may have open; its words when it fails.
     ///
     /// # Errors

@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::io::Read;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -279,6 +281,23 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
 /// Exit code of a salvage with unreadable data.
 const INCOMPLETE: u8 = 3;
 
+/// Runs what reads damaged files: engines panic on some damage, which is caught and reported as a line. Only a panic that
+/// ends the work is printed.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let last = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&last);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
+    }));
+    let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    worked.unwrap_or_else(|panic| {
+        eprintln!("{}", last.lock().unwrap_or_else(PoisonError::into_inner));
+        std::panic::resume_unwind(panic)
+    })
+}
+
 fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     permissions::keep_new_files_private();
     let to = matches.get_one::<String>("to").cloned().unwrap_or_default();
@@ -287,7 +306,7 @@ fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
         .enable_all()
         .thread_stack_size(THREAD_STACK_BYTES)
         .build()?;
-    let salvaged = runtime.block_on(offline::salvage(config, Clock::system(), &to))?;
+    let salvaged = quietly(|| runtime.block_on(offline::salvage(config, Clock::system(), &to)))?;
     let manifest = &salvaged.manifest;
     for table in &manifest.tables {
         let name = format!("{}.{}", table.keyspace, table.table);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::bucket::{Cloud, Refusal};
 use super::damaged::Damaged;
+use super::identity::OTHER_NUMBER;
 use super::location::Url;
 use crate::invariant::Broken;
 
@@ -16,10 +17,6 @@ fn as_directory(text: &str) -> String {
         false => format!("write file:{text} for this directory; or "),
     }
 }
-
-/// Advice for data of another format number.
-pub(super) const OTHER_NUMBER: &str = "; nothing was changed: start the program that wrote it, or export its tables with that program and import them \
-     with this one";
 
 /// Advice for a store that this program does not open: the scheme of the other engine, or the other program.
 fn other_engine(found: &str, known: &str, directory: &Path) -> String {

@@ -49,6 +49,7 @@ pub mod derivation;
 mod engine;
 mod error;
 pub mod feed;
+mod identity;
 pub mod key;
 mod location;
 mod look;

@@ -125,7 +125,7 @@ pub struct Options {
     pub positions: Positions,
     /// Whether a used store whose data is missing is started afresh; the remains are renamed.
     pub create: bool,
-    /// The number that a new database in a directory takes as its own; see `engine/identity.rs`. A bucket takes that of its
+    /// The number that a new database in a directory takes as its own; see `identity.rs`. A bucket takes that of its
     /// [`Reach`].
     pub draw: u64,
     /// Whether the store must exist: it is not created, even if it was never used.

@@ -1,5 +1,6 @@
 //! The store that is damaged: how it is made, what it holds, and its files.
 
+use super::Damage;
 use crate::crash::all_rows;
 use crate::launch::Launch;
 use crate::raw::Connection;
@@ -119,6 +120,69 @@ fn write(connection: &mut Connection, round: i32) -> Outcome<()> {
         connection.must(&format!("UPDATE d.c SET n = n + {} WHERE k = {k}", round + 1))?;
     }
     Ok(())
+}
+
+/// A file in the place of another.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    path: PathBuf,
+    by: PathBuf,
+    is_of_other_database: bool,
+}
+
+impl Exchange {
+    pub(super) fn damage(&self) -> (PathBuf, Damage) {
+        let by = self.by.clone();
+        let damage = match self.is_of_other_database {
+            true => Damage::OtherDatabase(by),
+            false => Damage::OtherStore(by),
+        };
+        (self.path.clone(), damage)
+    }
+}
+
+/// The part of a file's path that stores have in common, and the store. `None` means that each store has none such.
+fn kind_of(path: &Path) -> Option<(String, String)> {
+    let text = path.to_str()?;
+    if let Some(rest) = text.strip_prefix("stores/") {
+        let (number, rest) = rest.split_once('/')?;
+        let rest = rest.strip_prefix("engine/").unwrap_or(rest);
+        return Some((rest.to_owned(), number.to_owned()));
+    }
+    if let Some(number) = text.strip_prefix("acknowledged.stores.") {
+        return Some(("acknowledged".to_owned(), number.to_owned()));
+    }
+    let rest = text.strip_prefix("engine/").unwrap_or(text);
+    Some((rest.to_owned(), "main".to_owned()))
+}
+
+/// Every file with a file of the same kind in another store of the database, and in another database.
+pub(super) fn exchanged(made: &Made, other: &Made, files: &[PathBuf]) -> Vec<Exchange> {
+    // A table of fjall has no check; its number is all that its path has.
+    let is_checked = |path: &&PathBuf| !path.parent().is_some_and(|folder| folder.ends_with("keyspaces/1/tables"));
+    // Files that operators exchange on purpose.
+    let is_of_store = |path: &&PathBuf| !path.starts_with("tls") && !path.to_string_lossy().ends_with(".pem");
+    let mut found = Vec::new();
+    for path in files.iter().filter(is_checked).filter(is_of_store) {
+        let Some((kind, store)) = kind_of(path) else { continue };
+        let beside = files.iter().find(|other| {
+            kind_of(other).is_some_and(|(other_kind, other_store)| other_kind == kind && other_store != store)
+        });
+        found.extend(beside.map(|by| Exchange {
+            path: path.clone(),
+            by: made.folder.join(by),
+            is_of_other_database: false,
+        }));
+        let by = other.folder.join(path);
+        if by.exists() {
+            found.push(Exchange {
+                path: path.clone(),
+                by,
+                is_of_other_database: true,
+            });
+        }
+    }
+    found
 }
 
 /// Copies a folder with all that is in it.

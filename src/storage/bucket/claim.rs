@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! PREFIX/fleet/id     helenus store 3, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎
-//!                     the format and the database's number, see `engine/identity.rs`; "log own": each database has a log
+//!                     the format and the database's number, see `identity.rs`; "log own": each database has a log
 //!                     of its own                                               put if absent, never changed
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //!                     "restoring": a backup is being restored into it              replaced once all is durable
@@ -15,7 +15,7 @@ use slatedb::object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutPay
 use super::check::{self, CHECK};
 use super::found::refusal;
 use super::{Reached, Refusal};
-use crate::storage::engine::identity::{Identity, MAIN, SLATE};
+use crate::storage::identity::{Identity, MAIN, SLATE};
 
 const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";

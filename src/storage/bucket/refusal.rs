@@ -1,7 +1,7 @@
 //! Why a bucket cannot be used: one sentence each. No text of a store is repeated, since it may hold parts of the
 //! request.
 
-use crate::storage::error::OTHER_NUMBER;
+use crate::storage::identity::OTHER_NUMBER;
 
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

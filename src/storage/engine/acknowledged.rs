@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::directory::{check_identity, full_or, io_error, read_file, sync_directory};
-use super::identity::{IDENTITY_BYTES, Identity};
+use crate::storage::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";

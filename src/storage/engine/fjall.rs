@@ -44,7 +44,7 @@ use tokio::sync::oneshot;
 use self::committer::Committer;
 use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
-use super::identity::Identity;
+use crate::storage::identity::Identity;
 use super::layout::{full_range, with_full_key};
 use super::moments::{Durable, Moment};
 use super::queue_space::QueueSpace;
@@ -60,7 +60,7 @@ use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
 
 /// The content of such a store's format file.
-pub(super) const FORMAT: &str = super::identity::FJALL;
+pub(super) const FORMAT: &str = crate::storage::identity::FJALL;
 
 /// fjall's threads for flushes and compactions. fjall's first thread only flushes; if it takes a compaction from the
 /// queue, it puts it back. With one other thread that is busy, the first one would repeat this until that thread's

@@ -15,7 +15,7 @@
 use std::ops::Bound;
 
 use super::acknowledged::{ChainEnd, Link};
-use super::identity::Identity;
+use crate::storage::identity::Identity;
 use crate::clock::TimeMark;
 use crate::storage::batch::Space;
 use crate::storage::deletion::{get_bound, put_bound};

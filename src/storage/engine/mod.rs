@@ -6,7 +6,6 @@ mod aside;
 mod directory;
 pub(super) mod fjall;
 mod held;
-pub(super) mod identity;
 mod layout;
 pub(super) mod memory;
 pub(super) mod moments;

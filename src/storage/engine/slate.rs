@@ -80,7 +80,7 @@ use self::places::DATABASE;
 use self::ranges::RangeJobs;
 use self::tuning::{LONG_SCAN_ENTRIES, ahead_options, scan_options};
 use self::unlogged::Unlogged;
-use super::identity::Identity;
+use crate::storage::identity::Identity;
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
 use super::queue_space::QueueSpace;

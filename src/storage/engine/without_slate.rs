@@ -13,7 +13,7 @@ use crate::storage::purge::Sweeps;
 use crate::storage::{Batch, CommitSeq, Derivations, Error, Estimate, KeyRange, Opening, Options, Result, Space, Url};
 
 /// The content of such a store's format file.
-pub(super) const FORMAT: &str = super::identity::SLATE;
+pub(super) const FORMAT: &str = crate::storage::identity::SLATE;
 
 #[derive(Clone, Debug)]
 enum Never {}

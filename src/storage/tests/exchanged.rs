@@ -40,6 +40,11 @@ async fn made(scheme: &str, draw: u64, from: u32, is_closed: bool) -> Made {
     let mut place = Place::new(scheme);
     place.options.draw = draw;
     let (main, side) = open_both(&place, true).await.unwrap();
+    side.close().await.unwrap();
+    main.close().await.unwrap();
+    drop((main, side));
+    // After one more opening, the log's first file has no preallocated part.
+    let (main, side) = open_both(&place, false).await.unwrap();
     fill(&main, from..from + 30).await;
     fill(&side, from + 300..from + 320).await;
     main.flush().await.unwrap();
@@ -183,7 +188,8 @@ async fn each_file(scheme: &str, is_closed: bool) {
     }
     put_back(&folder, &one.whole);
     assert!(!judge(&one, "whole").await);
-    assert!(refused > trials / 2, "{scheme}: {refused} of {trials}");
+    // Objects of before the newest manifest are not read.
+    assert!(refused > trials / 4, "{scheme}: {refused} of {trials}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

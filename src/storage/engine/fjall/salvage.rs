@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::acknowledged::{Expected, Recorded};
 use super::super::directory::{Directory, io_error};
-use super::super::identity::Identity;
+use crate::storage::identity::Identity;
 use super::super::layout::{Own, parse_own};
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::opening::check_log;

@@ -32,7 +32,7 @@ pub use self::piece::{Damage, Gap};
 use super::acknowledged::{Expected, Link, Recorded};
 use super::directory::{Wanted, read_identity};
 use super::fjall;
-use super::identity::{self, Identity};
+use crate::storage::identity::{self, Identity};
 use super::layout::{OWN, Own, full_range, parse_own};
 use super::moments::{self, Durable, Moment};
 #[cfg(feature = "slate")]

@@ -371,7 +371,7 @@ mod tests {
     use super::super::sealed::{Belongs, seal};
     use super::*;
     use crate::clock::Clock;
-    use crate::storage::engine::identity::Identity;
+    use crate::storage::identity::Identity;
 
     /// A bucket, and the medium of its owner. What is put into the bucket itself, the owner does not see.
     struct Bucket {

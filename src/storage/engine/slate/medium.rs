@@ -41,7 +41,7 @@ use super::put_record::{Body, PutRecord};
 use super::sealed::{Belongs, seal, unseal};
 use crate::storage::Error;
 use crate::storage::bucket::Refusal;
-use crate::storage::engine::identity::Identity;
+use crate::storage::identity::Identity;
 
 /// Longest time of a small request to a bucket, and the largest size of such a request.
 const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@
 
 use slatedb::object_store::path::Path;
 
-use crate::storage::engine::identity::MAIN;
+use crate::storage::identity::MAIN;
 
 /// The path of the main database in its object store.
 pub(super) const DATABASE: &str = "engine";

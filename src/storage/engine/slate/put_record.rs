@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::places::{DATABASE, Folder};
 use crate::storage::engine::acknowledged::Syncer;
 use crate::storage::engine::directory::{check_identity, full_or, io_error, sync_directory};
-use crate::storage::engine::identity::{IDENTITY_BYTES, Identity};
+use crate::storage::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::engine::moments::Durable;
 use crate::storage::{Error, Result};
 

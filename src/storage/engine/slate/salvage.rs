@@ -30,7 +30,7 @@ use super::verify::{FOOTER_BYTES, origin_of, verify};
 use crate::clock::Clock;
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
-use crate::storage::engine::identity::Identity;
+use crate::storage::identity::Identity;
 use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};

@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use super::super::super::DeletionTables;
 use super::super::super::acknowledged::ChainEnd;
 use super::super::super::directory::{Directory, Wanted};
-use super::super::super::identity::Identity;
+use crate::storage::identity::Identity;
 use super::super::opening::{Provisional, Recovered};
 use super::super::request::Command;
 use super::super::{Engine, FORMAT, Shared};

@@ -24,36 +24,40 @@ macro_rules! format_line {
 }
 
 /// The first words of every version's format.
-pub(in crate::storage) const FORMAT_BEGINS: &str = "helenus store ";
+pub(super) const FORMAT_BEGINS: &str = "helenus store ";
 /// The format of a directory of the `file:` engine.
-pub(in crate::storage) const FJALL: &str = format_line!("fjall 3");
+pub(super) const FJALL: &str = format_line!("fjall 3");
 /// The format of a directory or bucket of SlateDB.
-pub(in crate::storage) const SLATE: &str = format_line!("slatedb 0.18");
+pub(super) const SLATE: &str = format_line!("slatedb 0.18");
+
+/// Advice for data of another format number.
+pub(super) const OTHER_NUMBER: &str = "; nothing was changed: start the program that wrote it, or export its tables with that program and import them \
+     with this one";
 
 /// Bytes of an identity in a record.
-pub(in crate::storage) const IDENTITY_BYTES: usize = 12;
+pub(super) const IDENTITY_BYTES: usize = 12;
 
 /// The number of the main store.
-pub(in crate::storage) const MAIN: u32 = 0;
+pub(super) const MAIN: u32 = 0;
 
 const LINE: &str = "identity ";
 
 /// Names a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::storage) struct Identity {
+pub(super) struct Identity {
     /// The database's number, drawn when it was made.
-    pub(in crate::storage) database: u64,
+    pub(super) database: u64,
     /// The store's number in it; 0 is the main one.
-    pub(in crate::storage) store: u32,
+    pub(super) store: u32,
 }
 
 impl Identity {
     /// Another store of the same database.
-    pub(in crate::storage) const fn beside(self, store: u32) -> Self {
+    pub(super) const fn beside(self, store: u32) -> Self {
         Self { store, ..self }
     }
 
-    pub(in crate::storage) fn to_bytes(self) -> [u8; IDENTITY_BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; IDENTITY_BYTES] {
         let mut bytes = [0; IDENTITY_BYTES];
         let (database, store) = bytes.split_at_mut(8);
         database.copy_from_slice(&self.database.to_be_bytes());
@@ -62,7 +66,7 @@ impl Identity {
     }
 
     /// Takes an identity from the front of a record.
-    pub(in crate::storage) fn take(bytes: &[u8]) -> Option<(Self, &[u8])> {
+    pub(super) fn take(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (database, rest) = bytes.split_first_chunk::<8>()?;
         let (store, rest) = rest.split_first_chunk::<4>()?;
         let identity = Self {
@@ -73,13 +77,13 @@ impl Identity {
     }
 
     /// The line that names it in a format file.
-    pub(in crate::storage) fn line(self) -> String {
+    pub(super) fn line(self) -> String {
         let Self { database, store } = self;
         format!("{LINE}{database:016x}/{store}")
     }
 
     /// Reads such a line. `None` means that it is none.
-    pub(in crate::storage) fn of_line(line: &str) -> Option<Self> {
+    pub(super) fn of_line(line: &str) -> Option<Self> {
         let (database, store) = line.strip_prefix(LINE)?.split_once('/')?;
         let is_number = database.len() == 16;
         Some(Self {
