@@ -157,11 +157,7 @@ struct Plans<'p> {
 }
 
 /// The next damage: every file is removed once before any at random; `None` where a file has nothing to damage.
-fn plan(
-    trial: u32,
-    plans: &Plans<'_>,
-    random: &mut fastrand::Rng,
-) -> Outcome<Option<(PathBuf, Damage)>> {
+fn plan(trial: u32, plans: &Plans<'_>, random: &mut fastrand::Rng) -> Outcome<Option<(PathBuf, Damage)>> {
     let Plans {
         files,
         earlier,
@@ -175,13 +171,15 @@ fn plan(
         1 => earlier.get(nth).map(|path| (path.clone(), Damage::Earlier)),
         2 => files.get(nth).map(|path| (path.clone(), Damage::Emptied)),
         // These are twice as many.
-        3 | 4 => exchanged.get(2 * nth + usize::from(trial % 6 == 4)).map(store::Exchange::damage),
+        3 | 4 => exchanged
+            .get(2 * nth + usize::from(trial % 6 == 4))
+            .map(store::Exchange::damage),
         _ => None,
     };
     if let Some(planned) = planned {
         return Ok(Some(planned));
     }
-    let Some(path) = random.choice(files) else {
+    let Some(path) = random.choice(files.iter()) else {
         return Ok(None);
     };
     let length = std::fs::metadata(folder.join(path))?.len();

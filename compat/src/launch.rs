@@ -172,7 +172,10 @@ impl Launch {
     /// When it cannot be started.
     pub fn salvage(&self, to: &Path) -> Outcome<(Option<i32>, String)> {
         let mut command = Command::new(server::program()?);
-        let output = command.args(["salvage", "--data", &self.data, "--to"]).arg(to).output()?;
+        let output = command
+            .args(["salvage", "--data", &self.data, "--to"])
+            .arg(to)
+            .output()?;
         let (out, error) = (
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),

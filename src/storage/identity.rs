@@ -116,8 +116,17 @@ mod tests {
         assert_eq!(Identity::of_line(&identity.line()), Some(identity));
         let bytes = [&identity.to_bytes()[..], b"rest"].concat();
         assert_eq!(Identity::take(&bytes), Some((identity, &b"rest"[..])));
-        assert_eq!(identity.beside(MAIN).to_string(), "the main store of database 0123456789abcdef");
-        for line in ["", "identity ", "identity 1/2", "identity 0123456789abcdef", "0123456789abcdef/7"] {
+        assert_eq!(
+            identity.beside(MAIN).to_string(),
+            "the main store of database 0123456789abcdef"
+        );
+        for line in [
+            "",
+            "identity ",
+            "identity 1/2",
+            "identity 0123456789abcdef",
+            "0123456789abcdef/7",
+        ] {
             assert_eq!(Identity::of_line(line), None, "{line}");
         }
         assert!(FJALL.starts_with(FORMAT_BEGINS) && SLATE.starts_with(FORMAT_BEGINS));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use helenus::clock::Clock;
-use helenus::engine::Database;
+use helenus::cql::Database;
 
 use crate::support::Client;
 

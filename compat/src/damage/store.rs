@@ -159,7 +159,11 @@ fn kind_of(path: &Path) -> Option<(String, String)> {
 /// Every file with a file of the same kind in another store of the database, and in another database.
 pub(super) fn exchanged(made: &Made, other: &Made, files: &[PathBuf]) -> Vec<Exchange> {
     // A table of fjall has no check; its number is all that its path has.
-    let is_checked = |path: &&PathBuf| !path.parent().is_some_and(|folder| folder.ends_with("keyspaces/1/tables"));
+    let is_checked = |path: &&PathBuf| {
+        !path
+            .parent()
+            .is_some_and(|folder| folder.ends_with("keyspaces/1/tables"))
+    };
     // Files that operators exchange on purpose.
     let is_of_store = |path: &&PathBuf| !path.starts_with("tls") && !path.to_string_lossy().ends_with(".pem");
     let mut found = Vec::new();

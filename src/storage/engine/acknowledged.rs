@@ -407,12 +407,17 @@ mod tests {
         let recorded = Recorded::read(directory.path()).unwrap();
         recorded.of(directory.path(), STORE).unwrap();
         let refused = recorded.of(directory.path(), STORE.beside(3)).unwrap_err();
-        assert!(matches!(&refused, Error::OtherStore { path, .. } if path.ends_with(NAME)), "{refused}");
+        assert!(
+            matches!(&refused, Error::OtherStore { path, .. } if path.ends_with(NAME)),
+            "{refused}"
+        );
     }
 
     #[test]
     fn a_group_contradicts_an_acknowledged_one_of_another_chain() {
-        let ends: Vec<ChainEnd> = (0..5).scan(start(), |end, digest| Some(std::mem::replace(end, end.then(digest)))).collect();
+        let ends: Vec<ChainEnd> = (0..5)
+            .scan(start(), |end, digest| Some(std::mem::replace(end, end.then(digest))))
+            .collect();
         let link = |at: usize, anchor: usize| Link {
             end: ends[at],
             digest: u32::try_from(at - 1).unwrap(),

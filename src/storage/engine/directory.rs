@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use fs4::fs_std::FileExt;
 
-use crate::storage::identity::{FORMAT_BEGINS, Identity, MAIN};
 use crate::permissions;
+use crate::storage::identity::{FORMAT_BEGINS, Identity, MAIN};
 use crate::storage::restoring::MARK;
 use crate::storage::{Error, Options, Result};
 

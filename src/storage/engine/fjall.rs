@@ -44,7 +44,6 @@ use tokio::sync::oneshot;
 use self::committer::Committer;
 use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
-use crate::storage::identity::Identity;
 use super::layout::{full_range, with_full_key};
 use super::moments::{Durable, Moment};
 use super::queue_space::QueueSpace;
@@ -53,6 +52,7 @@ use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
+use crate::storage::identity::Identity;
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Options, ReadFaults};
 use crate::storage::purge::Sweeps;
@@ -179,13 +179,15 @@ impl Store {
         let (path, for_thread) = (path.to_owned(), options.clone());
         let thread = std::thread::Builder::new()
             .name("store-committer".to_owned())
-            .spawn(move || match Committer::open(&path, identity, for_thread, clock, received) {
-                Ok((committer, shared)) => {
-                    drop(opened.send(Ok(shared)));
-                    committer.run();
-                }
-                Err(error) => drop(opened.send(Err(error))),
-            })
+            .spawn(
+                move || match Committer::open(&path, identity, for_thread, clock, received) {
+                    Ok((committer, shared)) => {
+                        drop(opened.send(Ok(shared)));
+                        committer.run();
+                    }
+                    Err(error) => drop(opened.send(Err(error))),
+                },
+            )
             .map_err(|error| super::directory::io_error("starting the committer of", Path::new("store"))(error))?;
         let shared = when_opened.await.map_err(|_| Error::Closed)??;
         Ok(Self(Arc::new(Inner {

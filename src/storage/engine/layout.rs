@@ -15,10 +15,10 @@
 use std::ops::Bound;
 
 use super::acknowledged::{ChainEnd, Link};
-use crate::storage::identity::Identity;
 use crate::clock::TimeMark;
 use crate::storage::batch::Space;
 use crate::storage::deletion::{get_bound, put_bound};
+use crate::storage::identity::Identity;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::row::{get_varint, put_varint};
 use crate::storage::sizes::TableSize;
@@ -249,14 +249,19 @@ mod tests {
             let (key, value) = chain_record(&link, time);
             assert!(matches!(parse_own(&key, &value), Some(Own::Chain(found, of)) if (found, of) == (link, time)));
             let (other, record) = origin_record(&written, time);
-            assert!(matches!(parse_own(&other, &record), Some(Own::Origin(found, of)) if (found, of) == (written, time)));
+            assert!(
+                matches!(parse_own(&other, &record), Some(Own::Origin(found, of)) if (found, of) == (written, time))
+            );
             for (key, value) in [(key, value), (other, record)] {
                 for cut in 0..value.len() {
                     let is_without_time = time.is_some() && cut + 16 == value.len();
                     assert_eq!(parse_own(&key, &value[..cut]).is_some(), is_without_time, "{cut}");
                 }
                 assert!(parse_own(&key, &[&value[..], &[0]].concat()).is_none());
-                assert!(parse_own(&key, &[&[9], &value[1..]].concat()).is_none(), "of another version");
+                assert!(
+                    parse_own(&key, &[&[9], &value[1..]].concat()).is_none(),
+                    "of another version"
+                );
             }
         }
     }

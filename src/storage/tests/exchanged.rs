@@ -144,7 +144,8 @@ async fn salvaged(place: &Place) -> (Rows, Rows, bool) {
 
 /// Whether the kind of file has no check: a table of fjall names neither its store nor its database.
 fn is_open_point(path: &Path) -> bool {
-    path.parent().is_some_and(|folder| folder.ends_with("keyspaces/1/tables"))
+    path.parent()
+        .is_some_and(|folder| folder.ends_with("keyspaces/1/tables"))
 }
 
 async fn each_file(scheme: &str, is_closed: bool) {
@@ -152,8 +153,11 @@ async fn each_file(scheme: &str, is_closed: bool) {
     let other = made(scheme, DRAWS[1], 1000, is_closed).await;
     let folder = directory(&one.place);
     let relative = |path: &Path, of: &Made| path.strip_prefix(directory(&of.place)).unwrap().to_owned();
-    let of_other: BTreeMap<PathBuf, &Vec<u8>> =
-        other.whole.iter().map(|(path, bytes)| (relative(path, &other), bytes)).collect();
+    let of_other: BTreeMap<PathBuf, &Vec<u8>> = other
+        .whole
+        .iter()
+        .map(|(path, bytes)| (relative(path, &other), bytes))
+        .collect();
     let (mut trials, mut refused) = (0, 0);
     for (path, bytes) in &one.whole {
         let name = relative(path, &one);
@@ -182,7 +186,10 @@ async fn each_file(scheme: &str, is_closed: bool) {
             );
             let is_refused = judge(&one, &what).await;
             refused += usize::from(is_refused);
-            assert!(!is_refused || !is_complete, "{what}: refused, and salvage says complete");
+            assert!(
+                !is_refused || !is_complete,
+                "{what}: refused, and salvage says complete"
+            );
             trials += 1;
         }
     }
@@ -229,7 +236,10 @@ async fn the_log_of_a_copy_that_went_on_is_refused() {
             }
             let damaged = files(&folder);
             let refused = one.place.try_open().await.expect_err("a longer log of a copy");
-            assert!(matches!(refused, Error::Corrupt { .. } | Error::LostWrites { .. }), "{refused}");
+            assert!(
+                matches!(refused, Error::Corrupt { .. } | Error::LostWrites { .. }),
+                "{refused}"
+            );
             assert!(files(&folder) == damaged, "a refused start changed a file");
             let (.., is_complete) = salvaged(&one.place).await;
             assert!(!is_complete, "{scheme}, closed {is_closed}");

@@ -124,15 +124,7 @@ async fn a_start_that_was_cut_short_is_started_again() {
         if left.starts_with("engine") {
             fs::write(directory(&place).join("helenus.format"), FORMAT_OF_FILE).unwrap();
         }
-        fs::write(
-            &path,
-            if left == "helenus.format" {
-                FORMAT_OF_FILE
-            } else {
-                ""
-            },
-        )
-        .unwrap();
+        fs::write(&path, if left == "helenus.format" { FORMAT_OF_FILE } else { "" }).unwrap();
         let store = place.open().await;
         fill(&store, 0..1).await;
     }

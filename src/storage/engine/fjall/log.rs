@@ -168,7 +168,11 @@ impl Progress {
         };
         check_identity(path, link.store, self.expected.store)?;
         let end = link.end;
-        if self.expected.acknowledged.is_some_and(|acknowledged| link.contradicts(acknowledged)) {
+        if self
+            .expected
+            .acknowledged
+            .is_some_and(|acknowledged| link.contradicts(acknowledged))
+        {
             let what = format!(
                 "group {} does not go with the one that was acknowledged: the file is of another copy of the store, or acknowledged is",
                 end.seq
@@ -182,7 +186,9 @@ impl Progress {
             return Err(self.torn.take().unwrap_or_else(|| damaged(path, what)));
         }
         // Nothing precedes the first group of a store.
-        let before = self.end.or((end.seq == 1).then(|| ChainEnd::start(self.expected.store)));
+        let before = self
+            .end
+            .or((end.seq == 1).then(|| ChainEnd::start(self.expected.store)));
         if before.is_some_and(|before| before.then(link.digest) != end) {
             let what = format!("group {} of the log does not follow the one before it", end.seq);
             return Err(damaged(path, what));

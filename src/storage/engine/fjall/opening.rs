@@ -274,7 +274,15 @@ fn may_open_without_record(directory: &Directory, options: &Options, recorded: R
 /// Compares the log with the `acknowledged` file before anything is changed. A log without groups is checked later,
 /// when its tables are open.
 pub(super) fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
-    let (Some(end), Recorded::End { end: acknowledged, closed, .. }) = (log.end, recorded) else {
+    let (
+        Some(end),
+        Recorded::End {
+            end: acknowledged,
+            closed,
+            ..
+        },
+    ) = (log.end, recorded)
+    else {
         return Ok(());
     };
     if closed && end.seq > acknowledged.seq {
@@ -282,7 +290,10 @@ pub(super) fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<(
             "the store was closed with group {}, and the log goes on to group {}: the log or the file acknowledged is of another copy",
             acknowledged.seq, end.seq
         );
-        let path = log.files.last().map_or_else(|| store.to_owned(), |file| file.path.clone());
+        let path = log
+            .files
+            .last()
+            .map_or_else(|| store.to_owned(), |file| file.path.clone());
         return Err(Error::Corrupt { path, what });
     }
     match (check_chain(store, end, acknowledged), &log.torn) {

@@ -20,12 +20,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::acknowledged::{Expected, Recorded};
 use super::super::directory::{Directory, io_error};
-use crate::storage::identity::Identity;
 use super::super::layout::{Own, parse_own};
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::opening::check_log;
 use super::verify::{Found, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
+use crate::storage::identity::Identity;
 use crate::storage::{Error, Result};
 
 /// Bytes of a key that the search for the next readable position uses: space, table, token, and enough of the key to

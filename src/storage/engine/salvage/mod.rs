@@ -32,13 +32,13 @@ pub use self::piece::{Damage, Gap};
 use super::acknowledged::{Expected, Link, Recorded};
 use super::directory::{Wanted, read_identity};
 use super::fjall;
-use crate::storage::identity::{self, Identity};
 use super::layout::{OWN, Own, full_range, parse_own};
 use super::moments::{self, Durable, Moment};
 #[cfg(feature = "slate")]
 use super::slate;
 use crate::clock::Clock;
 use crate::storage::batch::{Space, merge_values};
+use crate::storage::identity::{self, Identity};
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::{Error, Result, Url};
 
@@ -227,7 +227,10 @@ impl Salvage {
             Error::EarlierMoment { directory, .. } => directory.clone(),
             _ => PathBuf::new(),
         };
-        let at = stores.iter().position(|(_, store)| store.directory == place).unwrap_or(0);
+        let at = stores
+            .iter()
+            .position(|(_, store)| store.directory == place)
+            .unwrap_or(0);
         if let Some((_, store)) = stores.get_mut(at) {
             store.files.damage.push(Damage {
                 file: store.directory.clone(),

@@ -27,9 +27,9 @@ use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::clock::Clock;
 use crate::storage::bucket::{Address, Claim, Logs, Mark, Owner, Reached, Refusal, claim, claimed, is_used, mark};
 use crate::storage::engine::directory::{Directory, Wanted, check_identity};
-use crate::storage::identity::Identity;
 use crate::storage::engine::layout::Origin;
 use crate::storage::engine::moments::{Durable, Moment};
+use crate::storage::identity::Identity;
 use crate::storage::{Error, Options, Result};
 
 /// The content of such a store's format file.

@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::places::{DATABASE, Folder};
 use crate::storage::engine::acknowledged::Syncer;
 use crate::storage::engine::directory::{check_identity, full_or, io_error, sync_directory};
-use crate::storage::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::engine::moments::Durable;
+use crate::storage::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
@@ -200,7 +200,11 @@ struct State {
 impl PutRecord {
     /// Opens the record of a database with these ends, and makes it if there is none.
     pub(super) fn open(directory: &Path, database: &str, of: Opened) -> Result<Self> {
-        let Opened { store, mut ends, durable } = of;
+        let Opened {
+            store,
+            mut ends,
+            durable,
+        } = of;
         ends.closed = false;
         let path = path_of(directory, database);
         let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));
@@ -315,7 +319,12 @@ fn read_slot(bytes: &[u8]) -> Option<Slot> {
     if *version != VERSION || crc32fast::hash(summed) != u32::from_be_bytes(*crc) {
         return None;
     }
-    let each = |bytes: &[[u8; 8]]| bytes.iter().map(|number| u64::from_be_bytes(*number)).collect::<Vec<_>>();
+    let each = |bytes: &[[u8; 8]]| {
+        bytes
+            .iter()
+            .map(|number| u64::from_be_bytes(*number))
+            .collect::<Vec<_>>()
+    };
     let [turn, log, manifest, compactions, since] = each(numbers.as_chunks().0).try_into().ok()?;
     let ends = Ends {
         log,
@@ -360,7 +369,10 @@ mod tests {
         let closed = read(&path, STORE).unwrap().unwrap();
         assert_eq!((closed.closed, closed.log, closed.sum), (true, 3, 9));
         assert!(matches!(read(&path, STORE.beside(8)), Err(Error::OtherStore { .. })));
-        let of = Opened { ends: closed, ..opened() };
+        let of = Opened {
+            ends: closed,
+            ..opened()
+        };
         drop(PutRecord::open(directory, "stores/7", of).unwrap());
         assert!(!read(&path, STORE).unwrap().unwrap().closed);
     }
@@ -385,7 +397,12 @@ mod tests {
         assert_eq!(read(&path, STORE).unwrap().unwrap(), before);
         bytes[20] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert!(read(&path, STORE).unwrap_err().to_string().contains("acknowledged.stores.7"));
+        assert!(
+            read(&path, STORE)
+                .unwrap_err()
+                .to_string()
+                .contains("acknowledged.stores.7")
+        );
         for bytes in [&b""[..], b"short", &[0; 1024]] {
             fs::write(&path, bytes).unwrap();
             assert_eq!(read(&path, STORE).unwrap(), None);

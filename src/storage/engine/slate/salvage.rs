@@ -30,8 +30,8 @@ use super::verify::{FOOTER_BYTES, origin_of, verify};
 use crate::clock::Clock;
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
-use crate::storage::identity::Identity;
 use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
+use crate::storage::identity::Identity;
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};
 
@@ -239,7 +239,10 @@ impl Reading {
             }
             // SlateDB takes these for marks of a writer, too.
             if bytes.is_ok_and(|bytes| (1..=FOOTER_BYTES).contains(&bytes)) {
-                self.lose(path, "the object of the log has fewer bytes than any that is whole, and held changes");
+                self.lose(
+                    path,
+                    "the object of the log has fewer bytes than any that is whole, and held changes",
+                );
                 continue;
             }
             let object = WalReader::new(Path::from(database), self.home.objects()).get(id);
@@ -256,7 +259,10 @@ impl Reading {
                 Ok((mut found, stores)) => match stores.into_iter().find(|of| self.is_other(*of)) {
                     None => log.append(&mut found),
                     Some(other) => {
-                        self.lose(path, format!("it is of {other}: changes in the object that was there are missing"));
+                        self.lose(
+                            path,
+                            format!("it is of {other}: changes in the object that was there are missing"),
+                        );
                     }
                 },
                 Err(why) => self.lose(path, format!("{why}: changes in it are missing, deletions too")),

@@ -37,8 +37,8 @@ use super::records::{OwnRecords, deletion_tables, own_records, unknown_record};
 use super::tuning::scan_options;
 use super::{Merger, clock};
 use crate::storage::batch::Space;
-use crate::storage::engine::fjall::panic_text;
 use crate::storage::engine::directory::check_identity;
+use crate::storage::engine::fjall::panic_text;
 use crate::storage::engine::layout::{OWN, Origin, Own, full_range, parse_own};
 use crate::storage::key::KeyRange;
 use crate::storage::{Error, Result};
@@ -315,11 +315,14 @@ impl Verifier<'_> {
         {
             return Err(Error::Corrupt {
                 path: self.object(Folder::Log, log),
-                what: "it is not the object that was put last: it, or the record of puts, is of another copy".to_owned(),
+                what: "it is not the object that was put last: it, or the record of puts, is of another copy"
+                    .to_owned(),
             });
         }
         // In a bucket the sums are not known, and no group names one.
-        let mut named = objects.iter().flat_map(|of| of.origins.iter().map(move |origin| (of.id, origin)));
+        let mut named = objects
+            .iter()
+            .flat_map(|of| of.origins.iter().map(move |origin| (of.id, origin)));
         let other = named.find(|(_, origin)| {
             let known = sums.get(&origin.object).copied();
             let noted = noted.filter(|(log, _)| *log == origin.object).map(|(_, sum)| sum);
@@ -329,7 +332,10 @@ impl Verifier<'_> {
             None => Ok(()),
             Some((id, origin)) => Err(Error::Corrupt {
                 path: self.object(Folder::Log, id),
-                what: format!("it was written after another object {} of the log: it is of another copy", origin.object),
+                what: format!(
+                    "it was written after another object {} of the log: it is of another copy",
+                    origin.object
+                ),
             }),
         }
     }
