@@ -188,7 +188,7 @@ fn add(round: &mut Round) -> Option<Question> {
 /// A column to be added again: the same, one of a type that may read its old values, or another.
 fn again(rng: &mut Rng, was: Column) -> Column {
     let ty = match rng.u8(0..16) {
-        0..=2 => related(rng, &was.ty),
+        0..=2 => related(&was.ty),
         3 => schema::added(rng, &was.name, false).ty,
         _ => was.ty.clone(),
     };
@@ -207,8 +207,8 @@ fn again(rng: &mut Rng, was: Column) -> Column {
 }
 
 /// A type with parts that may read the values of those of another.
-fn related(rng: &mut Rng, ty: &Type) -> Type {
-    let mut of = |ty: &Type| Box::new(related(rng, ty));
+fn related(ty: &Type) -> Type {
+    let of = |ty: &Type| Box::new(related(ty));
     match ty {
         Type::Native(native) => Type::Native(match native {
             Native::Ascii => Native::Text,

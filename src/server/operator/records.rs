@@ -263,8 +263,11 @@ mod tests {
 
     use super::*;
 
+    /// The first and the last line of a record, and its text; none where it is not UTF-8.
+    type Found = (u64, u64, Option<String>);
+
     /// The lines and the text of each record, and the error at which they end.
-    fn all(file: &[u8], form: Form) -> (Vec<(u64, u64, Option<String>)>, Option<String>) {
+    fn all(file: &[u8], form: Form) -> (Vec<Found>, Option<String>) {
         let mut records = Records::new(file, form);
         let mut found = Vec::new();
         loop {
