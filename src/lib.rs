@@ -50,6 +50,7 @@ pub mod functions;
 pub mod fuzz;
 pub mod guardrails;
 pub mod invariant;
+pub mod memory;
 pub mod metrics;
 pub mod mutant;
 pub mod partition;

@@ -16,9 +16,9 @@ use super::terminal::{self, Lossy};
 use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
-use crate::permissions;
 use crate::server::log::{HumanFields, JsonEvents, Repeats};
 use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
+use crate::{memory, permissions};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
 /// then check the disk.
@@ -112,6 +112,7 @@ pub(super) fn serve(
 ) -> Result<ExitCode, Failure> {
     log(config)?;
     permissions::keep_new_files_private();
+    memory::keep_pages_small();
     runtime(config)?.block_on(async {
         // Registered before anything is opened, so that a signal at any moment closes what is open.
         let mut terminate = signal(SignalKind::terminate())?;
