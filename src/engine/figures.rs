@@ -17,6 +17,7 @@ use crate::engine::shown::{
     ReplicaLag, ThrottleShown, ThroughputShown,
 };
 use crate::metrics::{Access, Statements};
+use crate::partition::store::Held;
 use crate::partition::{Nodes, Stores};
 use crate::schema::node::NodeInfo;
 use crate::schema::{StorageId, Table, system};
@@ -92,6 +93,8 @@ pub struct StoreFigures {
     pub row_cache_bytes: u64,
     /// Bytes that the row cache may take.
     pub row_cache_bytes_max: u64,
+    /// What else the stores hold in memory.
+    pub held: Held,
 }
 
 impl<'a> Figures<'a> {
@@ -114,6 +117,10 @@ impl<'a> Figures<'a> {
             sum.row_cache_misses += figures.row_cache_misses;
             sum.row_cache_bytes += figures.row_cache_bytes as u64;
             sum.row_cache_bytes_max += self.stores.row_cache_bytes_max() as u64;
+            sum.held.memtables += figures.held.memtables;
+            sum.held.block_cache += figures.held.block_cache;
+            sum.held.table_indexes += figures.held.table_indexes;
+            sum.held.key_filter += figures.held.key_filter;
         }
         sum
     }

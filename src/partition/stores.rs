@@ -80,6 +80,7 @@ impl Stores {
             row_cache_bytes_max: options.row_cache_bytes_max / sharers,
             key_filter_bytes_max: options.key_filter_bytes_max / sharers,
             block_cache_bytes_max: options.block_cache_bytes_max / block_sharers,
+            memtable_bytes_max: options.memtable_bytes_max.map(|bytes| bytes / sharers as u64),
             ..options.clone()
         };
         let main = Store::open(url, &options, clock.clone()).await?;

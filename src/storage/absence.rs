@@ -231,7 +231,7 @@ impl Absence {
     }
 
     /// Bytes in use.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.layers.iter().map(Layer::bytes).sum()
     }
 

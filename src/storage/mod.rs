@@ -122,6 +122,21 @@ pub struct Figures {
     pub row_cache_misses: u64,
     /// Bytes in the row cache now.
     pub row_cache_bytes: usize,
+    /// What else is in memory.
+    pub held: Held,
+}
+
+/// Bytes that a store holds in memory, beside the row cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Memtables, with those that are flushed and not yet released.
+    pub memtables: u64,
+    /// Blocks of tables, indexes and filters that were read.
+    pub block_cache: u64,
+    /// Indexes and filters of tables that stay in memory.
+    pub table_indexes: u64,
+    /// The filter by which new rows are known.
+    pub key_filter: u64,
 }
 
 /// One store. Clones are the same store; it closes when the last one is dropped, or by [`Store::close`].
@@ -480,6 +495,10 @@ impl Store {
             row_cache_hits,
             row_cache_misses,
             row_cache_bytes: cache.bytes(),
+            held: match self {
+                Self::Fjall(store) => store.held(),
+                _ => Held::default(),
+            },
         }
     }
 

@@ -105,6 +105,8 @@ pub struct Options {
     pub fill_step_keys: usize,
     /// Most bytes of an engine's blocks kept decoded.
     pub block_cache_bytes_max: usize,
+    /// Most bytes of a memtable before it is flushed. `None` means the engine's own bound. `file:` only.
+    pub memtable_bytes_max: Option<u64>,
     /// Most commits that wait for the committer; others wait before the queue.
     pub commit_queue_batches_max: usize,
     /// Most bytes of commits that wait for the committer; a larger batch waits until it is alone.
@@ -166,6 +168,7 @@ impl Default for Options {
             fill_searches_min: 1024,
             fill_step_keys: 512,
             block_cache_bytes_max: 64 * MIB,
+            memtable_bytes_max: None,
             commit_queue_batches_max: 16 * 1024,
             commit_queue_bytes_max: 64 * MIB,
             commit_group_bytes_max: 4 * MIB,
@@ -230,6 +233,7 @@ impl fmt::Debug for Options {
             .field("fill_searches_min", &self.fill_searches_min)
             .field("fill_step_keys", &self.fill_step_keys)
             .field("block_cache_bytes_max", &self.block_cache_bytes_max)
+            .field("memtable_bytes_max", &self.memtable_bytes_max)
             .field("commit_queue_batches_max", &self.commit_queue_batches_max)
             .field("commit_queue_bytes_max", &self.commit_queue_bytes_max)
             .field("commit_group_bytes_max", &self.commit_group_bytes_max)

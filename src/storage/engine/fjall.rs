@@ -19,6 +19,7 @@
 //!
 //! Source: fjall 3.1.13 (`batch`, `journal`, `recovery`). The tests fail if a later version behaves differently.
 
+mod block_cache;
 mod committer;
 mod group;
 mod log;
@@ -57,7 +58,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Options, ReadFaults};
 use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Sizes;
-use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
+use crate::storage::{CommitSeq, Committed, Damaged, Error, Held, Opening, Result};
 
 /// The content of such a store's format file.
 pub(super) const FORMAT: &str = crate::storage::identity::FJALL;
@@ -103,6 +104,8 @@ pub(in crate::storage) struct Shared {
     pub(super) durable: Arc<Durable>,
     /// Why nothing can be read or written until the server restarts.
     pub(super) lost: Arc<ArcSwapOption<Error>>,
+    /// Bytes of the absence filter, as of the last round of maintenance.
+    pub(super) key_filter_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -137,6 +140,12 @@ pub(super) struct Engine {
     /// Set when the medium does not return what was written.
     pub(super) lost: Arc<ArcSwapOption<Error>>,
     read_faults: Option<ReadFaults>,
+}
+
+/// Memory that so many bytes of entries or blocks take: the engine counts them without the nodes of its lists and what
+/// the allocator rounds up, a quarter of them (a block of 4 KiB takes 5).
+const fn allocated(bytes: u64) -> u64 {
+    bytes + bytes / 4
 }
 
 const READING: &str = "reading";
@@ -219,6 +228,21 @@ impl Store {
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
+    }
+
+    /// What the store holds in memory; nothing while the engine is reopened.
+    pub(in crate::storage) fn held(&self) -> Held {
+        let Some(published) = self.snapshot() else {
+            return Held::default();
+        };
+        let (data, database) = (&published.engine.data, &published.engine.database);
+        let indexes = data.tree.pinned_filter_size() + data.tree.pinned_block_index_size();
+        Held {
+            memtables: allocated(data.tree.version_memtable_size_sum()),
+            block_cache: allocated(database.cache_size()),
+            table_indexes: indexes as u64,
+            key_filter: self.0.shared.key_filter_bytes.load(Ordering::Relaxed),
+        }
     }
 
     pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {

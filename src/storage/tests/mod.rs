@@ -8,6 +8,7 @@ mod derived;
 mod exchanged;
 mod files;
 mod fixtures;
+mod maintenance;
 mod mirror;
 mod salvage;
 mod sweeps;
@@ -61,7 +62,11 @@ impl Place {
     }
 
     pub(super) async fn try_open(&self) -> Result<Store> {
-        Store::open(&self.url, &self.options, Clock::system()).await
+        self.open_at(Clock::system()).await
+    }
+
+    pub(super) async fn open_at(&self, clock: Clock) -> Result<Store> {
+        Store::open(&self.url, &self.options, clock).await
     }
 }
 

@@ -25,6 +25,7 @@
 mod free_space;
 mod health;
 mod logging;
+mod maintenance;
 mod opening;
 
 use std::collections::VecDeque;
@@ -121,6 +122,7 @@ pub(super) struct Committer {
     next_range: u64,
     health: Health,
     free_space: free_space::FreeSpace,
+    maintenance: maintenance::Maintenance,
     /// The time of the oldest write that is not synced yet. `None` means that all writes are synced.
     unsynced_since: Option<Duration>,
 }
@@ -150,6 +152,7 @@ impl Committer {
             self.step_range_job();
             self.step_fill();
             self.watch_free_space();
+            self.maintain();
         };
         while self.step_range_job() {}
         let closed = self.close();
@@ -160,6 +163,12 @@ impl Committer {
         } else if let Err(error) = closed {
             tracing::error!(%error, "closing the store failed");
         }
+    }
+
+    /// How long it may wait for commands. `None` means no limit.
+    fn patience(&self) -> Option<Duration> {
+        let both = [self.free_space.patience(), self.maintenance.patience()];
+        both.into_iter().flatten().min()
     }
 
     /// Waits for a command and takes a group's worth of them. `None` means no handle is left.
@@ -176,14 +185,14 @@ impl Committer {
                     return Some(Next::Sync);
                 }
                 let rest = every.saturating_sub(waited);
-                let patience = self.free_space.patience().map_or(rest, |patience| patience.min(rest));
+                let patience = self.patience().map_or(rest, |patience| patience.min(rest));
                 match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
                     Err(RecvTimeoutError::Timeout) => return Some(Next::Idle),
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            _ => match self.free_space.patience() {
+            _ => match self.patience() {
                 None => self.commands.recv().ok()?,
                 Some(patience) => match self.commands.recv_timeout(patience) {
                     Ok(command) => command,

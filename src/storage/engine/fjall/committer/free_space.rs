@@ -56,7 +56,9 @@ impl Committer {
     /// Checks the engine's background work: whether the disk has space for it, and whether it has failed.
     pub(super) fn watch_free_space(&mut self) {
         let Some(engine) = self.engine.clone() else { return };
-        let is_busy = engine.data.sealed_memtable_count() > 0 || engine.database.active_compactions() > 0;
+        let is_busy = engine.data.sealed_memtable_count() > 0
+            || engine.database.active_compactions() > 0
+            || self.maintenance.is_compacting();
         if !is_busy && self.free_space.at_work.is_none() {
             return;
         }

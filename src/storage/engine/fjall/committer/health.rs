@@ -8,6 +8,7 @@ use fjall::PersistMode;
 use super::super::super::directory::full_or;
 use super::super::{Engine, TABLE_BYTES, guard};
 use super::free_space::{FreeSpace, was_full};
+use super::maintenance::Maintenance;
 use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
@@ -86,6 +87,7 @@ impl Committer {
     }
 
     fn reopen(&mut self) -> Result<()> {
+        self.maintenance.finish();
         // New readers get an error: a snapshot would keep the old engine open.
         let kept = self.shared.published.swap(None);
         if let Some(engine) = self.engine.take() {
@@ -102,6 +104,7 @@ impl Committer {
         }
         self.acknowledged = None;
         self.free_space = FreeSpace::default();
+        self.maintenance = Maintenance::default();
         let (recovered, provisional) = Engine::open(&self.directory, &self.options, &self.shared.lost)?;
         self.jobs.retain(|job| job.request.is_some());
         self.take_over_again(recovered, provisional)?;
@@ -115,6 +118,7 @@ impl Committer {
 
     /// Closes the engine; restores the original files if they were not accepted.
     pub(super) fn close(&mut self) -> Result<()> {
+        self.maintenance.finish();
         let found = self.provisional.take();
         let mut is_clean = false;
         let synced = match (&self.health, &self.engine) {

@@ -15,6 +15,7 @@ use super::super::opening::{Provisional, Recovered};
 use super::super::request::Command;
 use super::super::{Engine, FORMAT, Shared};
 use super::free_space::FreeSpace;
+use super::maintenance::Maintenance;
 use super::{Committer, Found, Health, RangeJob, Ranges};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
@@ -54,6 +55,7 @@ impl Committer {
             openings: AtomicU64::default(),
             durable: Arc::default(),
             lost,
+            key_filter_bytes: AtomicU64::default(),
         });
         let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
         let drawn = options.drawn();
@@ -76,6 +78,7 @@ impl Committer {
             drawn,
             health: Health::Well,
             free_space: FreeSpace::default(),
+            maintenance: Maintenance::default(),
             unsynced_since: None,
         };
         let is_accepted_later = committer.options.is_accepted_later && !provisional.is_new();
