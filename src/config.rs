@@ -11,6 +11,7 @@ mod audit_settings;
 mod bucket_settings;
 mod cidr_groups;
 mod cidr_settings;
+mod memory;
 mod nearest;
 mod setting;
 mod settings;
@@ -101,6 +102,8 @@ pub struct Config {
     pub key_filter_bytes_max: usize,
     /// Most bytes of the block cache.
     pub block_cache_bytes_max: usize,
+    /// Most bytes of a memtable. `None` means the engine's own bound.
+    pub memtable_bytes_max: Option<u64>,
     /// Stores over which tables are spread; one means the main store alone. `None`: those that there are, or the default of new data.
     pub stores: Option<u8>,
     /// Most stores of lifted physical partitions.
@@ -219,6 +222,7 @@ impl Config {
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
+            memtable_bytes_max: memory::memtable_bytes_max(values)?,
             stores: values.optional_within("stores", 1..=u8::MAX)?,
             stores_max: values.parsed("stores-max")?,
             disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,

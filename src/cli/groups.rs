@@ -26,6 +26,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "confirm-clock",
             "stores",
             "stores-max",
+            "memory",
             "row-cache-bytes-max",
             "key-filter-bytes-max",
             "block-cache-bytes-max",

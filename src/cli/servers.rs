@@ -119,7 +119,12 @@ fn is_at(values: &Values, name: &'static str, address: Option<&str>) -> bool {
 /// Whether a setting has a value that is no default.
 fn is_given(values: &Values, name: &str) -> bool {
     let origin = values.origin(name);
-    origin.is_some_and(|origin| !matches!(origin, Origin::Default | Origin::Profile(_) | Origin::Verb(_)))
+    origin.is_some_and(|origin| {
+        !matches!(
+            origin,
+            Origin::Default | Origin::Memory | Origin::Profile(_) | Origin::Verb(_)
+        )
+    })
 }
 
 /// Whether a process other than this one has the id. In a container, the id of a killed server may be that of its reader.

@@ -99,6 +99,7 @@ const DATA: Uses = Uses::Only(&[
     "config",
     "data",
     "durability",
+    "memory",
     "row-cache-bytes-max",
     "key-filter-bytes-max",
     "block-cache-bytes-max",

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{ConfigError, SETTINGS, Values, nearest};
+use super::{ConfigError, SETTINGS, Values, memory, nearest};
 use crate::engine::{self, SizeLimits, ThroughputRules};
 use crate::functions::CallLimits;
 use crate::guardrails::Guardrails;
@@ -138,6 +138,7 @@ pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
         idle: values.seconds("idle-seconds")?,
         drain: values.seconds("drain-seconds")?,
         prepared_max: values.parsed("prepared-max")?,
+        prepared_bytes_max: memory::prepared_bytes_max(values)?.unwrap_or(Limits::default().prepared_bytes_max),
         ..Limits::default()
     })
 }

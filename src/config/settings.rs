@@ -3,6 +3,7 @@
 use super::audit_settings as audit;
 use super::bucket_settings as bucket;
 use super::cidr_settings as cidr;
+use super::memory;
 use super::setting::{Setting, setting, switch};
 use super::shape_settings as shape;
 
@@ -365,6 +366,7 @@ pub const SETTINGS: &[Setting] = &[
         "create",
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
     ),
+    memory::MEMORY,
     setting(
         "row-cache-bytes-max",
         "BYTES",

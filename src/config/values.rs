@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::{FromStr, ParseBoolError};
 use std::time::Duration;
 
-use super::{SETTINGS, Setting, nearest};
+use super::{SETTINGS, Setting, memory, nearest};
 use crate::permissions::SecretError;
 use crate::profile::Profile;
 
@@ -20,6 +20,8 @@ pub enum Origin {
     Default,
     /// The profile's own default.
     Profile(Profile),
+    /// A part of the setting `memory`.
+    Memory,
     /// A verb's own default, such as that of `helenus dev`.
     Verb(&'static str),
     /// The configuration file.
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => formatter.write_str("default"),
             Self::Profile(profile) => write!(formatter, "profile {profile}"),
+            Self::Memory => formatter.write_str("memory"),
             Self::Verb(verb) => write!(formatter, "helenus {verb}"),
             Self::File(path) => write!(formatter, "{}", path.display()),
             Self::Environment(name) => write!(formatter, "environment {name}"),
@@ -111,7 +114,7 @@ impl Values {
     /// Gathers the values. `given` are those of the command line, by name; `environment` reads a variable.
     ///
     /// # Errors
-    /// The file cannot be read, is no TOML, or has a key that is no setting.
+    /// The file cannot be read, is no TOML, or has a key that is no setting; the setting `memory` is no size.
     pub fn gather(
         file: Option<&Path>,
         given: &BTreeMap<String, Vec<String>>,
@@ -144,6 +147,7 @@ impl Values {
         }
         let mut gathered = Self { values };
         gathered.follow_profile();
+        gathered.follow_memory()?;
         Ok(gathered)
     }
 
@@ -168,6 +172,18 @@ impl Values {
                 *value = (values, Origin::Profile(profile));
             }
         }
+    }
+
+    /// Gives settings without a value their parts of the setting `memory`.
+    fn follow_memory(&mut self) -> Result<(), ConfigError> {
+        for (name, bytes) in memory::parts(self)? {
+            if let Some(value) = self.values.get_mut(name)
+                && value.1 == Origin::Default
+            {
+                *value = (vec![bytes.to_string()], Origin::Memory);
+            }
+        }
+        Ok(())
     }
 
     /// Whether a setting has a value.
