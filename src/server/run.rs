@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::{self, Database};
 use crate::engine::{self, IndexCheck};
+use crate::memory::Resident;
 use crate::partition::faults::PlanError;
 use crate::partition::{nodes, store};
 use crate::permissions;
@@ -185,7 +186,13 @@ impl Running {
         let events = Arc::new(Events::default());
         emit_schema_changes(&database, &events);
         let server = bound.serve(&requests, events, clock.clone());
-        let facts = facts(config, &server, login_required, &clock);
+        let facts = Facts {
+            // Memtables that were read from the log count themselves.
+            started_bytes: Resident::read()
+                .map_or(0, Resident::allocated)
+                .saturating_sub(database.figures().store_figures().held.memtables),
+            ..facts(config, &server, login_required, &clock)
+        };
         tables.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
         let token = match &config.admin_token {
             Some(token) => token.clone(),
@@ -357,6 +364,7 @@ fn engine_options(
             create: config.create,
             key_filter_bytes_max: config.key_filter_bytes_max,
             block_cache_bytes_max: config.block_cache_bytes_max,
+            memtable_bytes_max: config.memtable_bytes_max,
             reach: Arc::new(store::bucket::Reach {
                 draw: seed,
                 name: server_name(),
@@ -544,6 +552,7 @@ fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) 
         durability: config.durability.clone(),
         bucket_prices: config.bucket_prices,
         started_seconds: clock.wall_seconds(),
+        started_bytes: 0,
     }
 }
 

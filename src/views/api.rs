@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::bucket;
 use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
 use super::figure::{self, Figure};
+use super::memory;
 use super::server::{self, Server};
 use super::statements;
 use super::view::Sources;
@@ -77,6 +78,8 @@ fn status(sources: Sources<'_>) -> Value {
     let mut status = figure::json(server::FIGURES, &Server::of(sources));
     if let Some(status) = status.as_object_mut() {
         status.insert("statements".to_owned(), of_statements(sources));
+        let holders = memory::holders(sources);
+        status.insert("memory".to_owned(), list(memory::FIGURES, &holders).into());
         let requests = bucket::requests(sources);
         if let Some(costs) = bucket::costs(sources, &requests) {
             let mut told = figure::json(bucket::COSTS, &costs);

@@ -61,6 +61,8 @@ pub struct Facts {
     pub bucket_prices: BucketPrices,
     /// When the server started, seconds since 1970-01-01 UTC.
     pub started_seconds: i64,
+    /// Memory that the server had allocated when it began to serve, in bytes: schema, partition maps, threads.
+    pub started_bytes: u64,
 }
 
 /// The server's own state at one moment. Without a server it is empty.

@@ -20,6 +20,7 @@ mod cells;
 mod cosmos;
 mod figure;
 pub mod live;
+mod memory;
 pub mod print;
 mod printed;
 pub(crate) mod prometheus;
@@ -155,6 +156,7 @@ mod tests {
             ("/api/status", appearances(server::FIGURES)),
             ("/api/status bucket", appearances(bucket::COSTS)),
             ("/api/status bucket.requests", appearances(bucket::REQUESTS)),
+            ("/api/status memory", appearances(memory::FIGURES)),
             ("/api/statements kinds", appearances(statements::KINDS)),
             ("/api/statements errors", appearances(statements::ERRORS)),
             ("/api/statements prepared", appearances(statements::PREPARED)),

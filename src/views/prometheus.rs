@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::bucket;
 use super::cosmos::{largest_partitions, partitions, tables};
 use super::figure::samples;
+use super::memory;
 use super::server::{self, Server};
 use super::statements;
 use super::view::Sources;
@@ -25,6 +26,7 @@ pub(crate) fn render(sources: Sources<'_>) -> String {
     samples(&mut text, statements::ERRORS, &statements::errors());
     samples(&mut text, statements::KINDS, &statements::kinds(sources));
     samples(&mut text, statements::PREPARED, &[statements::prepared(sources)]);
+    samples(&mut text, memory::FIGURES, &memory::holders(sources));
     let of_bucket = bucket::requests(sources);
     samples(&mut text, bucket::REQUESTS, &of_bucket);
     samples(&mut text, bucket::COSTS, bucket::costs(sources, &of_bucket).as_slice());

@@ -4,6 +4,7 @@ use super::figure::{Figure, Value};
 use super::printed::{Line, Row, counted, duration, size, time};
 use super::view::Sources;
 use crate::engine::{Figures, StoreFigures};
+use crate::memory::Resident;
 use crate::metrics::{self, Distribution};
 use crate::schema::system;
 use crate::throughput::RequestUnits;
@@ -84,14 +85,7 @@ fn groups() -> Distribution {
     metrics::COMMIT_GROUPS.load()
 }
 
-/// The operating system's figures of the process; `None` means that it reports none.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = resident.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
+/// The operating system's figure of the process; `None` means that it reports none.
 fn open_files() -> Option<u64> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
@@ -250,7 +244,7 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
     )
     .json("users_request_units"),
     Figure::new("Memory of the process.", |_| {
-        Value::optional(resident_bytes(), Value::Count)
+        Value::optional(Resident::read(), |resident| Value::Count(resident.all))
     })
     .gauge("resident_bytes"),
     Figure::new("Open files of the process.", |_| {
@@ -344,6 +338,7 @@ pub(super) const LINES: &[Line] = &[
         let (hits, misses) = (row.text("row_cache.hits"), row.text("row_cache.misses"));
         Some(format!("{bytes} of {bytes_max}, {hits} hits, {misses} misses"))
     }),
+    Line("memory", super::memory::line),
     Line("commits", commits),
     Line("bucket", super::bucket::line),
 ];

@@ -4,6 +4,7 @@ mod common;
 mod feedranges;
 pub(super) mod hot_keys;
 pub(super) mod largest_partitions;
+mod memory;
 mod partition_throughput;
 pub(super) mod partitions;
 mod replicas;
@@ -18,6 +19,7 @@ pub(super) const VIEWS: &[View] = &[
     feedranges::VIEW,
     hot_keys::VIEW,
     largest_partitions::VIEW,
+    memory::VIEW,
     partition_throughput::VIEW,
     partitions::VIEW,
     replicas::VIEW,
