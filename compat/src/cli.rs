@@ -3,8 +3,8 @@
 use crate::objects::{Objects, Protocol};
 use crate::{
     Outcome, backup, bench, bucket_cache, bucket_faults, bucket_speed, cpu, crash, damage, deaf, driver, eio, feed,
-    generate, golden, index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions, power,
-    proxy, replay, soak, startup, tables, throttle,
+    footprint, generate, golden, index, jumps, launch, linear, malformed, metering, null, oracle, owners, partitions,
+    power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -353,11 +353,14 @@ enum Command {
         #[arg(long, default_value = "file", value_parser = launch::engine)]
         engine: String,
     },
-    /// All faults at once, for a long time.
+    /// All faults at once, for a long time; with a rate, load without faults, under a watch of memory and disk.
     Soak {
         /// How long.
         #[arg(long, default_value_t = 60)]
         minutes: u64,
+        /// Mixed operations a second. No faults then: memory, disk and data are printed and have ceilings.
+        #[arg(long)]
+        rate: Option<u64>,
         /// Leave clocks as they are.
         #[arg(long)]
         without_jumps: bool,
@@ -662,8 +665,15 @@ pub fn run() -> Outcome<bool> {
         }),
         Command::Soak {
             minutes,
+            rate: Some(rate),
+            seed,
+            ..
+        } => footprint::run(&footprint::Options { rate, minutes, seed }),
+        Command::Soak {
+            minutes,
             without_jumps,
             seed,
+            ..
         } => soak::run(&soak::Options {
             minutes,
             without_jumps,

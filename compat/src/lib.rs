@@ -35,6 +35,7 @@ pub mod driver;
 pub mod eio;
 pub mod error;
 pub mod feed;
+pub mod footprint;
 pub mod generate;
 pub mod golden;
 pub mod index;
