@@ -12,6 +12,7 @@ mod bucket_settings;
 mod cidr_groups;
 mod cidr_settings;
 mod memory;
+mod memory_settings;
 mod nearest;
 mod setting;
 mod settings;
@@ -222,7 +223,7 @@ impl Config {
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
-            memtable_bytes_max: memory::memtable_bytes_max(values)?,
+            memtable_bytes_max: values.memory()?.map(memory::memtable_bytes_max),
             stores: values.optional_within("stores", 1..=u8::MAX)?,
             stores_max: values.parsed("stores-max")?,
             disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,

@@ -33,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("consistency", &[]),
     ("profile", &[]),
+    ("memory", &[]),
     ("metrics", &[]),
     ("budget", &["metrics"]),
     ("mutant", &[]),
@@ -40,7 +41,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("permissions", &[]),
     ("tasks", &["metrics"]),
     ("backup", &["permissions"]),
-    ("views", &["schema", "types", "engine", "metrics", "throughput"]),
+    (
+        "views",
+        &["schema", "types", "engine", "memory", "metrics", "throughput"],
+    ),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
@@ -242,6 +246,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     (
         "src/storage/engine/fjall.rs",
         "the committer: closing its store awaits its end",
+    ),
+    (
+        "src/storage/engine/fjall/committer/maintenance.rs",
+        "a compaction: closing the store joins it; and a thread that only ends, joined at once",
     ),
     (
         "src/storage/engine/acknowledged.rs",

@@ -138,7 +138,9 @@ pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
         idle: values.seconds("idle-seconds")?,
         drain: values.seconds("drain-seconds")?,
         prepared_max: values.parsed("prepared-max")?,
-        prepared_bytes_max: memory::prepared_bytes_max(values)?.unwrap_or(Limits::default().prepared_bytes_max),
+        prepared_bytes_max: values
+            .memory()?
+            .map_or(Limits::default().prepared_bytes_max, memory::prepared_bytes_max),
         ..Limits::default()
     })
 }

@@ -9,17 +9,6 @@
 //! An eighth is left for the program, the schema and free pages of the allocator. A setting of one part that was given a
 //! value keeps it.
 
-use super::setting::{Setting, setting};
-use super::values::{ConfigError, Values};
-
-pub(super) const MEMORY: Setting = setting(
-    "memory",
-    "SIZE",
-    None,
-    "Memory that the server may take, such as 512MB or 2GiB, at least 64MB: what has no value of its own gets a part of it, among them the \
-     three caches below, memtables, prepared statements and connections-memory-bytes-max [default: each part has a default of its own]",
-);
-
 /// Below it the parts are too small to work with.
 const BYTES_LEAST: u64 = 64_000_000;
 
@@ -32,33 +21,37 @@ const PARTS: [(&str, u64); 5] = [
     ("in-flight-bytes-total-max", 2),
 ];
 
-/// The defaults of settings by the amount; none if it is not set.
-pub(super) fn parts(values: &Values) -> Result<Vec<(&'static str, u64)>, ConfigError> {
-    let Some(bytes) = bytes(values)? else {
-        return Ok(Vec::new());
-    };
-    Ok(PARTS.map(|(name, sixteenths)| (name, bytes / 16 * sixteenths)).to_vec())
+/// Why a text is not an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoAmount {
+    #[error("expected a size such as 512MB, 512MiB, 2GB or 2GiB")]
+    Form,
+    #[error("expected at least 64MB")]
+    TooSmall,
 }
 
-/// Most bytes of a memtable. `None` means the engine's own bound.
-pub(super) fn memtable_bytes_max(values: &Values) -> Result<Option<u64>, ConfigError> {
-    Ok(bytes(values)?.map(|bytes| bytes / 32))
-}
-
-/// Most bytes of prepared statements. `None` means the default.
-pub(super) fn prepared_bytes_max(values: &Values) -> Result<Option<usize>, ConfigError> {
-    Ok(bytes(values)?.map(|bytes| usize::try_from(bytes / 16).unwrap_or(usize::MAX)))
-}
-
-fn bytes(values: &Values) -> Result<Option<u64>, ConfigError> {
-    let Some(text) = values.text(MEMORY.name) else {
-        return Ok(None);
-    };
-    match parse(text) {
-        Some(bytes) if bytes >= BYTES_LEAST => Ok(Some(bytes)),
-        Some(_) => Err(values.wrong(MEMORY.name, text, "expected at least 64MB")),
-        None => Err(values.wrong(MEMORY.name, text, "expected a size such as 512MB, 512MiB, 2GB or 2GiB")),
+/// The amount in bytes.
+pub(super) fn amount(text: &str) -> Result<u64, NoAmount> {
+    let bytes = parse(text).ok_or(NoAmount::Form)?;
+    if bytes < BYTES_LEAST {
+        return Err(NoAmount::TooSmall);
     }
+    Ok(bytes)
+}
+
+/// The defaults of settings by the amount in bytes.
+pub(super) fn parts(bytes: u64) -> [(&'static str, u64); 5] {
+    PARTS.map(|(name, sixteenths)| (name, bytes / 16 * sixteenths))
+}
+
+/// Most bytes of a memtable.
+pub(super) const fn memtable_bytes_max(bytes: u64) -> u64 {
+    bytes / 32
+}
+
+/// Most bytes of prepared statements.
+pub(super) fn prepared_bytes_max(bytes: u64) -> usize {
+    usize::try_from(bytes / 16).unwrap_or(usize::MAX)
 }
 
 /// A number of bytes, or of a unit: decimal ones end in `B`, those of 1024 in `iB`.
@@ -85,7 +78,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::config::Origin;
+    use crate::config::{ConfigError, Origin, Values};
 
     fn gathered(given: &[(&str, &str)]) -> Result<Values, ConfigError> {
         let given: BTreeMap<String, Vec<String>> = given
@@ -117,7 +110,7 @@ mod tests {
         assert_eq!(values.text("row-cache-bytes-max"), Some("1000"));
         assert_eq!(values.text("block-cache-bytes-max"), Some("64000000"));
         assert_eq!(values.origin("block-cache-bytes-max"), Some(&Origin::Memory));
-        assert_eq!(memtable_bytes_max(&values).unwrap(), Some(16_000_000));
+        assert_eq!(values.memory().unwrap().map(memtable_bytes_max), Some(16_000_000));
         let sixteenths: u64 = PARTS.iter().map(|(_, part)| part).sum();
         // Prepared statements, four memtables, and large requests while they are parsed.
         let others = 1 + 2 + 1;
@@ -126,7 +119,9 @@ mod tests {
 
     #[test]
     fn no_amount_changes_nothing_and_a_small_one_is_refused() {
-        assert_eq!(parts(&gathered(&[]).unwrap()).unwrap(), []);
+        assert_eq!(gathered(&[]).unwrap().memory().unwrap(), None);
+        assert_eq!(amount("10MB"), Err(NoAmount::TooSmall));
+        assert_eq!(amount("much"), Err(NoAmount::Form));
         assert!(matches!(
             gathered(&[("memory", "10MB")]),
             Err(ConfigError::Value { name: "memory", .. })

@@ -3,7 +3,7 @@
 use super::audit_settings as audit;
 use super::bucket_settings as bucket;
 use super::cidr_settings as cidr;
-use super::memory;
+use super::memory_settings as memory;
 use super::setting::{Setting, setting, switch};
 use super::shape_settings as shape;
 
@@ -367,24 +367,9 @@ pub const SETTINGS: &[Setting] = &[
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
     ),
     memory::MEMORY,
-    setting(
-        "row-cache-bytes-max",
-        "BYTES",
-        Some("67108864"),
-        "Memory for rows that have been read",
-    ),
-    setting(
-        "key-filter-bytes-max",
-        "BYTES",
-        Some("67108864"),
-        "Memory to know new rows by",
-    ),
-    setting(
-        "block-cache-bytes-max",
-        "BYTES",
-        Some("67108864"),
-        "Memory for blocks of the store",
-    ),
+    memory::ROW_CACHE,
+    memory::KEY_FILTER,
+    memory::BLOCK_CACHE,
     setting(
         "body-bytes-max",
         "BYTES",

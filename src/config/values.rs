@@ -176,7 +176,8 @@ impl Values {
 
     /// Gives settings without a value their parts of the setting `memory`.
     fn follow_memory(&mut self) -> Result<(), ConfigError> {
-        for (name, bytes) in memory::parts(self)? {
+        let Some(bytes) = self.memory()? else { return Ok(()) };
+        for (name, bytes) in memory::parts(bytes) {
             if let Some(value) = self.values.get_mut(name)
                 && value.1 == Origin::Default
             {
@@ -184,6 +185,12 @@ impl Values {
             }
         }
         Ok(())
+    }
+
+    /// The setting `memory`, in bytes. `None` means it is not set.
+    pub(super) fn memory(&self) -> Result<Option<u64>, ConfigError> {
+        let amount = |text: &str| memory::amount(text).map_err(|error| self.wrong("memory", text, error));
+        self.text("memory").map(amount).transpose()
     }
 
     /// Whether a setting has a value.

@@ -165,12 +165,6 @@ impl Committer {
         }
     }
 
-    /// How long it may wait for commands. `None` means no limit.
-    fn patience(&self) -> Option<Duration> {
-        let both = [self.free_space.patience(), self.maintenance.patience()];
-        both.into_iter().flatten().min()
-    }
-
     /// Waits for a command and takes a group's worth of them. `None` means no handle is left.
     fn next_command(&self) -> Option<Next> {
         let first = match (self.options.durability, self.unsynced_since) {

@@ -143,6 +143,12 @@ fn log_failure(error: Option<crate::storage::Error>) {
 }
 
 impl Committer {
+    /// How long it may wait for commands. `None` means no limit.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let both = [self.free_space.patience(), self.maintenance.patience()];
+        both.into_iter().flatten().min()
+    }
+
     /// Runs a round, if it is time for one.
     pub(super) fn maintain(&mut self) {
         let now = self.clock.monotonic();
