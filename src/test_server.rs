@@ -11,8 +11,9 @@ use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::cql::Database;
 use crate::engine::shown::{LoggedRequest, ThrottleShown};
+use crate::server::opening::RunError;
 use crate::server::reset::{Keep, reset};
-use crate::server::run::{RunError, Running, THREAD_STACK_BYTES};
+use crate::server::run::{Running, THREAD_STACK_BYTES};
 use tokio::runtime::{Builder, Runtime};
 
 pub use self::blocking::BlockingTestServer;

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::Failure;
 use crate::config::Config;
-use crate::server::run;
+use crate::server::opening;
 
 /// The URL, and what is done to it.
 pub(super) fn arguments(command: Command) -> Command {
@@ -28,7 +28,7 @@ pub(super) fn arguments(command: Command) -> Command {
 pub(super) fn run(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let url = matches.get_one::<String>("url").map(String::as_str).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let checked = runtime.block_on(run::check_bucket(url, config, seed))?;
+    let checked = runtime.block_on(opening::check_bucket(url, config, seed))?;
     write!(std::io::stdout().lock(), "{checked}")?;
     Ok(if checked.is_fit() {
         ExitCode::SUCCESS

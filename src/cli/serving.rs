@@ -17,7 +17,8 @@ use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
 use crate::server::log::{HumanFields, JsonEvents, Repeats};
-use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
+use crate::server::opening::is_durable;
+use crate::server::run::{Running, THREAD_STACK_BYTES};
 use crate::{memory, permissions};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and

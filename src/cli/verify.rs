@@ -10,7 +10,7 @@ use super::{Failure, seed, servers, serving};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::permissions;
-use crate::server::{run, survey};
+use crate::server::{opening, survey};
 
 /// The arguments of the verb.
 #[must_use]
@@ -75,7 +75,7 @@ pub(super) fn indexes(config: &Config) -> Result<ExitCode, Failure> {
     permissions::keep_new_files_private();
     directory(config)?;
     let runtime = serving::runtime(config)?;
-    let found = runtime.block_on(run::check_indexes(config, Clock::system(), seed()?))?;
+    let found = runtime.block_on(opening::check_indexes(config, Clock::system(), seed()?))?;
     for difference in &found.described {
         println!("{difference}");
     }

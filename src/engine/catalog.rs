@@ -80,7 +80,6 @@ use crate::engine::offers::Offers;
 use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
-use crate::engine::virtual_tables::VirtualTables;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
@@ -93,6 +92,9 @@ const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
 pub(in crate::engine) const PARTITIONS: &[u8] = b"!partitions";
+
+/// Adds the system tables that Cassandra does not have to a schema.
+pub(in crate::engine) type Define = Arc<dyn Fn(&mut Schema) + Send + Sync>;
 
 /// The catalog of one server.
 pub(crate) struct Catalog {
@@ -126,7 +128,7 @@ pub(crate) struct Catalog {
     /// Rows and stores that are removed in the background.
     leftovers: Leftovers,
     /// Adds the system tables that Cassandra does not have.
-    virtual_tables: Arc<dyn VirtualTables>,
+    define: Define,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -395,7 +397,7 @@ impl Catalog {
         let durable = self.stores().make_durable(self.stores().main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
         let mut found = Found::read(self.stores().main()).await?;
-        let schema = schema_of(found.records, self.rules, &*self.virtual_tables)?;
+        let schema = schema_of(found.records, self.rules, &*self.define)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, self.stores())?;
         changing.next_storage_id = changing
             .next_storage_id

@@ -1,6 +1,8 @@
 //! Errors of function resolution and calls.
 
-use super::problem::{Failure, Unfit};
+use super::problem::{Failure, Problem, Unfit};
+use super::{Function, NameFormat};
+use crate::types::CqlType;
 use thiserror::Error;
 
 /// Why a call is invalid, or failed. All but [`Error::Failed`] are invalid requests.
@@ -124,4 +126,38 @@ pub struct Failed {
     pub arguments: Vec<String>,
     /// Why.
     pub why: Failure,
+}
+
+impl Problem {
+    #[cold]
+    pub(super) fn of(self, function: &Function) -> Error {
+        // The arguments of users' functions are frozen, and Cassandra does not say so.
+        let name = |ty: &CqlType| {
+            if function.is_user_defined() {
+                ty.unfrozen().cql_name()
+            } else {
+                ty.cql_name()
+            }
+        };
+        let types: Vec<String> = function.argument_types().iter().map(name).collect();
+        let why = match self {
+            Self::Unfit(unfit) => return Error::Unfit(unfit),
+            Self::Failure(failure) => *failure,
+            Self::Operation(what) => match (function.0.name_format, types.as_slice()) {
+                (NameFormat::Infix(operator), [left, right]) => Failure::Infix {
+                    left: left.clone(),
+                    operator,
+                    right: right.clone(),
+                    what,
+                },
+                _ => Failure::Prefix(what),
+            },
+        };
+        Error::Failed(Box::new(Failed {
+            keyspace: function.keyspace().to_owned(),
+            name: function.name().to_owned(),
+            arguments: types,
+            why,
+        }))
+    }
 }

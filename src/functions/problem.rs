@@ -2,11 +2,10 @@
 
 use thiserror::Error;
 
-use super::error::{Error, Failed};
-use super::{Function, KEYSPACE, NameFormat};
-use crate::types::{self, CqlType, Duration};
+use super::KEYSPACE;
+use crate::types::{self, Duration};
 
-/// An error of a body; [`Error`] adds the function to it.
+/// An error of a body; [`Error`](super::Error) adds the function to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// The request is invalid.
@@ -187,39 +186,5 @@ impl From<Failure> for Problem {
 impl From<OperationFailure> for Problem {
     fn from(failure: OperationFailure) -> Self {
         Self::Operation(failure)
-    }
-}
-
-impl Problem {
-    #[cold]
-    pub(super) fn of(self, function: &Function) -> Error {
-        // The arguments of users' functions are frozen, and Cassandra does not say so.
-        let name = |ty: &CqlType| {
-            if function.is_user_defined() {
-                ty.unfrozen().cql_name()
-            } else {
-                ty.cql_name()
-            }
-        };
-        let types: Vec<String> = function.argument_types().iter().map(name).collect();
-        let why = match self {
-            Self::Unfit(unfit) => return Error::Unfit(unfit),
-            Self::Failure(failure) => *failure,
-            Self::Operation(what) => match (function.0.name_format, types.as_slice()) {
-                (NameFormat::Infix(operator), [left, right]) => Failure::Infix {
-                    left: left.clone(),
-                    operator,
-                    right: right.clone(),
-                    what,
-                },
-                _ => Failure::Prefix(what),
-            },
-        };
-        Error::Failed(Box::new(Failed {
-            keyspace: function.keyspace().to_owned(),
-            name: function.name().to_owned(),
-            arguments: types,
-            why,
-        }))
     }
 }

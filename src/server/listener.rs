@@ -5,7 +5,6 @@
 //! Registered clients receive the events.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ use super::events::Events;
 use super::incoming::POOL_PART;
 use super::limits::Limits;
 use super::session::Session;
-use super::tls::{self, Certificates, TlsError};
+use super::tls::{self, Certificates, TlsError, TlsIdentity};
 use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::cql::RoleService;
@@ -70,38 +69,6 @@ pub struct TlsOptions {
     pub identity: TlsIdentity,
     /// Whose certificates are accepted from clients. `None` means none is requested.
     pub clients: Option<ClientTrust>,
-}
-
-/// The certificate that a server shows.
-#[derive(Clone, PartialEq, Eq)]
-pub enum TlsIdentity {
-    /// In PEM files.
-    Files {
-        /// The certificate and its chain.
-        certificate: PathBuf,
-        /// Its key.
-        key: PathBuf,
-    },
-    /// PEM texts.
-    Texts {
-        /// The certificate.
-        certificate: String,
-        /// Its key.
-        key: String,
-    },
-    /// Made by the server when it starts.
-    SelfMade,
-}
-
-impl std::fmt::Debug for TlsIdentity {
-    /// Prints no key.
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Files { certificate, .. } => formatter.debug_tuple("Files").field(certificate).finish(),
-            Self::Texts { .. } => formatter.write_str("Texts"),
-            Self::SelfMade => formatter.write_str("SelfMade"),
-        }
-    }
 }
 
 /// Advice about an address of a setting that cannot be bound.

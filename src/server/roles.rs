@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::auth::{Credentials, DEFAULT_ROLE};
 use super::identity::IdentityError;
-use super::run::{RunError, open_alone};
+use super::opening::{RunError, open_alone};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};

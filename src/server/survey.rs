@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::run::{RunError, open_unserved};
+use super::opening::{RunError, open_unserved};
 use crate::advice::{LogicalFigures, PhysicalFigures, TableFigures};
 use crate::clock::Clock;
 use crate::config::Config;

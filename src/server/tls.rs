@@ -21,8 +21,39 @@ use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use super::client_certificates::{self, AuthoritiesError, ClientTrust, ClientVerifier};
-use super::listener::TlsIdentity;
 use crate::permissions::{SecretError, check_secret};
+
+/// The certificate that a server shows.
+#[derive(Clone, PartialEq, Eq)]
+pub enum TlsIdentity {
+    /// In PEM files.
+    Files {
+        /// The certificate and its chain.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+    /// PEM texts.
+    Texts {
+        /// The certificate.
+        certificate: String,
+        /// Its key.
+        key: String,
+    },
+    /// Made by the server when it starts.
+    SelfMade,
+}
+
+impl std::fmt::Debug for TlsIdentity {
+    /// Prints no key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Files { certificate, .. } => formatter.debug_tuple("Files").field(certificate).finish(),
+            Self::Texts { .. } => formatter.write_str("Texts"),
+            Self::SelfMade => formatter.write_str("SelfMade"),
+        }
+    }
+}
 
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]

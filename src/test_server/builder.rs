@@ -6,7 +6,7 @@ use super::{STARTED_MICROS, TestServer};
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError, SETTINGS, Values};
 use crate::partition::faults::{Plan, PlanError};
-use crate::server::run::RunError;
+use crate::server::opening::RunError;
 
 /// Why a test server does not start.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@
 
 use bytes::Bytes;
 
-use super::coefficients::Coefficients;
+use super::coefficients::{Coefficients, RowWrite};
 use super::units::RequestUnits;
 use crate::invariant::{Broken, Invariant};
 
@@ -78,17 +78,6 @@ impl Stage {
             Self::Metadata => "metadata",
         }
     }
-}
-
-/// How a row was written, as far as its price depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowWrite {
-    /// INSERT.
-    Insert,
-    /// UPDATE, or DELETE of columns.
-    Update,
-    /// DELETE of the row.
-    Delete,
 }
 
 /// The charge of one logical partition, or of all rows that a scan read in one physical partition.

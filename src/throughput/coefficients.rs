@@ -10,8 +10,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::charges::RowWrite;
-
 const KIB: u64 = 1024;
 
 /// Highest value of a coefficient, in units.
@@ -19,6 +17,17 @@ const UNITS_MAX: u64 = 1_000_000;
 
 /// Decimal places that are kept.
 const DECIMALS: usize = 6;
+
+/// How a row was written, as far as its price depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowWrite {
+    /// INSERT.
+    Insert,
+    /// UPDATE, or DELETE of columns.
+    Update,
+    /// DELETE of the row.
+    Delete,
+}
 
 macro_rules! coefficients {
     ($($(#[doc = $doc:literal])+ $field:ident = $name:literal, $default:literal;)+) => {

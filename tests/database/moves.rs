@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use crate::support::{Client, printed};
+use crate::support::{Client, printed, raw_store};
 use helenus::clock::Clock;
 use helenus::cql::Error;
 use helenus::cql::{Database, QueryParams, SessionState};
 use helenus::invariant::{Broken, Invariant};
 use helenus::mutant::{self, Mutant};
-use helenus::partition::store::{self, Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store, Url};
+use helenus::partition::store::{Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -141,17 +141,6 @@ async fn lifted(path: &Path, control: &Arc<Control>, rows: i32) -> Client {
     client
 }
 
-/// Raw access to the main store of a closed database.
-async fn main_store(path: &Path) -> Store {
-    loop {
-        match Store::open(&Url::File(path.into()), &store::Options::default(), Clock::manual(0)).await {
-            Ok(store) => return store,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
 async fn keys(store: &Store, space: Space, prefix: &[u8]) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     let (range, at) = (KeyRange::prefix(prefix), store.snapshot());
@@ -170,7 +159,7 @@ async fn stored(path: &Path) -> usize {
     paths.extend(beside.into_iter().flatten().map(|entry| entry.unwrap().path()));
     let mut stored = 0;
     for path in paths {
-        let store = main_store(&path).await;
+        let store = raw_store(&path).await;
         stored += keys(&store, Space::Rows, &[]).await.len() + keys(&store, Space::Deletions, &[]).await.len();
         store.close().await.unwrap();
     }
@@ -343,7 +332,7 @@ async fn records_of_stores_that_are_missing_or_unknown_are_refused_and_nothing_i
     client.database.close().await.unwrap();
     drop(client);
     let change = async |space, key: Vec<u8>, value: Option<Vec<u8>>| {
-        let store = main_store(path).await;
+        let store = raw_store(path).await;
         let before = store.get(space, &key, &store.snapshot()).await.unwrap().unwrap();
         let mut batch = Batch::new();
         match value {
@@ -355,7 +344,7 @@ async fn records_of_stores_that_are_missing_or_unknown_are_refused_and_nothing_i
         before.to_vec()
     };
     let key_of = async |prefix: &[u8]| {
-        let store = main_store(path).await;
+        let store = raw_store(path).await;
         let keys = keys(&store, Space::Catalog, prefix).await;
         store.close().await.unwrap();
         keys.into_iter().next().unwrap()
@@ -375,7 +364,7 @@ async fn records_of_stores_that_are_missing_or_unknown_are_refused_and_nothing_i
         told.contains("store 1 is in use") && told.contains("!partitions"),
         "{told}"
     );
-    let store = main_store(path).await;
+    let store = raw_store(path).await;
     let mut batch = Batch::new();
     batch.put(Space::Catalog, list, before);
     store.commit(batch).await.unwrap();

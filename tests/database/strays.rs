@@ -6,26 +6,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::partition::store::{self, Batch, KeyRange, Order, Space, Store, Url};
+use crate::support::{Client, raw_store};
+use helenus::partition::store::{Batch, KeyRange, Order, Space, Store};
 
 const SPACES: [Space; 3] = [Space::Rows, Space::Deletions, Space::Indexes];
 
-/// Raw access to a store whose last owner may not have let go of its directory yet.
-async fn raw(path: &Path) -> Store {
-    loop {
-        match Store::open(&Url::File(path.into()), &store::Options::default(), Clock::manual(0)).await {
-            Ok(store) => return store,
-            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
 async fn opened(path: &Path) -> Client {
     // The raw store has let go of the directory when it can be opened again.
-    drop(raw(path).await.close().await);
+    drop(raw_store(path).await.close().await);
     let mut client = Client::open(&format!("file:{}", path.display())).await;
     client.session.keyspace = Some("ks".into());
     client
@@ -88,7 +76,7 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
     }
     let before = client.rows("SELECT k, c, v FROM t").await;
     drop(client);
-    let store = raw(path).await;
+    let store = raw_store(path).await;
     let kept = numbers(&store).await;
     let table = *kept.first().and_then(|of_rows| of_rows.first()).unwrap();
     let index = *kept.get(2).and_then(|of_indexes| of_indexes.first()).unwrap();
@@ -101,9 +89,9 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
     client.ok("ALTER TABLE t WITH helenus_lift = 1").await;
     assert_eq!(client.rows("SELECT k, c, v FROM t").await, before);
     drop(client);
-    let store = raw(path).await;
+    let store = raw_store(path).await;
     let (dropped, future) = (index + 1, index + 1000);
-    let beside = raw(&path.join("stores/1")).await;
+    let beside = raw_store(&path.join("stores/1")).await;
     let of_table = all.len() - entries(&beside, Space::Rows).await.len();
     beside.close().await.unwrap();
     copy(&store, table, dropped).await;
@@ -130,7 +118,7 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
         assert_eq!(client.rows("SELECT k FROM t WHERE v = 7").await.len(), 1);
         tokio::time::sleep(Duration::from_millis(20)).await;
         drop(client);
-        let store = raw(path).await;
+        let store = raw_store(path).await;
         let (now, left) = (numbers(&store).await, entries(&store, Space::Rows).await.len());
         let records = entries(&store, Space::Catalog).await;
         store.close().await.unwrap();

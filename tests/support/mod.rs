@@ -170,3 +170,31 @@ pub(crate) fn printed(answer: &Answer) -> Vec<String> {
     assert!(content.is_empty());
     lines
 }
+
+/// Raw access to a store of a closed database: its directory, or one of a store beside it. Its last owner may not have let go of the
+/// directory yet.
+pub(crate) async fn raw_store(path: &std::path::Path) -> store::Store {
+    let beside = path.parent().filter(|folder| folder.ends_with("stores"));
+    let main = beside.and_then(std::path::Path::parent).unwrap_or(path);
+    let (url, options, clock) = (
+        store::Url::File(main.into()),
+        store::Options::default(),
+        Clock::manual(0),
+    );
+    let opened = loop {
+        match store::Store::open(&url, &options, clock.clone()).await {
+            Ok(store) => break store,
+            Err(error) if error.to_string().contains("in use") => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    if main == path {
+        return opened;
+    }
+    let number = path.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap();
+    let side = opened.open_side(&url, number, false, &options, clock).await.unwrap();
+    opened.close().await.unwrap();
+    side
+}

@@ -1,5 +1,6 @@
 //! CREATE.
 
+use super::string;
 use crate::ast::{
     CreateAggregate, CreateFunction, CreateIndex, CreateKeyspace, CreateTrigger, CreateType, CreateView,
     IndexTargetKind, Name, QualifiedName, Statement, Type,
@@ -136,12 +137,6 @@ fn using_class(input: Input<'_>) -> Parsed<'_, Option<String>> {
     } else {
         Ok((input, None))
     }
-}
-
-/// A string and nothing else.
-pub(super) fn string(input: Input<'_>) -> Parsed<'_, String> {
-    let (rest, ()) = expect(input, Kind::String)?;
-    Ok((rest, input.text().into_owned()))
 }
 
 fn begins_index_target(kind: Kind) -> bool {

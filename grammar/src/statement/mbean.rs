@@ -8,7 +8,7 @@ use crate::input::{Input, Parsed};
 
 /// A string that must be an MBean's name; in the plural, a pattern. Errors in it are reported.
 pub(super) fn mbean(input: Input<'_>, plural: bool) -> Parsed<'_, String> {
-    let (rest, name) = super::create::string(input)?;
+    let (rest, name) = super::string(input)?;
     match name.as_str() {
         "" => rest.report(|| "Empty JMX object name supplied".to_owned()),
         "*:*" => rest.report(|| "Please use ALL MBEANS instead of wildcard pattern".to_owned()),

@@ -35,6 +35,12 @@ pub(crate) fn query(input: Input<'_>) -> Parsed<'_, Statement> {
     Ok((input, statement))
 }
 
+/// A string and nothing else.
+fn string(input: Input<'_>) -> Parsed<'_, String> {
+    let (rest, ()) = crate::input::expect(input, Kind::String)?;
+    Ok((rest, input.text().into_owned()))
+}
+
 /// `statement = select | insert | update | delete | batch | use | truncate | create | alter | drop | grant | revoke | list | describe
 /// | add_identity | explain`
 fn statement(input: Input<'_>) -> Parsed<'_, Statement> {

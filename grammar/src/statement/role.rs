@@ -7,7 +7,7 @@ use crate::name::{role_name, user_name};
 use crate::property::property_map;
 use crate::term::map_literal;
 
-use super::create::string;
+use super::string;
 
 /// `create_role = "CREATE" "ROLE" if_not_exists role_name role_options`
 pub(super) fn create_role(input: Input<'_>) -> Parsed<'_, Statement> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::engine::published::Published;
-use crate::engine::virtual_tables::VirtualTables;
 use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -15,7 +14,7 @@ use super::leftovers::{self, Leftovers, NO_NUMBER, RETIRED};
 use super::partition_maps::{give_budgets, partitions_at_open};
 use super::publication::Listener;
 use super::strays::Numbers;
-use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
+use super::{Catalog, Changing, Define, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
 use crate::clock::Clock;
 use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Record};
@@ -128,10 +127,10 @@ impl Found {
 pub(super) fn schema_of(
     records: Vec<(Vec<u8>, Bytes)>,
     rules: Rules,
-    virtual_tables: &dyn VirtualTables,
+    define: &dyn Fn(&mut Schema),
 ) -> Result<Schema, Error> {
     let mut schema = record::load(records).map_err(|error| Error::Fault(error.to_string()))?;
-    virtual_tables.define(&mut schema);
+    define(&mut schema);
     if rules.profile.is_cosmos() {
         system::show_as_cosmos(&mut schema);
     }
@@ -147,7 +146,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Catalog {
-    /// Reads the catalog of a store; creates one in an empty store. `virtual_tables` adds the system tables that
+    /// Reads the catalog of a store; creates one in an empty store. `define` adds the system tables that
     /// Cassandra does not have. Logged batches are replayed next, then [`Catalog::remove_strays`] is due.
     ///
     /// # Errors
@@ -158,7 +157,7 @@ impl Catalog {
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
         offers: Offers,
-        (rules, virtual_tables): (Rules, Arc<dyn VirtualTables>),
+        (rules, define): (Rules, Define),
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
         let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
@@ -167,7 +166,7 @@ impl Catalog {
         if let Some(micros) = found.last_ballot {
             timestamps.found_ballot(micros);
         }
-        let schema = schema_of(found.records, rules, &*virtual_tables)?;
+        let schema = schema_of(found.records, rules, &*define)?;
         let next_storage_id = found
             .next_storage_id
             .unwrap_or(system::USER_STORAGE_ID_MIN)
@@ -254,7 +253,7 @@ impl Catalog {
             offers,
             moving: Mutex::default(),
             leftovers,
-            virtual_tables,
+            define,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::admission::Admission;
 use super::super::batch_log;
-use super::super::catalog::Catalog;
+use super::super::catalog::{Catalog, Define};
 use super::super::counts::Counts;
 use super::super::draws::Draws;
 use super::super::error::Error;
@@ -118,13 +118,15 @@ impl Options {
             account: self.account,
         };
         let tasks = Tasks::default();
+        let tables = Arc::clone(&self.virtual_tables);
+        let define: Define = Arc::new(move |schema| tables.define(schema));
         let opened = Catalog::open(
             stores.clone(),
             self.clock.clone(),
             random,
             data_centers,
             offers,
-            (rules, Arc::clone(&self.virtual_tables)),
+            (rules, define),
             (write_clock.clone(), tasks.clone()),
         )
         .await;

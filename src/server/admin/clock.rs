@@ -17,7 +17,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::changes::{Refusal, body, guard, refuse};
+use super::changes::{Refusal, body, guard};
+use super::token::refuse;
 use super::{Shape, Shared, json};
 use crate::clock::Clock;
 use crate::server::reset::{Keep, reset};

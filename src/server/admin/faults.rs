@@ -12,7 +12,8 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 
-use super::changes::{guard, refuse};
+use super::changes::guard;
+use super::token::refuse;
 use super::{Shape, Shared, json};
 use crate::partition::faults::Plan;
 use crate::partition::nodes::Report;

@@ -42,9 +42,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use tokio::time::sleep;
 
-use super::changes::{has_token, refuse, where_the_token_is};
 use super::slots::Stage;
 use super::streams::Place;
+use super::token::{has_token, refuse, where_the_token_is};
 use super::{BySocket, Extension, Shape, Shared, logins};
 
 use crate::cql::{AnswerKind, Error, QueryParams, SessionState, apart};

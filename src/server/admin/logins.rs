@@ -21,7 +21,7 @@ use axum::response::Response;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::changes::{has_token, refuse, where_the_token_is};
+use super::token::{has_token, refuse, where_the_token_is};
 use super::{BySocket, Shared};
 use crate::cql::RoleService;
 use crate::server::auth::{Authenticator, Decision, LoginError};

@@ -47,6 +47,7 @@ pub(super) mod logins;
 pub mod report;
 mod slots;
 mod streams;
+mod token;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -487,7 +488,7 @@ impl AuditedRequest {
         shared.source.audit.as_ref()?;
         let role = request.extensions().get::<logins::Role>().map(|role| role.0.clone());
         let of_token = || {
-            let is_token = changes::has_token(shared, request);
+            let is_token = token::has_token(shared, request);
             let by_socket = request.extensions().get::<BySocket>().is_some();
             let name = if by_socket { "(socket)" } else { "anonymous" };
             if is_token { "(token)" } else { name }.to_owned()

@@ -24,7 +24,7 @@ use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, Sessio
 use crate::engine;
 use crate::permissions;
 use crate::schema::{ColumnKind, Table, system};
-use crate::types::{CqlType, Json, folded_json_name};
+use crate::types::{CqlType, Json, folded_json_name, quoted};
 
 /// Rows per page of an export.
 const PAGE_ROWS: u32 = 500;
@@ -169,10 +169,6 @@ fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
             Err(format!("this is no JSON{}: {what}", column.unwrap_or_default()))
         }
     }
-}
-
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, CopyError> {

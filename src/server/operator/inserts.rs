@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::copying::quoted;
 use super::counted::{CountedPartitions, Seen};
 use crate::command::value::Value;
 use crate::cql::{Database, Error, Statement};
 use crate::planner::partition_key;
 use crate::schema::{Column, ColumnKind, Table};
+use crate::types::quoted;
 
 /// A statement, and the columns of its markers.
 struct Insert {

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::Database;
 use crate::engine::{self, BackupError, Backups, Restored, Salvaged, What};
-use crate::server::run::{self, RunError};
+use crate::server::opening::{self, RunError};
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
@@ -70,15 +70,15 @@ fn closing(config: &Config) -> impl FnOnce(engine::Error) -> RunError {
 /// # Errors
 /// The location of the data is invalid.
 pub fn operator_folder(config: &Config) -> Result<Option<PathBuf>, OfflineError> {
-    Ok(run::operator_folder(config)?)
+    Ok(opening::operator_folder(config)?)
 }
 
 /// The directory of the data, which must be in one.
 fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineError> {
     let url = config.data.clone();
-    let directory = match run::directory(config)? {
+    let directory = match opening::directory(config)? {
         Some(directory) => directory,
-        None if run::is_in_bucket(config)? => return Err(OfflineError::Bucket { url }),
+        None if opening::is_in_bucket(config)? => return Err(OfflineError::Bucket { url }),
         None => return Err(OfflineError::Memory { url }),
     };
     if must_exist && !directory.is_dir() {
@@ -91,10 +91,10 @@ fn the_directory(config: &Config, must_exist: bool) -> Result<PathBuf, OfflineEr
 
 /// Refuses data in memory, and data that is not there.
 async fn there(config: &Config, seed: u64) -> Result<(), OfflineError> {
-    if !run::is_in_bucket(config)? {
+    if !opening::is_in_bucket(config)? {
         return the_directory(config, true).map(drop);
     }
-    match run::is_used_bucket(config, seed).await? {
+    match opening::is_used_bucket(config, seed).await? {
         true => Ok(()),
         false => Err(OfflineError::Absent {
             url: config.data.clone(),
@@ -109,10 +109,10 @@ async fn there(config: &Config, seed: u64) -> Result<(), OfflineError> {
 pub async fn carry_out(config: &Config, clock: Clock, seed: u64, ask: Ask) -> Result<Came, OfflineError> {
     there(config, seed).await?;
     let (database, look) = match ask {
-        _ if run::is_in_bucket(config)? => (run::open_alone(config, clock, seed).await?, None),
-        Ask::Import { .. } => (run::open_alone(config, clock, seed).await?, None),
+        _ if opening::is_in_bucket(config)? => (opening::open_alone(config, clock, seed).await?, None),
+        Ask::Import { .. } => (opening::open_alone(config, clock, seed).await?, None),
         Ask::Backup { .. } | Ask::Export { .. } => {
-            let (database, look) = run::open_unserved(config, clock, seed).await?;
+            let (database, look) = opening::open_unserved(config, clock, seed).await?;
             (database, Some(look))
         }
     };
@@ -141,18 +141,18 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
 /// # Errors
 /// The place is not empty; the backup is damaged, and nothing was written; the medium fails.
 pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path) -> Result<Restored, OfflineError> {
-    let is_in_bucket = run::is_in_bucket(config)?;
+    let is_in_bucket = opening::is_in_bucket(config)?;
     if !is_in_bucket {
         the_directory(config, false)?;
     }
     let reader = verified(from).await?;
     Backups::check_profile(&reader, config.profile)?;
-    if is_in_bucket && run::is_used_bucket(config, seed).await? {
+    if is_in_bucket && opening::is_used_bucket(config, seed).await? {
         return Err(OfflineError::Used {
             url: config.data.clone(),
         });
     }
-    let (database, restoring) = run::open_to_restore(config, clock, seed).await?;
+    let (database, restoring) = opening::open_to_restore(config, clock, seed).await?;
     let restored = restore_into(config, database, &reader, &What::All).await?;
     restoring.end(config, seed).await?;
     Ok(restored)
@@ -185,7 +185,7 @@ pub async fn restore_beside(
 ) -> Result<Restored, OfflineError> {
     there(config, seed).await?;
     let reader = verified(from).await?;
-    let database = run::open_alone(config, clock, seed).await?;
+    let database = opening::open_alone(config, clock, seed).await?;
     restore_into(config, database, &reader, what).await
 }
 
