@@ -119,12 +119,20 @@ pub fn create_directory(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The name under which a file is written before it gets its own: no other file's, so the extension stays.
+#[must_use]
+pub fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
 /// Writes a file atomically. Its mode is exactly this one, whatever the umask.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
-    let part = path.with_extension("part");
+    let part = part_of(path);
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

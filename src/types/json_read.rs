@@ -36,7 +36,17 @@ impl Json {
     /// # Errors
     /// When the text is no JSON, or nests deeper than 200 levels.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
-        Parser { text, at: 0, depth: 0 }.value()
+        Self::parse_first(text).map(|(json, _)| json)
+    }
+
+    /// Reads the first document of the text, and returns what follows it.
+    ///
+    /// # Errors
+    /// As [`Json::parse`].
+    pub fn parse_first(text: &str) -> Result<(Self, &str), JsonError> {
+        let mut parser = Parser { text, at: 0, depth: 0 };
+        let json = parser.value()?;
+        Ok((json, text.get(parser.at..).unwrap_or_default()))
     }
 
     /// Reads a document that must be an object, as `INSERT JSON` needs.

@@ -384,6 +384,15 @@ async fn static_counters_are_counted_once_a_partition_in_any_order_of_lines() {
     let mut rows = client.rows("SELECT k, c, s, n FROM ks.t").await;
     rows.sort();
     assert_eq!(rows, ["1 1 10 1", "1 2 10 1", "2 1 5 1", "2 2 5 1", "3 null 7 null"]);
+
+    std::fs::write(&file, "k,c,s,n\n5,1,10,1\n5,2,11,1\n").unwrap();
+    let imported = import_ok(&client, Form::Csv, &file).await;
+    assert_eq!(
+        (imported.rows, imported.bad),
+        (1, 1),
+        "another value of a counter that was counted"
+    );
+    assert_eq!(imported.named[0].lines, Lines { first: 3, last: 3 });
 }
 
 #[tokio::test]
@@ -420,6 +429,10 @@ async fn each_line_becomes_a_row_or_is_named() {
     assert_eq!((imported.rows, imported.bad, imported.named.len()), (1, 151, 100));
     let others = [Lines { first: 102, last: 151 }, Lines { first: 153, last: 154 }];
     assert_eq!(imported.others, others);
+
+    std::fs::write(&file, "{\"k\": 1} {\"k\": 2}\n{\"k\": 3} \n{\"k\": 4}, \n").unwrap();
+    let imported = import_ok(&client, Form::Json, &file).await;
+    assert_eq!((imported.rows, imported.bad), (1, 2), "text behind an object");
 
     std::fs::write(&file, b"k,v\n1,a\n2,\xff\n3,c\n").unwrap();
     let imported = import_ok(&client, Form::Csv, &file).await;

@@ -159,8 +159,12 @@ impl Imported {
 /// The members of a line. `INSERT JSON` answers with Cassandra's text, which names Java classes; a file has a line and
 /// a column.
 fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
-    match Json::parse(record) {
-        Ok(Json::Object(members)) => Ok(members),
+    match Json::parse_first(record) {
+        Ok((Json::Object(members), rest)) if rest.trim().is_empty() => Ok(members),
+        Ok((Json::Object(_), rest)) => Err(format!(
+            "there is text behind the object, from column {} on: an object is a line",
+            record.chars().count() - rest.trim_start().chars().count() + 1
+        )),
         Ok(_) => Err("expected a JSON object, such as {\"k\": 1}".to_owned()),
         Err(error) => {
             // Up to the first colon: the rest describes the parser's options.
@@ -232,7 +236,7 @@ pub async fn export(
     if to.exists() {
         return Err(io(io::ErrorKind::AlreadyExists.into()));
     }
-    let part = to.with_extension("part");
+    let part = permissions::part_of(to);
     let file = File::create(&part).and_then(|file| {
         permissions::set_mode(&part, permissions::PRIVATE)?;
         Ok(file)

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::counted::{CountedPartitions, Seen};
 use crate::command::value::Value;
@@ -100,7 +101,7 @@ impl Inserts {
             && has_statics
             && clustering == 0
         {
-            return Ok(match self.is_to_be_counted(&key, counted)? {
+            return Ok(match self.is_to_be_counted(&key, values, counted)? {
                 true => vec![statics.bind(values)],
                 false => Vec::new(),
             });
@@ -120,7 +121,7 @@ impl Inserts {
         }
         if let Some(statics) = &self.statics
             && has_statics
-            && self.is_to_be_counted(&key, counted)?
+            && self.is_to_be_counted(&key, values, counted)?
         {
             bound.push(statics.bind(values));
         }
@@ -128,13 +129,28 @@ impl Inserts {
     }
 
     /// Whether static columns of this partition are written with this row.
-    fn is_to_be_counted(&self, key: &Bytes, counted: &mut CountedPartitions) -> Result<bool, String> {
+    fn is_to_be_counted(
+        &self,
+        key: &Bytes,
+        values: &[Option<Bytes>],
+        counted: &mut CountedPartitions,
+    ) -> Result<bool, String> {
         if !self.table.is_counter {
             return Ok(true);
         }
-        match counted.see(key) {
+        let mut statics = Vec::new();
+        for (column, value) in self.table.columns.iter().zip(values) {
+            if column.kind == ColumnKind::Static {
+                statics.push(u8::from(value.is_some()));
+                statics.extend_from_slice(value.as_deref().unwrap_or_default());
+            }
+        }
+        match counted.see(key, xxh3_64(&statics)) {
             Seen::First => Ok(true),
             Seen::Before => Ok(false),
+            Seen::Contradicted => Err(
+                "the static counters of its partition have other values in an earlier line, and were counted with those".to_owned(),
+            ),
             Seen::Unknown => Err(
                 "the file has too many partitions with static counters to tell whether this one is counted already: sort it by token, as an export is, or divide it"
                     .to_owned(),
