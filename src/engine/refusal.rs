@@ -45,6 +45,9 @@ pub enum Refusal {
     /// Null as an element of a set, map or vector.
     #[error("null is not supported inside collections")]
     NullElement,
+    /// No bytes as the value of this column, the only clustering column of a table with COMPACT STORAGE.
+    #[error("Invalid empty or null value for column {0}")]
+    EmptyClustering(String),
     /// A value is too long for an index.
     #[error(transparent)]
     Overlong(Box<Overlong>),

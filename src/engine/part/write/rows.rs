@@ -6,9 +6,10 @@ use super::prices::{all_indexes, how, indexed};
 use super::{WritePart, Writing, whole_row};
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::engine::index::overlong;
+use crate::engine::refusal::Refusal;
 use crate::engine::row::dropped;
 use crate::engine::terms::write::WriteRequest;
-use crate::engine::{Error, logical, storage_read};
+use crate::engine::{Error, logical, storage_read, value};
 use crate::guardrails::CELL_BYTES;
 use crate::invariant::{Broken, Invariant};
 use crate::partition::RowKey;
@@ -70,6 +71,7 @@ impl WritePart<'_> {
                     self.stage_static(writing, staged, charges).await?;
                 }
                 for clustering in rows {
+                    self.refuse_empty(clustering)?;
                     let mut row = Row::default();
                     if deletes_rows {
                         row.deletion = Some(self.stamp.deletion());
@@ -87,6 +89,24 @@ impl WritePart<'_> {
                     .await?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses an empty value of the only clustering column of a table with COMPACT STORAGE. As in Cassandra, a condition that does not
+    /// hold is answered first, and reads and deletions of ranges take such a value.
+    fn refuse_empty(&self, mut clustering: &[u8]) -> Result<(), Error> {
+        let table = self.table();
+        let [column] = table.clustering() else {
+            return Ok(());
+        };
+        if !table.compact_storage {
+            return Ok(());
+        }
+        let mut value = Vec::new();
+        value::decode_key(&column.ty, &mut clustering, column.descending, &mut value)?;
+        if value.is_empty() {
+            return Err(Refusal::EmptyClustering(column.name.clone()).into());
         }
         Ok(())
     }
