@@ -13,11 +13,12 @@
 //! Differs: the index of a whole partition key, which Cassandra does not have, answers only restrictions that name the key.
 
 use super::error::Error;
+use super::key::KEY_BYTES_MAX;
 use super::range;
-use super::refusal::ValueRefusal;
+use super::refusal::{BoundRefusal, ValueRefusal};
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test};
 use super::term::{Binding, TypedTerm};
-use crate::command::{ClusteringRange, Comparison, IndexProbe, Like, Value};
+use crate::command::{ClusteringRange, Comparison, FilterTarget, IndexProbe, Like, Predicate, Value};
 use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
 use crate::types::{CqlType, Native};
@@ -224,6 +225,60 @@ pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> O
         .iter()
         .all(|(index, ty)| index.family() == Some(IndexFamily::Legacy) && ty.has_equal_forms());
     (by_bytes && !answering.is_empty()).then(Analysis::default)
+}
+
+/// Refuses values that are too long for the legacy index that would look them up, as Cassandra's `CassandraIndex.validate` does.
+///
+/// Differs: if indexes answer several filters, Cassandra looks at the values of the one that it estimates to find the fewest rows. Here
+/// all of them must be too long.
+///
+/// # Errors
+///
+/// Every filter that an index answers has such a value.
+pub(crate) fn check_values<'p>(table: &Table, filters: impl IntoIterator<Item = &'p Predicate>) -> Result<(), Error> {
+    if table.indexes.is_empty() {
+        return Ok(());
+    }
+    let mut answered = filters
+        .into_iter()
+        .filter_map(|filter| is_too_long(table, filter))
+        .peekable();
+    if answered.peek().is_some() && answered.all(|is_too_long| is_too_long) {
+        return Err(BoundRefusal::IndexValue.into());
+    }
+    Ok(())
+}
+
+/// Whether the value of a filter is too long for the index that answers it. `None` means that none does.
+fn is_too_long(table: &Table, filter: &Predicate) -> Option<bool> {
+    let length = |value: &Value| match value {
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Null | Value::Unset => 0,
+    };
+    let bytes: usize = filter.operands.iter().map(length).sum();
+    let (place, bytes) = match &filter.target {
+        FilterTarget::Column(place) | FilterTarget::Analysed(place, _) => (*place, bytes),
+        // A composite: each part has two bytes for its length before it, and one after it.
+        FilterTarget::Element(place, key) => (*place, length(key) + bytes + 6),
+        FilterTarget::Field(..) | FilterTarget::Tuple(_) | FilterTarget::Token => return None,
+    };
+    let lookup = match (filter.comparison, &filter.target) {
+        (Comparison::Eq, FilterTarget::Element(..)) => Lookup::Entry,
+        (Comparison::Eq, _) => Lookup::Eq,
+        (Comparison::Contains, _) => Lookup::Contains,
+        (Comparison::ContainsKey, _) => Lookup::ContainsKey,
+        (Comparison::Like, _) => Lookup::Like,
+        (Comparison::Gt | Comparison::Gte | Comparison::Lt | Comparison::Lte, _) => Lookup::Slice,
+        _ => return None,
+    };
+    let mut families = table
+        .indexes
+        .values()
+        .filter(|index| answers(index, table, place, lookup))
+        .map(Index::family)
+        .peekable();
+    families.peek()?;
+    Some(bytes > KEY_BYTES_MAX && families.all(|family| family == Some(IndexFamily::Legacy)))
 }
 
 fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {

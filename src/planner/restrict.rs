@@ -94,6 +94,22 @@ struct Binds {
     refuses_null: bool,
     /// The rows are written, so that each needs all its key columns.
     writes: bool,
+    /// The rows are written or deleted, so that a value that is too long for a key is refused. A read finds no such row.
+    changes: bool,
+}
+
+impl Binds {
+    /// Refuses a value that is too long for the key of a row that is changed.
+    fn check(self, value: &Bytes) -> Result<(), Error> {
+        if self.changes && value.len() > KEY_BYTES_MAX {
+            return Err(BoundRefusal::KeyLength {
+                bytes: value.len(),
+                bytes_max: KEY_BYTES_MAX,
+            }
+            .into());
+        }
+        Ok(())
+    }
 }
 
 fn at(table: &Table, index: usize) -> &Arc<Column> {
@@ -404,6 +420,7 @@ impl RowsPlan {
         let binds = Binds {
             refuses_null,
             writes: false,
+            changes: true,
         };
         let (rows, is_none) = self.bind_with(table, binding, binds)?;
         Ok((!is_none).then_some(rows))
@@ -431,6 +448,10 @@ impl RowsPlan {
             prefixes.dedup_by(|longer, prefix| longer.starts_with(prefix));
         }
         let names_none = prefixes.is_empty();
+        if self.full && !binds.changes {
+            // No row has a longer key.
+            prefixes.retain(|key| key.len() <= KEY_BYTES_MAX);
+        }
         let rows = match slice {
             Some(ranges) => Clustering::Ranges(ranges),
             None if self.full => Clustering::Keys(prefixes),
@@ -463,6 +484,7 @@ impl RowsPlan {
         let binds = Binds {
             refuses_null: false,
             writes,
+            changes: true,
         };
         Ok(self.prefixes(table, binding, binds)?.0)
     }
@@ -500,7 +522,7 @@ impl RowsPlan {
                     includes_equal,
                 } => {
                     let value = key_value(table, *column, term, binding)?;
-                    check_clustering(&value)?;
+                    binds.check(&value)?;
                     let column = at(table, *column);
                     refuse_unset(is_unset, column)?;
                     let longer = prefixes.len().saturating_mul(value.len());
@@ -518,7 +540,7 @@ impl RowsPlan {
                     let column = at(table, *column);
                     refuse_unset(is_unset, column)?;
                     prefixes = product(&prefixes, &values, |value, prefix| {
-                        check_clustering(value)?;
+                        binds.check(value)?;
                         encode(column, value, *includes_equal, prefix);
                         Ok(())
                     })?;
@@ -538,7 +560,9 @@ impl RowsPlan {
                     is_unset |= several && has_empty(&values);
                     let values = distinct_tuples(table, columns, values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
-                        encode_tuple(table, columns, values, prefix)
+                        values.iter().try_for_each(|value| binds.check(value))?;
+                        encode_tuple(table, columns, values, prefix);
+                        Ok(())
                     })?;
                     many |= several;
                 }
@@ -560,7 +584,9 @@ impl RowsPlan {
                     is_unset |= has_empty(&values);
                     let values = distinct_tuples(table, columns, values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
-                        encode_tuple(table, columns, values, prefix)
+                        values.iter().try_for_each(|value| binds.check(value))?;
+                        encode_tuple(table, columns, values, prefix);
+                        Ok(())
                     })?;
                     many = true;
                 }
@@ -646,22 +672,9 @@ fn encode(column: &Column, value: &[u8], includes_equal: bool, prefix: &mut Vec<
     }
 }
 
-fn check_clustering(value: &Bytes) -> Result<(), Error> {
-    if value.len() > KEY_BYTES_MAX {
-        return Err(BoundRefusal::KeyLength {
-            bytes: value.len(),
-            bytes_max: KEY_BYTES_MAX,
-        }
-        .into());
-    }
-    Ok(())
-}
-
-fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut Vec<u8>) -> Result<(), Error> {
+fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut Vec<u8>) {
     for (column, value) in columns.iter().zip(values) {
-        check_clustering(value)?;
         let column = at(table, *column);
         column.ty.encode_key(value, column.descending, prefix);
     }
-    Ok(())
 }

@@ -40,7 +40,7 @@ pub struct SelectPlan {
     partitions: PartitionPlan,
     rows: KeysPlan,
     filters: Vec<FilterPlan>,
-    /// Clustering restrictions that Cassandra reads an index for. They are bound as filters only for their errors.
+    /// Clustering restrictions that Cassandra reads an index for. They are bound as filters only for errors.
     indexed: Vec<FilterPlan>,
     probes: Vec<ProbePlan>,
     reversed: bool,
@@ -143,15 +143,10 @@ impl SelectPlan {
         let limit_rows = limit(self.limit.as_ref(), binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), binding)?;
         let selection: Arc<Selection> = selection.bind(binding)?;
-        for filter in &self.indexed {
-            filter.bind(table, binding)?;
-        }
+        let indexed = FilterPlan::bind_all(&self.indexed, table, binding)?;
         // Filters are bound first, as in Cassandra: if several values are wrong, its error wins.
-        let mut filters = self
-            .filters
-            .iter()
-            .map(|filter| filter.bind(table, binding))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut filters = FilterPlan::bind_all(&self.filters, table, binding)?;
+        let index_values = index::check_values(table, indexed.iter().chain(&filters));
         if self.contains_vector {
             return Err(ann::refuse_contains(limit_rows));
         }
@@ -185,6 +180,9 @@ impl SelectPlan {
                 keys.clear();
             }
             keys.iter().try_for_each(check_partition_key)?;
+        }
+        if !matches!(&partitions, Partitions::Keys(keys) if keys.is_empty()) {
+            index_values?;
         }
         let (feed, is_full_fidelity, partitions) = match &self.feed {
             None => (None, false, partitions),

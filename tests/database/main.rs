@@ -18,6 +18,7 @@ mod heat;
 mod indexes;
 mod lift;
 mod limits;
+mod long_values;
 mod masks;
 mod moves;
 mod nearest;

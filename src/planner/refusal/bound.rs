@@ -94,6 +94,9 @@ pub enum BoundRefusal {
         /// The column.
         column: String,
     },
+    /// A value that is too long for the index that would look it up.
+    #[error("Index expression values may not be larger than 64K")]
+    IndexValue,
     /// LIKE without a pattern.
     #[error("LIKE value can't be empty.")]
     EmptyLike,

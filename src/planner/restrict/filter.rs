@@ -190,6 +190,11 @@ impl FilterPlan {
         }
     }
 
+    /// Filters with bound values.
+    pub(crate) fn bind_all(plans: &[Self], table: &Table, binding: &Binding<'_>) -> Result<Vec<Predicate>, Error> {
+        plans.iter().map(|plan| plan.bind(table, binding)).collect()
+    }
+
     /// The filter with bound values, which are compared as an index of the column does.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
         self.bind_to(table, binding, true)
