@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
+mod traced;
+
 use super::audit::{Asker, Audit};
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
-use super::trace::{Trace, Tracer};
+use super::trace::Tracer;
 use super::{Events, Handled, Handler, Limits, Postponed, Session};
 use super::{incoming, weight};
 use crate::budget::{Budget, Granted};
@@ -318,46 +320,6 @@ impl Requests {
         Ok(response)
     }
 
-    fn begin_trace(&self, session: &Session, request: &Request<'_>) -> Trace {
-        let mut trace = match request {
-            Request::Query(query) => {
-                let mut trace = self.tracer.begin("Execute CQL3 query");
-                trace.statement(query.text);
-                trace.params(&query.params);
-                trace.parsing(query.text);
-                trace
-            }
-            Request::Execute(execute) => {
-                let mut trace = self.tracer.begin("Execute CQL3 prepared query");
-                let entry = <&Id>::try_from(execute.id)
-                    .ok()
-                    .and_then(|id| self.statements(session).get(id));
-                if let Some(entry) = entry {
-                    trace.statement(&entry.text);
-                }
-                trace.params(&execute.params);
-                trace
-            }
-            Request::Batch(batch) => {
-                let mut trace = self.tracer.begin("Execute batch of CQL3 queries");
-                trace.parameter("consistency_level", batch.consistency.name());
-                trace.parameter("statements", &batch.statements.len().to_string());
-                trace
-            }
-            Request::Prepare(prepare) => {
-                let mut trace = self.tracer.begin("Preparing CQL3 query");
-                trace.statement(prepare.text);
-                trace.parsing(prepare.text);
-                trace
-            }
-            Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
-                self.tracer.begin("")
-            }
-        };
-        trace.event("Executing the statement");
-        trace
-    }
-
     /// Keeps the trace's notes; returns the charge's entry of the custom payload.
     fn around_answer(&self, is_requested: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
         around.notes.append(&mut answer.notes);
@@ -458,17 +420,22 @@ impl Requests {
         let known: Id = id.try_into().map_err(|_| unprepared())?;
         let statements = self.statements(session);
         let entry = statements.get(&known).ok_or_else(unprepared)?;
+        self.current(statements, entry).ok_or_else(unprepared)
+    }
+
+    /// The statement planned for the current schema. `None` means that a change of the schema has invalidated it, and it is evicted.
+    fn current(&self, statements: &Statements, entry: Arc<Entry>) -> Option<Arc<Entry>> {
         if entry.schema_version == self.database.schema_version() {
-            return Ok(entry);
+            return Some(entry);
         }
         // Its table may have changed or been dropped. As in Cassandra, the client receives that error when it prepares
         // again.
         let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
         match planned {
-            Ok(planned) if !entry.is_outdated(&planned) => Ok(statements.insert(planned)),
+            Ok(planned) if !entry.is_outdated(&planned) => Some(statements.insert(planned)),
             Ok(_) | Err(_) => {
-                statements.remove(&known);
-                Err(unprepared())
+                statements.remove(&entry.prepared.id);
+                None
             }
         }
     }

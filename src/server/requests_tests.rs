@@ -18,7 +18,13 @@ pub(in crate::server) async fn memory() -> Database {
         seed: 1,
         node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
-        guardrails: crate::guardrails::Guardrails::default(),
+        guardrails: crate::guardrails::Guardrails {
+            switches: crate::guardrails::Switches {
+                data_masking: true,
+                ..crate::guardrails::Switches::default()
+            },
+            ..crate::guardrails::Guardrails::default()
+        },
         prices: crate::throughput::Coefficients::default(),
         limits: crate::engine::SizeLimits::default(),
         call_limits: crate::functions::CallLimits::default(),
@@ -236,6 +242,64 @@ async fn traced_requests_are_found_in_system_traces() {
             .tracing_id
             .is_none()
     );
+}
+
+/// The parameters of a traced EXECUTE, without those that depend on its levels.
+async fn bound_variables(bench: &Bench, text: &str, values: Vec<WireValue>) -> Vec<(String, String)> {
+    let (prepared, _) = bench.prepare(text).await;
+    let params = Params {
+        values: WireValues::Positional(values),
+        ..Params::default()
+    };
+    let execute = Execute {
+        id: &prepared.id,
+        result_metadata_id: None,
+        params,
+    };
+    let traced = bench.send(Version::V4, flags::TRACING, Request::Execute(execute)).await;
+    let id = Uuid::from_bytes(traced.tracing_id.unwrap());
+    let select = format!("SELECT parameters FROM system_traces.sessions WHERE session_id = {id}");
+    let answer = bench.query(&select).await;
+    let content = &rows(&answer).content;
+    let cell = content.get(4..).unwrap();
+    let entries = crate::types::map_entries(cell).unwrap().into_iter();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    entries
+        .map(|(name, value)| (text(name), text(value)))
+        .filter(|(name, _)| name.starts_with("bound_var_"))
+        .collect()
+}
+
+#[tokio::test]
+async fn traces_show_bound_values_unless_they_are_masked_or_secret() {
+    let bench = Bench::new().await;
+    bench.done("CREATE TABLE ks.v (k int PRIMARY KEY, t text)").await;
+    let int = |number: i32| WireValue::Bytes(number.to_be_bytes().to_vec().into());
+    let text = |text: &str| WireValue::Bytes(text.as_bytes().to_vec().into());
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let insert = "INSERT INTO ks.v (k, t) VALUES (?, ?)";
+    for (value, shown) in [
+        (text("it's"), "'it''s'".to_owned()),
+        (WireValue::Null, "null".to_owned()),
+        (WireValue::Unset, "<unset>".to_owned()),
+        (text(&"x".repeat(1100)), format!("'{}...'", "x".repeat(999))),
+    ] {
+        let found = bound_variables(&bench, insert, vec![int(1), value]).await;
+        assert_eq!(found, [pair("bound_var_0_k", "1"), pair("bound_var_1_t", &shown)]);
+    }
+    let limited = "SELECT k FROM ks.v WHERE k IN (?, ?) LIMIT ?";
+    let found = bound_variables(&bench, limited, vec![int(1), int(2), int(3)]).await;
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["bound_var_0_k", "bound_var_1_k", "bound_var_2_[limit]"]);
+    bench
+        .done("CREATE TABLE ks.m (k int PRIMARY KEY, t text MASKED WITH DEFAULT)")
+        .await;
+    let masked = "SELECT k FROM ks.m WHERE k = ? AND t = :k ALLOW FILTERING";
+    let found = bound_variables(&bench, masked, vec![int(1), text("a")]).await;
+    assert_eq!(found, [pair("bound_var_0_k", "****"), pair("bound_var_1_k", "****")]);
+    let secret = "INSERT INTO system_auth.roles (role, salted_hash) VALUES (?, ?)";
+    let found = bound_variables(&bench, secret, vec![text("r"), text("hash")]).await;
+    assert_eq!(found, []);
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ impl std::fmt::Debug for Tracer {
 pub(super) struct Trace {
     id: Uuid,
     request: &'static str,
-    parameters: Vec<(&'static str, String)>,
+    parameters: Vec<(Cow<'static, str>, String)>,
     events: Vec<(Duration, String)>,
     started_micros: i64,
     started: Duration,
@@ -69,7 +69,7 @@ impl Trace {
     /// Records the statement, without its password.
     pub(super) fn statement(&mut self, text: &str) {
         let shown = self.without_secrets(text).into_owned();
-        self.parameters.push(("query", shown));
+        self.parameters.push((Cow::Borrowed("query"), shown));
     }
 
     /// Records that a statement was parsed, without its password.
@@ -88,6 +88,11 @@ impl Trace {
         }
     }
 
+    /// Whether a statement of it has a secret.
+    pub(super) const fn has_secret(&self) -> bool {
+        self.has_secret
+    }
+
     fn without_secrets<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         match secrets::in_trace(text) {
             Some(shown) => {
@@ -99,17 +104,20 @@ impl Trace {
     }
 
     /// Records a parameter of the request.
-    pub(super) fn parameter(&mut self, name: &'static str, value: &str) {
-        self.parameters.push((name, value.to_owned()));
+    pub(super) fn parameter(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
+        self.parameters.push((name.into(), value.to_owned()));
+    }
+
+    /// Records a request's consistency levels. `None` as serial one means SERIAL.
+    pub(super) fn levels(&mut self, level: Consistency, serial: Option<Consistency>) {
+        self.parameter("consistency_level", level.name());
+        let serial = serial.unwrap_or(Consistency::Serial);
+        self.parameter("serial_consistency_level", serial.name());
     }
 
     /// Records a request's parameters, under Cassandra's names.
     pub(super) fn params(&mut self, params: &Params<'_>) {
-        self.parameter("consistency_level", params.consistency.name());
-        self.parameter(
-            "serial_consistency_level",
-            params.serial_consistency.unwrap_or(Consistency::Serial).name(),
-        );
+        self.levels(params.consistency, params.serial_consistency);
         if let Some(rows) = params.page_size_rows {
             self.parameter("page_size", &rows.to_string());
         }
@@ -226,7 +234,7 @@ fn long(number: i64) -> Value {
 }
 
 /// A `map<text, text>`.
-fn parameters(parameters: &[(&'static str, String)]) -> Value {
+fn parameters(parameters: &[(Cow<'static, str>, String)]) -> Value {
     let mut sorted: Vec<_> = parameters.iter().collect();
     sorted.sort();
     let mut out = Vec::new();
