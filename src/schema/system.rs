@@ -67,6 +67,12 @@ pub fn is_computed(table: &Table) -> bool {
     is_local(&table.keyspace) || (table.keyspace == DISTRIBUTED && table.name == VIEW_BUILD_STATUS)
 }
 
+/// Whether it is the table that lists prepared statements.
+#[must_use]
+pub fn is_prepared_statements(table: &Table) -> bool {
+    table.keyspace == "system" && table.name == "prepared_statements"
+}
+
 /// Whether clients see it as a virtual keyspace: Cassandra's two and ours.
 #[must_use]
 pub fn is_virtual(keyspace: &str) -> bool {

@@ -43,6 +43,7 @@ pub(super) fn live_source(
             settings: Arc::clone(&settings),
             prepared,
             prepared_bytes,
+            statements: Vec::new(),
             load: load(),
             uptime: clock.of_process().saturating_sub(started),
             facts: Arc::clone(&facts),

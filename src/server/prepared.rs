@@ -190,6 +190,11 @@ impl Statements {
         }
     }
 
+    /// All statements, in no order.
+    pub(super) fn all(&self) -> Vec<Arc<Entry>> {
+        self.entries.iter().map(|entry| Arc::clone(entry.value())).collect()
+    }
+
     /// The number of statements.
     pub(super) fn len(&self) -> usize {
         self.entries.len()

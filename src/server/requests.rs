@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
+mod listed;
 mod traced;
 
 use super::audit::{Asker, Audit};

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use uuid::Uuid;
@@ -415,6 +416,37 @@ async fn a_statement_is_prepared_again_when_its_table_has_changed() {
             assert!(stays || code(&response) == 0x2500, "{change}");
         }
     }
+}
+
+/// What `system.prepared_statements` shows: the statements that EXECUTE finds, without secrets.
+#[tokio::test]
+async fn prepared_statements_are_listed_until_they_are_invalidated() {
+    let bench = Bench::new().await;
+    bench.done("CREATE TABLE ks.u (a int PRIMARY KEY, b int)").await;
+    let (kept, _) = bench.prepare("SELECT * FROM ks.t").await;
+    let (changed, _) = bench.prepare("SELECT * FROM ks.u").await;
+    bench.done("USE ks").await;
+    let (unqualified, _) = bench.prepare("SELECT a FROM t").await;
+    let (secret, _) = bench.prepare("CREATE ROLE r WITH PASSWORD = 'hidden'").await;
+    let listed = || {
+        let texts = bench.requests.prepared_texts().into_iter();
+        texts
+            .map(|text| (text.id, (text.keyspace, text.text)))
+            .collect::<HashMap<_, _>>()
+    };
+    let before = listed();
+    assert_eq!(before.len(), 4);
+    assert_eq!(before[&kept.id], (None, "SELECT * FROM ks.t".to_owned()));
+    assert_eq!(
+        before[&unqualified.id],
+        (Some("ks".to_owned()), "SELECT a FROM t".to_owned())
+    );
+    assert!(!before[&secret.id].1.contains("hidden"), "{before:?}");
+    bench.done("ALTER TABLE ks.u ADD c int").await;
+    let after = listed();
+    assert!(after.contains_key(&kept.id) && !after.contains_key(&changed.id));
+    bench.done("DROP TABLE ks.t").await;
+    assert_eq!(listed().len(), 1);
 }
 
 /// A client below version 5 with the old columns executes a statement that another client has prepared again after a

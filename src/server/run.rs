@@ -116,6 +116,9 @@ impl Running {
                 .saturating_sub(database.figures().store_figures().held.memtables),
             ..facts(config, &server, login_required, &clock)
         };
+        let of_prepared = Arc::downgrade(&requests);
+        let texts = move || of_prepared.upgrade().map(|requests| requests.prepared_texts());
+        tables.set_prepared_source(Box::new(move || texts().unwrap_or_default()));
         tables.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
         let token = match &config.admin_token {
             Some(token) => token.clone(),

@@ -65,6 +65,17 @@ pub struct Facts {
     pub started_bytes: u64,
 }
 
+/// A prepared statement, as `system.prepared_statements` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedText {
+    /// By which it is executed.
+    pub id: [u8; 16],
+    /// The keyspace of its unqualified names. `None` means that it has none.
+    pub keyspace: Option<String>,
+    /// CQL, without secrets.
+    pub text: String,
+}
+
 /// The server's own state at one moment. Without a server it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
@@ -76,6 +87,8 @@ pub struct Live {
     pub prepared: usize,
     /// Approximate memory of prepared statements.
     pub prepared_bytes: usize,
+    /// The prepared statements. Empty unless a table shows them.
+    pub statements: Vec<PreparedText>,
     /// Connections and requests.
     pub load: Load,
     /// Time since the server started.

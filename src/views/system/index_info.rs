@@ -1,7 +1,5 @@
 //! `system."IndexInfo"`: fully built indexes.
 
-use bytes::Bytes;
-
 use super::super::cells::Cells;
 use super::super::system_views::indexes::indexes;
 use super::super::view::{Sources, View};
@@ -17,7 +15,6 @@ fn index_info(sources: Sources<'_>) -> Vec<Cells> {
             Cells::new()
                 .set("table_name", text(&placed.table.keyspace))
                 .set("index_name", text(&placed.index.name))
-                .set("value", Bytes::new())
         })
         .collect()
 }

@@ -6,6 +6,7 @@ mod index_info;
 mod local;
 mod peers;
 mod peers_v2;
+mod prepared_statements;
 mod tokens;
 mod view_build_status;
 
@@ -19,5 +20,6 @@ pub(super) const VIEWS: &[View] = &[
     local::VIEW,
     peers::VIEW,
     peers_v2::VIEW,
+    prepared_statements::VIEW,
     view_build_status::VIEW,
 ];
