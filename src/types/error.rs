@@ -208,12 +208,28 @@ pub enum TypeError {
     /// A class that is no type: its text as written, and its full name. Cassandra reports this as a syntax error.
     #[error("Error setting type {0}: Unable to find abstract-type class '{1}'")]
     Class(String, String),
+    /// A class whose parameters are wrong: its text as written, and its full name. A syntax error in Cassandra, too.
+    #[error("Error setting type {0}: Invalid definition for comparator {1}.")]
+    Definition(String, String),
+    /// A class followed by parameters that cannot be read. A syntax error in Cassandra, too.
+    #[error("Cannot parse type {written}: Syntax error parsing '{written}' at char {at}: {what}")]
+    ClassSyntax {
+        /// The text as written.
+        written: String,
+        /// The place in it, in UTF-16 units from 0.
+        at: usize,
+        /// What is wrong there.
+        what: String,
+    },
 }
 
 impl TypeError {
     /// Whether Cassandra reports it as a syntax error rather than as an invalid request.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
-        matches!(self, Self::Freeze(_) | Self::Class(..))
+        matches!(
+            self,
+            Self::Freeze(_) | Self::Class(..) | Self::Definition(..) | Self::ClassSyntax { .. }
+        )
     }
 }

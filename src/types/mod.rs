@@ -17,6 +17,7 @@
 use std::sync::Arc;
 
 mod big;
+mod class_parameters;
 mod composite;
 mod compound;
 mod duration;

@@ -1,12 +1,38 @@
 //! Names of types: in CQL, as Cassandra's classes, and from the syntax tree.
 
-use super::{CqlType, NATIVE_TYPES, Native, TypeError, UserType};
+use super::{CqlType, NATIVE_TYPES, Native, TypeError, UserType, class_parameters};
 use grammar::ast::{self, Name, QualifiedName};
 use std::cell::Cell;
 use std::sync::Arc;
 
 /// Package of the marshal classes.
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+
+/// Package of the partitioners.
+const PARTITIONERS: &str = "org.apache.cassandra.dht.";
+
+/// Classes that take parameters.
+const WITH_PARAMETERS: [&str; 11] = [
+    "CompositeType",
+    "DynamicCompositeType",
+    "FrozenType",
+    "ListType",
+    "MapType",
+    "PartitionerDefinedOrder",
+    "ReversedType",
+    "SetType",
+    "TupleType",
+    "UserType",
+    "VectorType",
+];
+
+/// Classes that CQL has no name for and that take no parameters.
+const WITHOUT_NAME: [&str; 2] = ["LexicalUUIDType", "LegacyTimeUUIDType"];
+
+/// Whether the class takes no parameters, so that those it has are ignored.
+fn is_plain(name: &str) -> bool {
+    name == "DateType" || WITHOUT_NAME.contains(&name) || NATIVE_TYPES.iter().any(|row| row.class == name)
+}
 
 /// Maximum nesting of a marshal class name; deeper ones are rejected to bound the recursion.
 const CLASS_DEPTH_MAX: usize = 64;
@@ -211,16 +237,31 @@ impl CqlType {
     /// The type of a class named by a string in a statement. As in Cassandra's `TypeParser`, what follows the class is not looked at, and
     /// a string that begins with no name is blob.
     fn parse_class(written: &str) -> Result<Self, TypeError> {
-        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_' | '&');
         let text = written.trim_start();
-        let head = text.split(|c| !is_of_name(c)).next().unwrap_or_default();
+        let (head, rest) = text.split_at(text.find(|c| !class_parameters::is_of_name(c)).unwrap_or(text.len()));
         if head.is_empty() {
             return Ok(Self::Native(Native::Blob));
+        }
+        let name = head.strip_prefix(PACKAGE).unwrap_or(head);
+        if is_plain(name)
+            && let Err(fault) = class_parameters::skip(rest)
+        {
+            let before = written.get(..written.len() - fault.rest.len()).unwrap_or(written);
+            return Err(TypeError::ClassSyntax {
+                written: written.to_owned(),
+                at: before.encode_utf16().count(),
+                what: fault.what,
+            });
         }
         let mut parser = ClassParser { rest: text, depth: 0 };
         parser.class().ok_or_else(|| {
             let package = if head.contains('.') { "" } else { PACKAGE };
-            TypeError::Class(written.to_owned(), format!("{package}{head}"))
+            let full = format!("{package}{head}");
+            if WITH_PARAMETERS.contains(&name) {
+                TypeError::Definition(written.to_owned(), full)
+            } else {
+                TypeError::Class(written.to_owned(), full)
+            }
         })
     }
 }
@@ -300,14 +341,15 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
         }
         ast::Type::Tuple(types) => {
             // A tuple freezes its fields, but not the elements of a vector in it.
-            let types: Vec<CqlType> = types
+            let fields: Vec<CqlType> = types
                 .iter()
                 .map(|inner| from_ast(inner, resolve, frozen || !matches!(inner, ast::Type::Vector(..))))
                 .collect::<Result<_, _>>()?;
-            if types.contains(&CqlType::Native(Native::Counter)) {
+            // As in Cassandra, the class of counters is taken here.
+            if types.iter().any(|inner| is_native(inner, Native::Counter)) {
                 return Err(TypeError::CounterInTuple);
             }
-            CqlType::Tuple(types.into())
+            CqlType::Tuple(fields.into())
         }
         ast::Type::Vector(element, count) => {
             let element = from_ast(element, resolve, frozen)?;
@@ -398,6 +440,9 @@ impl<'a> ClassParser<'a> {
         }
         let written = self.word();
         let name = written.strip_prefix(PACKAGE).unwrap_or(written);
+        if is_plain(name) {
+            self.rest = class_parameters::skip(self.rest).ok()?;
+        }
         if let Some(row) = NATIVE_TYPES.iter().find(|row| row.class == name) {
             self.depth -= 1;
             return Some(CqlType::Native(row.native));
@@ -407,26 +452,28 @@ impl<'a> ClassParser<'a> {
             "ListType" => CqlType::List(Arc::new(self.only()?)),
             "SetType" => CqlType::Set(Arc::new(self.only()?)),
             "FrozenType" => self.only()?.freeze(),
-            "ReversedType" => self.only()?,
+            "ReversedType" => {
+                self.accept('(')?;
+                let reversed = self.class()?;
+                self.accept(')')?;
+                reversed
+            }
             "MapType" => match <[CqlType; 2]>::try_from(self.parameters()?).ok()? {
                 [key, value] => CqlType::Map(Arc::new(key), Arc::new(value)),
             },
             "TupleType" => CqlType::Tuple(self.parameters()?.iter().map(CqlType::freeze).collect()),
             "VectorType" => {
                 self.accept('(')?;
-                let element = self.class()?;
+                let element = self.part()?;
                 self.accept(',')?;
                 let count = self.word().parse().ok().filter(|count| *count > 0)?;
                 self.accept(')')?;
                 CqlType::Vector(Arc::new(element), count)
             }
             "UserType" => self.user_type()?,
-            "CompositeType"
-            | "DynamicCompositeType"
-            | "LexicalUUIDType"
-            | "PartitionerDefinedOrder"
-            | "LocalByPartionerType"
-            | "LegacyTimeUUIDType" => self.custom(name)?,
+            "CompositeType" | "DynamicCompositeType" => self.custom(name)?,
+            "PartitionerDefinedOrder" => self.order_of_partitioner()?,
+            name if WITHOUT_NAME.contains(&name) => CqlType::Custom(format!("{PACKAGE}{name}").into()),
             _ => return None,
         };
         self.depth -= 1;
@@ -441,12 +488,44 @@ impl<'a> ClassParser<'a> {
 
     fn parameters(&mut self) -> Option<Vec<CqlType>> {
         self.accept('(')?;
-        let mut types = vec![self.class()?];
+        let mut types = vec![self.part()?];
         while self.accept(',').is_some() {
-            types.push(self.class()?);
+            types.push(self.part()?);
         }
         self.accept(')')?;
         Some(types)
+    }
+
+    /// A class inside another one, where the order of a partitioner cannot be.
+    fn part(&mut self) -> Option<CqlType> {
+        let of_partitioner = |class: &str| {
+            class
+                .strip_prefix(PACKAGE)
+                .is_some_and(|name| name.starts_with("PartitionerDefinedOrder"))
+        };
+        self.class()
+            .filter(|part| !matches!(part, CqlType::Custom(class) if of_partitioner(class)))
+    }
+
+    /// `(partitioner)` or `(partitioner:class)`; without either it is the partitioner of the cluster. Two of them order keys by their bytes.
+    fn order_of_partitioner(&mut self) -> Option<CqlType> {
+        let mut partitioner = "Murmur3Partitioner";
+        if self.accept('(').is_some() {
+            let written = self.word();
+            partitioner = written.strip_prefix(PARTITIONERS).unwrap_or(written);
+            if self.accept(':').is_some() {
+                self.class()?;
+            }
+            self.accept(')')?;
+        }
+        match partitioner {
+            "ByteOrderedPartitioner" => Some(CqlType::Native(Native::Blob)),
+            "OrderPreservingPartitioner" => Some(CqlType::Native(Native::Text)),
+            "Murmur3Partitioner" | "RandomPartitioner" => Some(CqlType::Custom(
+                format!("{PACKAGE}PartitionerDefinedOrder({PARTITIONERS}{partitioner})").into(),
+            )),
+            _ => None,
+        }
     }
 
     /// `(keyspace,hexname,hexfield:Type,…)`

@@ -11,7 +11,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name};
 use super::error::DdlError;
 use super::index_options;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
-use super::table::{add_column, add_column_again, check_name, refuse_id, sort_columns};
+use super::table::{add_column, add_column_again, check_mixed, check_name, refuse_id, sort_columns};
 use super::{Ddl, Right, SchemaOutcome, added_again, column_type, cosmos, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
@@ -103,7 +103,7 @@ impl Alteration<'_> {
         match action {
             AlterTableAction::Add { if_not_exists, columns } => {
                 columns.iter().try_for_each(|column| self.add(column, *if_not_exists))?;
-                self.check_counters()
+                check_mixed(&self.table)
             }
             AlterTableAction::Drop {
                 if_exists,
@@ -187,28 +187,6 @@ impl Alteration<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Refuses counters beside other columns.
-    fn check_counters(&self) -> Result<(), DdlError> {
-        let counts = self.table.is_counter;
-        let others = self.table.others().iter();
-        match others
-            .into_iter()
-            .find(|column| typename::is_counter(&column.ty) != counts)
-        {
-            None => Ok(()),
-            Some(column) if counts => Err(AlterTableRefusal::ValueInCounterTable {
-                table: self.full_name(),
-                column: column.name.clone(),
-            }
-            .into()),
-            Some(column) => Err(AlterTableRefusal::CounterInValueTable {
-                table: self.full_name(),
-                column: column.name.clone(),
-            }
-            .into()),
-        }
     }
 
     /// Allows a dropped column's name to be added again only if its old cells can be read as the new type.

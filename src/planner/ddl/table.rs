@@ -101,6 +101,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         number_column(&mut table, column);
     }
     sort_columns(&mut table);
+    check_mixed(&table)?;
     let mut next = Keyspace::clone(keyspace);
     next.tables.insert(name.to_owned(), Arc::new(table));
     let mut outcome = SchemaOutcome::changed(
@@ -350,6 +351,21 @@ pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
         .into());
     }
     Ok(())
+}
+
+/// Refuses counters beside other columns. A counter may be written as its class, which only this refuses.
+pub(super) fn check_mixed(table: &Table) -> Result<(), DdlError> {
+    let counts = table.is_counter;
+    let mut others = table.others().iter();
+    let Some(column) = others.find(|column| typename::is_counter(&column.ty) != counts) else {
+        return Ok(());
+    };
+    let (table, column) = (format!("{}.{}", table.keyspace, table.name), column.name.clone());
+    Err(if counts {
+        AlterTableRefusal::ValueInCounterTable { table, column }.into()
+    } else {
+        AlterTableRefusal::CounterInValueTable { table, column }.into()
+    })
 }
 
 /// All columns, without ids, in any order.
