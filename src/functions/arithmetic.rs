@@ -234,9 +234,9 @@ fn varints(x: &BigInt, y: &BigInt, operator: ArithmeticOperator) -> Result<BigIn
 
 fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<Decimal, Problem> {
     match operator {
-        ArithmeticOperator::Add => decimal::add(x, y),
-        ArithmeticOperator::Subtract => decimal::subtract(x, y),
-        ArithmeticOperator::Multiply => decimal::multiply(x, y),
+        ArithmeticOperator::Add => decimal::rounded_sum(x, y),
+        ArithmeticOperator::Subtract => decimal::rounded_difference(x, y),
+        ArithmeticOperator::Multiply => decimal::rounded_product(x, y),
         ArithmeticOperator::Divide if y.unscaled.is_zero() => {
             return Err(OperationFailure::BigByZero.into());
         }

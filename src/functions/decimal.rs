@@ -6,6 +6,8 @@ use num_traits::{Pow, Zero};
 
 /// Maximum digits of a result; a longer one is rejected, to bound memory.
 const DIGITS_MAX: i64 = 100_000;
+/// Digits of sums, differences and products: Cassandra rounds them half up.
+const SUM_DIGITS: i64 = 10_000;
 /// Minimum and maximum digits after the decimal point of a quotient.
 const QUOTIENT_SCALE: std::ops::RangeInclusive<i64> = 32..=1000;
 
@@ -40,24 +42,68 @@ fn aligned(left: &Decimal, right: &Decimal) -> Option<(BigInt, BigInt, i64)> {
     Some((rescale(left, left_scale)?, rescale(right, right_scale)?, scale))
 }
 
-/// The sum; `None` if it would be too long.
+/// The sum with all its digits; `None` if it would be too long.
 pub(super) fn add(left: &Decimal, right: &Decimal) -> Option<Decimal> {
     let (x, y, scale) = aligned(left, right)?;
     make(x + y, scale)
 }
 
-/// The difference; `None` if it would be too long.
+/// The difference with all its digits; `None` if it would be too long.
 pub(super) fn subtract(left: &Decimal, right: &Decimal) -> Option<Decimal> {
     let (x, y, scale) = aligned(left, right)?;
     make(x - y, scale)
 }
 
-/// The product; `None` if its scale does not fit.
-pub(super) fn multiply(left: &Decimal, right: &Decimal) -> Option<Decimal> {
-    make(
+/// The sum as `+` has it, rounded; `None` if it would be too long. As in Java's `BigDecimal.add`, a zero decides only the scale, and of two
+/// numbers far apart the smaller one decides only how the other is rounded.
+pub(super) fn rounded_sum(left: &Decimal, right: &Decimal) -> Option<Decimal> {
+    let wanted = i64::from(left.scale).max(right.scale.into());
+    let (value, zero) = match (left.unscaled.is_zero(), right.unscaled.is_zero()) {
+        (true, true) => return make(BigInt::zero(), wanted),
+        (true, false) => (right, left),
+        (false, true) => (left, right),
+        (false, false) => return to_precision(&sum_of_near(left, right)?, SUM_DIGITS),
+    };
+    let rounded = to_precision(value, SUM_DIGITS)?;
+    let zeros = i64::from(zero.scale.max(value.scale)) - i64::from(rounded.scale);
+    let zeros = zeros.min(SUM_DIGITS - precision(&rounded));
+    make(&rounded.unscaled * power(zeros)?, i64::from(rounded.scale) + zeros)
+}
+
+/// The sum of two numbers that are not zero. If the digits of the smaller one are all behind those that are kept, it counts as a one further
+/// behind.
+fn sum_of_near(left: &Decimal, right: &Decimal) -> Option<Decimal> {
+    let (big, small) = if left.scale < right.scale {
+        (left, right)
+    } else {
+        (right, left)
+    };
+    let big_scale = i64::from(big.scale);
+    let last_kept = big_scale - precision(big) + SUM_DIGITS;
+    let first_of_small = i64::from(small.scale) - precision(small) + 1;
+    if big.scale != small.scale && first_of_small > big_scale + 2 && first_of_small > last_kept + 2 {
+        let sign = if small.unscaled.sign() == Sign::Minus { -1 } else { 1 };
+        return add(big, &make(BigInt::from(sign), big_scale.max(last_kept) + 3)?);
+    }
+    add(left, right)
+}
+
+/// The difference as `-` has it, rounded as [`rounded_sum`].
+pub(super) fn rounded_difference(left: &Decimal, right: &Decimal) -> Option<Decimal> {
+    let negated = Decimal {
+        unscaled: -&right.unscaled,
+        scale: right.scale,
+    };
+    rounded_sum(left, &negated)
+}
+
+/// The product as `*` has it, rounded; `None` if its scale does not fit.
+pub(super) fn rounded_product(left: &Decimal, right: &Decimal) -> Option<Decimal> {
+    let product = make(
         &left.unscaled * &right.unscaled,
         i64::from(left.scale) + i64::from(right.scale),
-    )
+    )?;
+    to_precision(&product, SUM_DIGITS)
 }
 
 /// The quotient with at least 32 significant digits, rounded half up, without trailing zeros; `None` if it would be too
