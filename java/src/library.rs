@@ -5,6 +5,7 @@
 //! type arguments of the receiver; `T` and `U` are the method's
 //! own.
 
+mod boxes;
 pub(crate) mod collection;
 mod exception;
 mod map;
@@ -244,11 +245,12 @@ fn ty(text: &'static str, on: &[Ty], own: &[Ty; 2]) -> Ty {
     Ty::Ref(class, if is_raw { Vec::new() } else { arguments })
 }
 
-const TABLES: [&[Method]; 13] = [
+const TABLES: [&[Method]; 14] = [
     text::METHODS,
     sequence::METHODS,
     number::METHODS,
     number::BIG_METHODS,
+    boxes::METHODS,
     math::METHODS,
     collection::METHODS,
     map::METHODS,

@@ -155,6 +155,11 @@ impl<'a> Machine<'a> {
         if value.is_cached() {
             return Value::Boxed(value, 0);
         }
+        self.boxed_anew(value)
+    }
+
+    /// A box of its own.
+    pub(crate) fn boxed_anew(&mut self, value: Prim) -> Value {
         self.boxes = self.boxes.wrapping_add(1).max(1);
         Value::Boxed(value, self.boxes)
     }

@@ -558,7 +558,7 @@ fn boxed(m: &mut Machine<'_>, value: &Value) -> Run<Value> {
     }
 }
 
-fn is_true(a: &[Value]) -> bool {
+pub(super) fn is_true(a: &[Value]) -> bool {
     matches!(a.first(), Some(Value::Text(text)) if String::from_utf16_lossy(text).eq_ignore_ascii_case("true"))
 }
 
