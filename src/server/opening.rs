@@ -177,9 +177,14 @@ pub(super) async fn open_with(config: &Config, options: engine::Options) -> Resu
     })
 }
 
+/// The data that the settings name, and its durability.
+pub(super) fn located(config: &Config) -> Result<(store::Url, store::Durability), RunError> {
+    Ok((config.data.parse()?, config.durability.parse()?))
+}
+
 /// Opens data that no server has open, to write to it.
 pub(super) async fn open_alone(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
-    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let (url, durability) = located(config)?;
     let node = node(config, None, &clock);
     open(config, url, durability, node, clock, seed).await
 }
@@ -266,7 +271,7 @@ pub(super) async fn open_unserved(
     clock: Clock,
     seed: u64,
 ) -> Result<(Database, store::Look), RunError> {
-    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let (url, durability) = located(config)?;
     let node = node(config, None, &clock);
     let look = store::Look::at(&url)?;
     let database = open(config, look.url().clone(), durability, node, clock, seed).await?;

@@ -10,7 +10,7 @@ use super::admin::{self, Admin, AdminBound, Source};
 use super::audit::Audit;
 use super::identity::{self, Identity};
 use super::live::{facts, live_source};
-use super::opening::{RunError, engine_options, node, open_with, operator_folder};
+use super::opening::{RunError, engine_options, located, node, open_with, operator_folder};
 use super::requests::emit_schema_changes;
 use super::{Bound, Certificates, Events, Requests, Server, jobs, operator, roles};
 use crate::clock::Clock;
@@ -18,7 +18,6 @@ use crate::config::Config;
 use crate::cql::Database;
 use crate::engine;
 use crate::memory::Resident;
-use crate::partition::store;
 use crate::permissions;
 use crate::profile::Profile;
 use crate::views::Tables;
@@ -51,8 +50,7 @@ impl Running {
     /// # Errors
     /// The data cannot be opened or an address cannot be bound.
     pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
-        let url: store::Url = config.data.parse()?;
-        let durability: store::Durability = config.durability.parse()?;
+        let (url, durability) = located(config)?;
         let mut options = config.server.clone();
         options.login_key = seed;
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());

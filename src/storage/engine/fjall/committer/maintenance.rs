@@ -103,9 +103,10 @@ struct Compacted {
 }
 
 impl Maintenance {
-    /// How long the committer may wait for commands before the next round. `None` means no limit.
-    pub(super) fn patience(&self) -> Option<Duration> {
-        self.is_pending.then_some(ROUND_EVERY)
+    /// How long the committer may wait for commands before the next round; `last` is the last group. `None` means no limit.
+    pub(super) fn patience(&self, last: CommitSeq) -> Option<Duration> {
+        // A group that came soon after a round is seen by none yet.
+        (self.is_pending || self.seen != last).then_some(ROUND_EVERY)
     }
 
     /// Whether all tables are being compacted.
@@ -145,7 +146,8 @@ fn log_failure(error: Option<crate::storage::Error>) {
 impl Committer {
     /// How long it may wait for commands. `None` means no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
-        let both = [self.free_space.patience(), self.maintenance.patience()];
+        let last = CommitSeq(self.end.seq);
+        let both = [self.free_space.patience(), self.maintenance.patience(last)];
         both.into_iter().flatten().min()
     }
 
