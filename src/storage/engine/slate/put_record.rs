@@ -11,8 +11,8 @@
 //! ```
 //! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
 //! greater turn. `sum` is the CRC-32 of the bytes of the object `log`, so that the log of another copy of the database is
-//! refused. `closed` is 1 once the database was closed, and nothing may follow. A log object without a byte is the mark of a writer that took over, which each opening puts, or the
-//! rest of an object that held data. Marks from number `since` on are listed, the newest [`MARKS_MAX`].
+//! refused. `closed` is 1 once the database was closed: no object of the log may follow. A log object without a byte is the mark of
+//! a writer that took over, which each opening puts, or the rest of an object that held data. Marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
 //! Written after an object is put and before its commit is answered; a thread syncs it within
 //! [`SYNC_WITHIN`](super::super::acknowledged). So after a kill it is as new as the last answer; after a loss of power
