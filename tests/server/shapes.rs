@@ -63,6 +63,13 @@ pub(crate) struct RowCache {
 }
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct MemoryHolder {
+    pub(crate) holder: String,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_max: Option<u64>,
+}
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Commits {
     pub(crate) batches: u64,
     pub(crate) groups: Latency,
@@ -89,6 +96,7 @@ pub(crate) struct Status {
     pub(crate) rows: u64,
     pub(crate) connections: Connections,
     pub(crate) row_cache: RowCache,
+    pub(crate) memory: Vec<MemoryHolder>,
     pub(crate) commits: Commits,
     pub(crate) statements: Statements,
     pub(crate) throttled: u64,
