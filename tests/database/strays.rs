@@ -89,11 +89,11 @@ async fn a_start_removes_numbers_without_a_table_and_ranges_of_other_stores() {
     client.ok("ALTER TABLE t WITH helenus_lift = 1").await;
     assert_eq!(client.rows("SELECT k, c, v FROM t").await, before);
     drop(client);
-    let store = raw_store(path).await;
-    let (dropped, future) = (index + 1, index + 1000);
     let beside = raw_store(&path.join("stores/1")).await;
     let of_table = all.len() - entries(&beside, Space::Rows).await.len();
     beside.close().await.unwrap();
+    let store = raw_store(path).await;
+    let (dropped, future) = (index + 1, index + 1000);
     copy(&store, table, dropped).await;
     copy(&store, table, future).await;
     copy(&store, index, dropped).await;

@@ -171,8 +171,8 @@ pub(crate) fn printed(answer: &Answer) -> Vec<String> {
     lines
 }
 
-/// Raw access to a store of a closed database: its directory, or one of a store beside it. Its last owner may not have let go of the
-/// directory yet.
+/// Raw access to a store of a closed database: its directory, or that of a store beside it, which no open main store may hold. Its last
+/// owner may not have let go of the directory yet.
 pub(crate) async fn raw_store(path: &std::path::Path) -> store::Store {
     let beside = path.parent().filter(|folder| folder.ends_with("stores"));
     let main = beside.and_then(std::path::Path::parent).unwrap_or(path);
