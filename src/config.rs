@@ -32,22 +32,22 @@ pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
-use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
-use crate::functions::CallLimits;
-use crate::guardrails::Guardrails;
-use crate::metrics::BucketPrices;
-use crate::partition::LoadLimits;
-use crate::partition::faults::Plan;
-use crate::partition::nodes::NODES_MAX;
-use crate::partition::store::BucketCache;
-use crate::partition::store::bucket::Reach;
-use crate::partition::store::{Durability, Error, Url};
-use crate::profile::Profile;
-use crate::profile::{Account, Strict};
-use crate::roles::CidrGroups;
 use crate::server::audit::AuditOptions;
 use crate::server::{ChargePayload, Options};
-use crate::throughput::{Coefficients, RequestUnits};
+use helenus_base::metrics::BucketPrices;
+use helenus_engine::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
+use helenus_engine::partition::LoadLimits;
+use helenus_engine::partition::faults::Plan;
+use helenus_engine::partition::nodes::NODES_MAX;
+use helenus_engine::partition::store::BucketCache;
+use helenus_engine::partition::store::bucket::Reach;
+use helenus_engine::partition::store::{Durability, Error, Url};
+use helenus_engine::throughput::{Coefficients, RequestUnits};
+use helenus_schema::guardrails::Guardrails;
+use helenus_schema::profile::Profile;
+use helenus_schema::profile::{Account, Strict};
+use helenus_schema::roles::CidrGroups;
+use helenus_types::functions::CallLimits;
 
 /// The format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

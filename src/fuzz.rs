@@ -13,17 +13,17 @@
 
 use bytes::Bytes;
 
-use crate::cql::paging_state::{PagingKey, StateDigest};
-use crate::schema::Schema;
-use crate::schema::record::{changes, load};
-use crate::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
-use crate::wire::frame::{Decoder, Header, Inbound};
-use crate::wire::request::{
+use helenus_cql::cql::paging_state::{PagingKey, StateDigest};
+use helenus_schema::schema::Schema;
+use helenus_schema::schema::record::{changes, load};
+use helenus_storage::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
+use helenus_types::wire::frame::{Decoder, Header, Inbound};
+use helenus_types::wire::request::{
     AuthResponse, Batch, BatchStatement, EventKind, Execute, Params, Prepare, Query, Register, Request, Startup,
     Subject, Values,
 };
-use crate::wire::value::{BatchType, Consistency, Value};
-use crate::wire::{Compression, Version};
+use helenus_types::wire::value::{BatchType, Consistency, Value};
+use helenus_types::wire::{Compression, Version};
 
 /// A fuzz target.
 #[derive(Clone, Copy)]
@@ -381,7 +381,7 @@ fn row_seeds() -> Vec<Vec<u8>> {
 }
 
 fn paging_seeds() -> Vec<Vec<u8>> {
-    use crate::command::Position;
+    use helenus_schema::command::Position;
     let with = |clustering: Option<&'static [u8]>, limit_rows, charge_left_micros| Position {
         partition_key: Bytes::from_static(b"partition"),
         clustering: clustering.map(Bytes::from_static),
@@ -435,8 +435,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::Clock;
     use crate::server::run::THREAD_STACK_BYTES;
+    use helenus_base::clock::Clock;
 
     /// Most bytes of an input.
     const INPUT_BYTES_MAX: usize = 64 * 1024;

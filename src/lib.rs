@@ -36,37 +36,11 @@
 //! which. A server is assembled in [`server::run`]; [`TestServer`] does so inside a test.
 
 pub mod advice;
-pub mod backup;
-pub mod budget;
 pub mod cli;
-pub mod clock;
-pub mod command;
 pub mod config;
-pub mod consistency;
-pub mod cql;
-pub mod engine;
-pub mod functions;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-pub mod guardrails;
-pub mod invariant;
-pub mod memory;
-pub mod metrics;
-pub mod mutant;
-pub mod partition;
-pub mod permissions;
-pub mod planner;
-pub mod profile;
-pub mod roles;
-pub mod schema;
 pub mod server;
-pub mod storage;
-pub mod tasks;
 mod test_server;
-pub mod throughput;
-pub mod token;
-pub mod types;
-pub mod views;
-pub mod wire;
 
 pub use test_server::{BlockingTestServer, TestServer, TestServerBuilder, TestServerError};

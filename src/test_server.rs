@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::config::{Config, Values};
-use crate::cql::Database;
-use crate::engine::shown::{LoggedRequest, ThrottleShown};
 use crate::server::opening::RunError;
 use crate::server::reset::{Keep, reset};
 use crate::server::run::{Running, THREAD_STACK_BYTES};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::shown::{LoggedRequest, ThrottleShown};
 use tokio::runtime::{Builder, Runtime};
 
 pub use self::blocking::BlockingTestServer;
@@ -195,7 +195,7 @@ impl TestServer {
     ///
     /// # Errors
     /// A statement of the reset failed.
-    pub async fn reset(&self, keep: Keep) -> Result<(), crate::cql::Error> {
+    pub async fn reset(&self, keep: Keep) -> Result<(), helenus_cql::cql::Error> {
         reset(self.database(), &self.clock, keep).await
     }
 
@@ -216,7 +216,7 @@ impl TestServer {
     ///
     /// # Errors
     /// The medium fails.
-    pub async fn stop(self) -> Result<(), crate::engine::Error> {
+    pub async fn stop(self) -> Result<(), helenus_engine::engine::Error> {
         let Self { running, runtime, .. } = self;
         runtime.run(running.stop()).await
     }

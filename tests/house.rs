@@ -198,7 +198,7 @@ const KNOWS_SYNTAX: &[(&str, &str)] = &[
     ("cql", "the front end: parses, plans and executes statements"),
 ];
 
-/// Calls that start a task or a thread which the runner (`src/tasks.rs`) would not join.
+/// Calls that start a task or a thread which the runner (`crates/base/src/tasks.rs`) would not join.
 const STARTS: &[&str] = &[
     "tokio::spawn(",
     "tokio::task::spawn(",
@@ -208,7 +208,7 @@ const STARTS: &[&str] = &[
 
 /// Files that start tasks or threads themselves, and who joins them.
 const STARTS_TASKS: &[(&str, &str)] = &[
-    ("src/tasks.rs", "the runner"),
+    ("crates/base/src/tasks.rs", "the runner"),
     (
         "src/server/inflight.rs",
         "a request: its connection polls it to its end",
@@ -216,43 +216,43 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     ("src/server/admin/mod.rs", "the acceptor: `Admin::stop` joins it"),
     ("src/server/audit/file.rs", "the writer: the end of the server joins it"),
     (
-        "src/storage/engine/moments.rs",
+        "crates/storage/src/storage/engine/moments.rs",
         "the writer of moments: dropping its handle joins it",
     ),
     (
-        "src/storage/bucket/owner.rs",
+        "crates/storage/src/storage/bucket/owner.rs",
         "the keeper of the lease: closing the last store of the bucket awaits its end",
     ),
     (
-        "src/storage/engine/slate.rs",
+        "crates/storage/src/storage/engine/slate.rs",
         "the committer: closing its store awaits its end",
     ),
     (
-        "src/storage/engine/slate/landing.rs",
+        "crates/storage/src/storage/engine/slate/landing.rs",
         "puts of the log and of tables: the committer awaits or aborts them before it closes the database",
     ),
     (
-        "src/storage/engine/slate/ranges.rs",
+        "crates/storage/src/storage/engine/slate/ranges.rs",
         "a reading of keys to remove: the committer awaits or aborts it",
     ),
     (
-        "src/storage/engine/slate/log/putting.rs",
+        "crates/storage/src/storage/engine/slate/log/putting.rs",
         "a removal of objects that nothing needs: it may be cut at any time",
     ),
     (
-        "src/storage/engine/slate/log/opening.rs",
+        "crates/storage/src/storage/engine/slate/log/opening.rs",
         "the task that puts: it keeps no log alive, and ends when the last database is closed",
     ),
     (
-        "src/storage/engine/fjall.rs",
+        "crates/storage/src/storage/engine/fjall.rs",
         "the committer: closing its store awaits its end",
     ),
     (
-        "src/storage/engine/fjall/committer/maintenance.rs",
+        "crates/storage/src/storage/engine/fjall/committer/maintenance.rs",
         "a compaction: closing the store joins it; and a thread that only ends, joined at once",
     ),
     (
-        "src/storage/engine/acknowledged.rs",
+        "crates/storage/src/storage/engine/acknowledged.rs",
         "the writer of the mark: dropping its handle joins it",
     ),
     (
@@ -260,7 +260,7 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "a blocking read of standard input, which nothing can end",
     ),
     (
-        "src/engine/write/staged.rs",
+        "crates/engine/src/engine/write/staged.rs",
         "a seeded fault, in no server: it acknowledges before it commits",
     ),
 ];
@@ -268,19 +268,22 @@ const STARTS_TASKS: &[(&str, &str)] = &[
 /// Files that hash a partition key themselves, and why; every other one asks the table's placement (`TablePartitions::place`), since
 /// keys of an ordered table have no hash for a token.
 const HASHES_KEYS: &[(&str, &str)] = &[
-    ("src/partition/ring.rs", "the placement of hashed tables"),
-    ("src/planner/function.rs", "CQL's token() of constants"),
+    ("crates/engine/src/partition/ring.rs", "the placement of hashed tables"),
+    ("crates/schema/src/planner/function.rs", "CQL's token() of constants"),
     (
-        "src/planner/restrict.rs",
+        "crates/schema/src/planner/restrict.rs",
         "CQL's token() compared with a key's, in tables of CQL",
     ),
-    ("src/engine/row/evaluate.rs", "CQL's token() of a row's columns"),
     (
-        "src/engine/read/tombstones.rs",
+        "crates/engine/src/engine/row/evaluate.rs",
+        "CQL's token() of a row's columns",
+    ),
+    (
+        "crates/engine/src/engine/read/tombstones.rs",
         "the token in the text of Cassandra's warning",
     ),
     (
-        "src/engine/read/virtual_rows.rs",
+        "crates/engine/src/engine/read/virtual_rows.rs",
         "rows that the server makes, which lie in no physical partition",
     ),
     (
@@ -299,6 +302,7 @@ const TOP_LEVEL: &[&str] = &[
     "README.md",
     "SECURITY.md",
     "compat",
+    "crates",
     "dist",
     "docs",
     "grammar",
@@ -329,50 +333,34 @@ const WRITE_PART_KNOWS: &[&str] = &[
     "engine/value",
 ];
 
-/// A folder with a circle of its parts, the parts in it, and why it is still there.
+/// A folder with a circle of its parts, the parts in it, and why it is still there. Rooms are named without their crate.
 const CIRCLES: &[(&str, usize, &str)] = &[
+    ("", 2, "config ⇄ server: options belong to the room that they configure"),
+    ("advice", 2, "figures are a part of the model"),
+    ("cli", 2, "pages print the table of verbs, which has a verb for them"),
+    ("cli/cqlsh", 2, "commands change the session that runs them"),
     (
-        "src",
-        2,
-        "config ⇄ server: options belong to the room that they configure",
-    ),
-    ("src/advice", 2, "figures are a part of the model"),
-    (
-        "src/cli",
-        2,
-        "pages print the table of verbs, which has a verb for them",
-    ),
-    ("src/cli/cqlsh", 2, "commands change the session that runs them"),
-    (
-        "src/cql",
+        "cql",
         8,
         "roles write their tables by statements, and permissions are checked by plans",
     ),
-    ("src/partition", 2, "homes ⇄ map, hosted ⇄ view"),
-    ("src/planner", 2, "calls have terms as arguments, and a call is a term"),
-    ("src/planner/ddl", 2, "index ⇄ its options, table ⇄ view"),
+    ("partition", 2, "homes ⇄ map, hosted ⇄ view"),
+    ("planner", 2, "calls have terms as arguments, and a call is a term"),
+    ("planner/ddl", 2, "index ⇄ its options, table ⇄ view"),
+    ("server", 2, "a connection ends in its own file, which takes its parts"),
+    ("storage", 3, "errors name addresses of buckets; options name engines"),
     (
-        "src/server",
-        2,
-        "a connection ends in its own file, which takes its parts",
-    ),
-    (
-        "src/storage",
-        3,
-        "errors name addresses of buckets; options name engines",
-    ),
-    (
-        "src/storage/engine",
+        "storage/engine",
         3,
         "salvage of both engines; both share files of the first",
     ),
     (
-        "src/storage/engine/slate",
+        "storage/engine/slate",
         2,
         "what waits for its log is put by the committer",
     ),
-    ("src/storage/row", 2, "codec ⇄ merge"),
-    ("src/wire", 3, "frames carry messages, which write frames"),
+    ("storage/row", 2, "codec ⇄ merge"),
+    ("wire", 3, "frames carry messages, which write frames"),
     ("grammar/src", 2, "an error shows its input"),
     ("java/src", 6, "the interpreter's values, library and bodies"),
     (
@@ -438,7 +426,7 @@ fn may_use(room: &str, other: &str) -> bool {
 
 #[test]
 fn arrows_point_down_only() {
-    let imports = Imports::of(&root().join("src"));
+    let imports = Imports::of_rooms(root());
     let mut broken: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for file in imports.files() {
         let Some(own) = room(&file.module) else { continue };
@@ -476,7 +464,7 @@ fn arrows_point_down_only() {
 
 #[test]
 fn circles_have_two_files_at_most() {
-    let imports = Imports::of(&root().join("src"));
+    let imports = Imports::of_rooms(root());
     let mut knots: Vec<BTreeSet<String>> = imports.knots().into_iter().filter(|knot| knot.len() > 2).collect();
     for (folder, files_max, _) in KNOTS {
         let is_known = |knot: &BTreeSet<String>| knot.iter().all(|file| lies_in(file, folder));
@@ -491,10 +479,12 @@ fn circles_have_two_files_at_most() {
 #[test]
 fn parts_of_a_folder_do_not_import_each_other_in_circles() {
     let mut circles = Vec::new();
-    for folder in ["src", "grammar/src", "java/src", "compat/src"] {
-        circles.extend(Imports::of(&root().join(folder)).circles().into_iter().map(|circle| {
+    let mut sources = vec![("", Imports::of_rooms(root()))];
+    sources.extend(["grammar/src", "java/src", "compat/src"].map(|folder| (folder, Imports::of(root(), folder))));
+    for (folder, imports) in sources {
+        circles.extend(imports.circles().into_iter().map(|circle| {
             let name = format!("{folder}/{}", circle.folder);
-            (name.trim_end_matches('/').to_owned(), circle)
+            (name.trim_matches('/').to_owned(), circle)
         }));
     }
     circles.retain(|(folder, circle)| {
@@ -515,14 +505,17 @@ fn parts_of_a_folder_do_not_import_each_other_in_circles() {
 #[test]
 fn files_are_not_too_long() {
     let mut broken = Vec::new();
-    for folder in ["src", "grammar/src", "java/src"] {
-        for file in Imports::of(&root().join(folder)).files() {
-            let name = format!("{folder}/{}", file.name);
-            let known = LONG_FILES.iter().find(|(long, _)| *long == name);
-            let lines_max = known.map_or(LINES_MAX, |(_, lines_max)| *lines_max);
-            if file.lines > lines_max {
-                broken.push(format!("{name} has {} lines, more than {lines_max}", file.lines));
-            }
+    let sources = [
+        Imports::of_rooms(root()),
+        Imports::of(root(), "grammar/src"),
+        Imports::of(root(), "java/src"),
+    ];
+    for file in sources.iter().flat_map(Imports::files) {
+        let name = &file.path;
+        let known = LONG_FILES.iter().find(|(long, _)| long == name);
+        let lines_max = known.map_or(LINES_MAX, |(_, lines_max)| *lines_max);
+        if file.lines > lines_max {
+            broken.push(format!("{name} has {} lines, more than {lines_max}", file.lines));
         }
     }
     assert!(broken.is_empty(), "split these files:\n{}", broken.join("\n"));
@@ -530,7 +523,7 @@ fn files_are_not_too_long() {
 
 #[test]
 fn few_know_the_syntax_tree() {
-    let imports = Imports::of(&root().join("src"));
+    let imports = Imports::of_rooms(root());
     let knows = |target: &Target| matches!(target, Target::Crate(path) if path[0] == "grammar");
     let files = imports.files().filter(|file| imports.names(file).iter().any(knows));
     let files: Vec<&str> = files.map(|file| file.name.as_str()).collect();
@@ -574,9 +567,8 @@ fn the_second_front_end_is_free_of_the_first() {
 #[test]
 fn the_runner_owns_every_task() {
     let mut starts = BTreeSet::new();
-    for file in Imports::of(&root().join("src")).files() {
-        let name = format!("src/{}", file.name);
-        let text = fs::read_to_string(root().join(&name)).unwrap();
+    for file in Imports::of_rooms(root()).files() {
+        let text = fs::read_to_string(root().join(&file.path)).unwrap();
         // Inline tests stand at the end of a file; a test module in a file of its own is only declared.
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let is_code = |line: &&str| !line.trim_start().starts_with("//");
@@ -585,7 +577,7 @@ fn the_runner_owns_every_task() {
             .filter(is_code)
             .any(|line| STARTS.iter().any(|start| line.contains(start)))
         {
-            starts.insert(name);
+            starts.insert(file.path.clone());
         }
     }
     let known: BTreeSet<String> = STARTS_TASKS.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -604,13 +596,12 @@ fn the_runner_owns_every_task() {
 #[test]
 fn only_the_placement_gives_a_token() {
     let mut hashing = BTreeSet::new();
-    for file in Imports::of(&root().join("src")).files() {
-        let name = format!("src/{}", file.name);
-        let text = fs::read_to_string(root().join(&name)).unwrap();
+    for file in Imports::of_rooms(root()).files() {
+        let text = fs::read_to_string(root().join(&file.path)).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let mut lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
         if lines.any(|line| line.contains("Token::of(") || line.contains("map(Token::of)")) {
-            hashing.insert(name);
+            hashing.insert(file.path.clone());
         }
     }
     let known: BTreeSet<String> = HASHES_KEYS.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -620,8 +611,8 @@ fn only_the_placement_gives_a_token() {
 #[test]
 fn the_engine_is_a_facade_over_services() {
     let mut files = Vec::new();
-    for file in Imports::of(&root().join("src")).files() {
-        let text = fs::read_to_string(root().join("src").join(&file.name)).unwrap();
+    for file in Imports::of_rooms(root()).files() {
+        let text = fs::read_to_string(root().join(&file.path)).unwrap();
         // The storage engines bear the same name.
         if lies_in(&file.name, "engine") && text.lines().any(|line| line == "impl Engine {") {
             files.push(file.name.clone());
@@ -637,7 +628,7 @@ fn the_engine_is_a_facade_over_services() {
 
 #[test]
 fn a_part_sees_only_itself() {
-    let imports = Imports::of(&root().join("src"));
+    let imports = Imports::of_rooms(root());
     let (mut broken, mut parts, mut statement) = (Vec::new(), 0, 0);
     for file in imports.files() {
         let is_part = lies_in(&file.name, "engine/part");
@@ -666,15 +657,10 @@ fn a_part_sees_only_itself() {
 
 #[test]
 fn a_figure_is_named_in_one_file() {
-    let golden = fs::read_to_string(root().join("src/views/golden/figures.txt")).unwrap();
-    let texts: Vec<(String, String)> = Imports::of(&root().join("src"))
+    let golden = fs::read_to_string(root().join("crates/engine/src/views/golden/figures.txt")).unwrap();
+    let texts: Vec<(String, String)> = Imports::of_rooms(root())
         .files()
-        .map(|file| {
-            (
-                file.name.clone(),
-                fs::read_to_string(root().join("src").join(&file.name)).unwrap(),
-            )
-        })
+        .map(|file| (file.name.clone(), fs::read_to_string(root().join(&file.path)).unwrap()))
         .collect();
     let mut families = 0;
     for line in golden.lines().filter(|line| line.contains(" | ")) {
@@ -692,6 +678,39 @@ fn a_figure_is_named_in_one_file() {
         assert_eq!(files.len(), 1, "{definition} stands in {files:?}");
     }
     assert!(families > 30, "{families}");
+}
+
+/// Files that re-export names of another crate of ours, and why still.
+const REEXPORTS: &[(&str, &str)] = &[(
+    "crates/engine/src/partition/store.rs",
+    "what the engine may know of storage",
+)];
+
+#[test]
+fn crates_do_not_reexport_each_other() {
+    let mut found = BTreeSet::new();
+    for file in Imports::of_rooms(root()).files() {
+        let is_ours = |import: &&source::Import| import.is_public && import.path[0].starts_with("helenus_");
+        if file.imports.iter().any(|import| is_ours(&import)) {
+            found.insert(file.path.clone());
+        }
+    }
+    let known: BTreeSet<String> = REEXPORTS.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, known);
+}
+
+/// What another crate could use: printed, so that a change of it is seen (`cargo test --test house public -- --nocapture`).
+#[test]
+fn public_items_of_each_crate_are_counted() {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for file in Imports::of_rooms(root()).files() {
+        let (name, _) = file.path.split_once("/src/").unwrap_or(("helenus", ""));
+        let text = fs::read_to_string(root().join(&file.path)).unwrap();
+        let public = text.lines().filter(|line| line.trim_start().starts_with("pub "));
+        *counts.entry(name.to_owned()).or_default() += public.count();
+    }
+    println!("public items, fields among them: {counts:#?}");
+    assert!(counts.len() > 5, "{counts:?}");
 }
 
 /// A crate of these files, each its module's path and its text.
@@ -753,16 +772,14 @@ fn a_crate_is_seen_through_a_reexport() {
 }
 
 #[test]
-fn the_readme_maps_every_room() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let rooms = fs::read_dir(root.join("src"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir());
-    for room in rooms {
-        let named = format!("`src/{}`", room.file_name().unwrap().to_string_lossy());
-        assert!(readme.contains(&named), "{named} is not in the README's map");
+fn the_readme_maps_every_crate_and_every_room_of_the_program() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for folder in ["src", "crates"] {
+        let inside = fs::read_dir(root().join(folder)).unwrap();
+        for room in inside.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+            let named = format!("`{folder}/{}`", room.file_name().unwrap().to_string_lossy());
+            assert!(readme.contains(&named), "{named} is not in the README's map");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-// Asks Cassandra's own classes what bytes, texts and JSON mean, for tests/fixtures/golden/{values,texts,from_json,order}.json:
+// Asks Cassandra's own classes what bytes, texts and JSON mean, for crates/types/fixtures/{values,texts,from_json,order}.json:
 //
-//     jshell --class-path "$(ls ../oracle/target/lib/*.jar | tr '\n' ':')" -R-Dout=../../tests/fixtures/golden classes.jsh
+//     jshell --class-path "$(ls ../oracle/target/lib/*.jar | tr '\n' ':')" -R-Dout=../../crates/types/fixtures classes.jsh
 //
 // values: bytes of a type: whether they validate, else the error; as text (getString), CQL literal and JSON.
 // texts, from_json: fromString and fromJSONObject: bytes, or the error.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Asks a running Apache Cassandra what its built-in functions give, for `tests/fixtures/golden/functions.json`.
+"""Asks a running Apache Cassandra what its built-in functions give, for `crates/types/fixtures/functions.json`.
 
-    functions.py [PORT] > ../../tests/fixtures/golden/functions.json
+    functions.py [PORT] > ../../crates/types/fixtures/functions.json
 
 Makes a keyspace `ht`. In the file `tables` are the tables' columns and rows, in hexadecimal, and a case is a selection over
 some of the rows: name, type and values of its result, or the error. Calls whose result changes with time are left out.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::model::{Model, Modelled};
 use super::{Finding, Input, Level, rules};
-use crate::types::date_text;
+use helenus_types::types::date_text;
 
 /// Days of writes that a forecast uses.
 const DAYS_MAX: i64 = 14;

@@ -9,7 +9,7 @@
 //! -- helenus: accept RULE, RULE why      in the line before a statement, or in it: what these rules find in it is accepted; a comment
 //!                                        that accepts nothing is a finding itself
 //! ```
-//! A schema is executed statement by statement as a server would ([`crate::planner`]), without data; rules check the
+//! A schema is executed statement by statement as a server would ([`helenus_schema::planner`]), without data; rules check the
 //! resulting tables. Every rule has a stable id, and says what it found, why that costs, and what to do instead. A rule
 //! that uses names (`country`, `day`) says so, because a schema does not show how many values a column has. Rules on
 //! measured figures do not guess.
@@ -42,7 +42,7 @@ pub use unread::Unread;
 
 use serde::Serialize;
 
-use crate::profile::Profile;
+use helenus_schema::profile::Profile;
 
 /// The size limit of a logical partition: 20 GB.
 pub const LOGICAL_BYTES_MAX: u64 = 20 << 30;

@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::rules::{self, Rule};
 use super::script::{Found, Script};
 use super::{Finding, Input, Level, Place, TableFigures};
-use crate::command::SchemaContext;
-use crate::planner::ddl;
-use crate::planner::{self, Plan};
-use crate::profile::Rules;
-use crate::schema::{Schema, Table, system};
+use helenus_schema::command::SchemaContext;
+use helenus_schema::planner::ddl;
+use helenus_schema::planner::{self, Plan};
+use helenus_schema::profile::Rules;
+use helenus_schema::schema::{Schema, Table, system};
 
 /// The place of a definition.
 #[derive(Clone, Debug)]
@@ -332,7 +332,7 @@ impl Reader {
             if self.created.contains(&name) || figures.iter().any(|table| table.keyspace == name) {
                 continue;
             }
-            let name = crate::types::quoted(&name);
+            let name = helenus_types::types::quoted(&name);
             let message = format!(
                 "no statement here creates the keyspace {name}: a server that does not have it refuses this statement; add CREATE KEYSPACE \
                  {name}, or correct the name"
@@ -358,7 +358,7 @@ impl Reader {
         }
         let text = format!(
             "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
-            crate::types::quoted(name)
+            helenus_types::types::quoted(name)
         );
         if let Ok(statement) = grammar::parse(&text) {
             // An invalid name is rejected with the statement that needs it.

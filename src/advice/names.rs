@@ -1,7 +1,7 @@
 //! Guesses about a column's values from its type and name.
 
-use crate::schema::Column;
-use crate::types::{CqlType, Native};
+use helenus_schema::schema::Column;
+use helenus_types::types::{CqlType, Native};
 
 /// The words of a name: `is_active`, `isActive` and `IS-ACTIVE` have two.
 fn words(name: &str) -> Vec<String> {
@@ -227,7 +227,7 @@ pub(super) fn grows(column: &Column) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::ColumnKind;
+    use helenus_schema::schema::ColumnKind;
 
     fn column(name: &str, ty: Native) -> Column {
         Column {

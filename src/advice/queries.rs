@@ -10,9 +10,9 @@ use grammar::ast::{
 use super::figures::bytes_text;
 use super::model::{Model, Modelled, ModelledStatement};
 use super::{Finding, Input, Level, names as words, rules};
-use crate::schema::{ColumnKind, Table};
-use crate::throughput::{Charges, Coefficients};
-use crate::types::quoted;
+use helenus_engine::throughput::{Charges, Coefficients};
+use helenus_schema::schema::{ColumnKind, Table};
+use helenus_types::types::quoted;
 
 /// More partition keys in one query than this give a warning.
 const KEYS_WARN: usize = 10;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::figures::{TableFigures, bytes_text, forecast};
 use super::rules::{RULES, Rule};
 use super::{Advice, Finding, Level};
-use crate::profile::Profile;
-use crate::types::date_text;
+use helenus_schema::profile::Profile;
+use helenus_types::types::date_text;
 
 /// How the text is rendered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

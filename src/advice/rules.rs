@@ -1,6 +1,6 @@
 //! The rules: their stable ids, their reasons, and what to do instead.
 
-use crate::profile::Profile;
+use helenus_schema::profile::Profile;
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

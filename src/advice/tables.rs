@@ -2,8 +2,8 @@
 
 use super::model::{Model, Modelled};
 use super::{Finding, Level, names, rules};
-use crate::schema::{Column, IndexPart};
-use crate::types::{CqlType, quoted};
+use helenus_schema::schema::{Column, IndexPart};
+use helenus_types::types::{CqlType, quoted};
 
 /// More indexes on a table than this give a warning.
 const INDEXES_MAX: usize = 3;

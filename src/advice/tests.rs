@@ -7,7 +7,7 @@ use super::report::{help_uri, section};
 use super::{
     Advice, Baseline, Input, Level, RULES, Script, Style, TableFigures, advise, explained, forecast, json, sarif, text,
 };
-use crate::profile::Profile;
+use helenus_schema::profile::Profile;
 
 const TODAY: i64 = 20_000;
 const BYTES_MAX: u64 = 20 << 30;

@@ -11,14 +11,14 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::terminal::{self, count};
-use crate::backup::Scope;
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::{RestoredRoles, What};
-use crate::permissions;
 use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};
 use crate::server::run::THREAD_STACK_BYTES;
+use helenus_base::clock::Clock;
+use helenus_base::permissions;
+use helenus_engine::engine::{RestoredRoles, What};
+use helenus_storage::backup::Scope;
 
 /// An error for the user of the command line.
 type Failure = Box<dyn Error>;

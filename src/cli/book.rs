@@ -7,9 +7,9 @@ use std::path::Path;
 use super::{features, groups, verbs};
 use crate::advice;
 use crate::config::{SETTINGS, Setting, variable};
-use crate::schema::ColumnKind;
-use crate::views;
-use crate::wire::response::ErrorCode;
+use helenus_engine::views;
+use helenus_schema::schema::ColumnKind;
+use helenus_types::wire::response::ErrorCode;
 
 /// Line width in characters.
 const LINE_CHARACTERS_MAX: usize = 110;
@@ -142,7 +142,7 @@ fn lint() -> String {
 
 /// Tables that Cassandra does not have, with their columns, and the names of those that it has.
 fn virtual_tables() -> String {
-    let mut schema = crate::schema::system::base();
+    let mut schema = helenus_schema::schema::system::base();
     views::define(&mut schema);
     let mut page = "# Virtual tables\n\nThese tables show the server's own figures. The program's views generate this page. Reads of them are not \
                     charged to a budget.\n\nDESCRIBE KEYSPACES lists Cassandra's keyspaces and yours. `system_cosmos` is Helenus's own and is \

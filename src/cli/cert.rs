@@ -10,9 +10,9 @@ use rustls::pki_types::pem::PemObject;
 
 use super::{Failure, pkcs12, seed, servers};
 use crate::config::{Config, Values};
-use crate::permissions::{self, PUBLIC};
 use crate::server::TlsIdentity;
 use crate::server::identity;
+use helenus_base::permissions::{self, PUBLIC};
 
 /// The error for a running server without a certificate.
 const WITHOUT_TLS: &str = "this server has no TLS, and so no certificate: start it with --tls-listen ADDRESS:PORT, --tls-certificate FILE \

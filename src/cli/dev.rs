@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use super::record::{ServerRecord, Written};
 use crate::config::{Config, Values};
-use crate::permissions;
 use crate::server::{TlsIdentity, TlsOptions};
+use helenus_base::permissions;
 
 /// The verb's defaults, which replace the program's.
 pub(super) fn suggest(values: &mut Values) {

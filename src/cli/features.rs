@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::TestServer;
-use crate::cql::{QueryParams, SessionState};
+use helenus_cql::cql::{QueryParams, SessionState};
 
 /// How Cassandra stands to a feature: from what it answered to a statement of a script in `compat/oracle/scripts`.
 enum Cassandra {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, cqlsh, servers};
-use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::server::admin::client::{self, Place};
+use helenus_base::clock::Clock;
 
 /// Time between two checks.
 const PAUSE: Duration = Duration::from_millis(20);

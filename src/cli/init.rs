@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::Failure;
 use crate::advice::Script;
-use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
-use crate::schema::system;
-use crate::types::quoted;
+use helenus_cql::cql::{AnswerKind, Database, QueryParams, SessionState};
+use helenus_schema::schema::system;
+use helenus_types::types::quoted;
 
 /// Runs a file of statements, or the `.cql` files of a directory in the order of their names. Data with a user's
 /// keyspace stays unchanged, so a server that restarts on the same data runs nothing.

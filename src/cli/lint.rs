@@ -7,9 +7,9 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, seed};
 use crate::advice::{self, Script};
-use crate::clock::Clock;
 use crate::config::{Config, Origin, Values};
-use crate::permissions;
+use helenus_base::clock::Clock;
+use helenus_base::permissions;
 
 /// The arguments of the verb.
 #[must_use]

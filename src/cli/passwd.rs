@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, seed, serving, terminal, verify};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::permissions;
 use crate::server::roles;
+use helenus_base::clock::Clock;
+use helenus_base::permissions;
 
 /// The arguments of the verb.
 #[must_use]

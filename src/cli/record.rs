@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::permissions::{self, PRIVATE};
 use crate::server::TlsIdentity;
 use crate::server::run::Running;
+use helenus_base::permissions::{self, PRIVATE};
 
 /// The version of the record that this program writes and reads.
 const API: u32 = 1;

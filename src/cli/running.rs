@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::record::ServerRecord;
 use super::{Failure, serving, terminal};
 use crate::config::{Config, Origin, Values, variable};
-use crate::permissions;
+use helenus_base::permissions;
 
 /// The base of exit codes for a command that a signal ended: the signal's number is added, as in shells.
 const SIGNALLED: i32 = 128;

@@ -14,12 +14,12 @@ use super::record::{ServerRecord, Written};
 use super::servers::data_directory;
 use super::terminal::{self, Lossy};
 use super::{Failure, init, parent, seed};
-use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
 use crate::server::log::{HumanFields, JsonEvents, Repeats};
 use crate::server::opening::is_durable;
 use crate::server::run::{Running, THREAD_STACK_BYTES};
-use crate::{memory, permissions};
+use helenus_base::clock::Clock;
+use helenus_base::{memory, permissions};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should restart the server once, and
 /// then check the disk.

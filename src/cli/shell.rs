@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 use super::Failure;
 use super::record::ServerRecord;
-use crate::permissions::{self, PRIVATE};
-use crate::profile::Profile;
+use helenus_base::permissions::{self, PRIVATE};
+use helenus_schema::profile::Profile;
 
 /// A call of cqlsh: its arguments and its environment.
 #[derive(Debug, Default)]

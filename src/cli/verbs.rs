@@ -14,7 +14,7 @@ use super::{
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
-use crate::views::print;
+use helenus_engine::views::print;
 
 /// A verb of the program.
 pub(super) struct Verb {

@@ -7,10 +7,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::terminal::count;
 use super::{Failure, seed, servers, serving};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::permissions;
 use crate::server::{opening, survey};
+use helenus_base::clock::Clock;
+use helenus_base::permissions;
 
 /// The arguments of the verb.
 #[must_use]

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::values::read;
 use super::{ConfigError, Values};
-use crate::permissions::check_secret;
-use crate::profile::Profile;
-use crate::roles::password::COSTS;
 use crate::server::{ClientTrust, Credentials, DEFAULT_ROLE, Options, TlsIdentity, TlsOptions};
+use helenus_base::permissions::check_secret;
+use helenus_schema::profile::Profile;
+use helenus_schema::roles::password::COSTS;
 
 pub(super) fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions>, ConfigError> {
     let listen = values.addresses("tls-listen")?;
@@ -198,7 +198,7 @@ mod tests {
     fn which_logins_start_on_which_addresses() {
         let folder = tempfile::tempdir().unwrap();
         let password = folder.path().join("password");
-        crate::permissions::write(&password, "s3cret\n", crate::permissions::PRIVATE).unwrap();
+        helenus_base::permissions::write(&password, "s3cret\n", helenus_base::permissions::PRIVATE).unwrap();
         let user = [("user", "u"), ("password-file", password.to_str().unwrap())];
         let (mut started, mut refused) = (0, 0);
         for (address, is_network) in ADDRESSES {
@@ -255,7 +255,7 @@ mod tests {
     fn a_password_that_others_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
-        crate::permissions::write(&file, "s3cret\n", crate::permissions::PUBLIC).unwrap();
+        helenus_base::permissions::write(&file, "s3cret\n", helenus_base::permissions::PUBLIC).unwrap();
         let file = file.to_str().unwrap();
         let text = start(&[("user", "u"), ("password-file", file)]).unwrap_or_default();
         assert!(

@@ -5,15 +5,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{ConfigError, SETTINGS, Values, memory, nearest};
-use crate::engine::{self, SizeLimits, ThroughputRules};
-use crate::functions::CallLimits;
-use crate::guardrails::Guardrails;
-use crate::guardrails::{Listed, Names, Switches, Threshold};
-use crate::partition::Consistency;
-use crate::planner::ddl::TABLE_PROPERTIES;
-use crate::profile::Profile;
 use crate::server::Limits;
-use crate::throughput::Coefficients;
+use helenus_engine::engine::{self, SizeLimits, ThroughputRules};
+use helenus_engine::throughput::Coefficients;
+use helenus_schema::guardrails::Guardrails;
+use helenus_schema::guardrails::{Listed, Names, Switches, Threshold};
+use helenus_schema::planner::ddl::TABLE_PROPERTIES;
+use helenus_schema::profile::Profile;
+use helenus_types::consistency::Consistency;
+use helenus_types::functions::CallLimits;
 
 /// The factor of size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Interprets the settings of the audit log.
 
 use super::{ConfigError, Values};
-use crate::cql::AuditCategory;
 use crate::server::audit::{AuditOptions, FILES_MAX};
+use helenus_cql::cql::AuditCategory;
 
 /// Least bytes of a file of the audit log: it must hold any record.
 const AUDIT_FILE_BYTES_MIN: u64 = 1 << 20;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cidr_settings::GROUPS;
 use super::{ConfigError, Values};
-use crate::roles::{Cidr, CidrGroups};
 use crate::server::Options;
+use helenus_schema::roles::{Cidr, CidrGroups};
 
 /// Most ranges of addresses; a start stores all of them in one batch of rows.
 const CIDRS_MAX: usize = 10_000;

@@ -10,8 +10,8 @@ use std::str::{FromStr, ParseBoolError};
 use std::time::Duration;
 
 use super::{SETTINGS, Setting, memory, nearest};
-use crate::permissions::SecretError;
-use crate::profile::Profile;
+use helenus_base::permissions::SecretError;
+use helenus_schema::profile::Profile;
 
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

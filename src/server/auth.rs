@@ -20,8 +20,8 @@ use futures::future::BoxFuture;
 use super::audit::Audit;
 use super::client_certificates::ClientCertificate;
 use super::guesses::{Checked, Guesses, WAIT_MAX};
-use crate::clock::Clock;
-use crate::cql::{NoLogin, RoleService};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{NoLogin, RoleService};
 
 /// The role and the password of a first start without settings; as in Cassandra.
 pub const DEFAULT_ROLE: &str = "cassandra";
@@ -345,7 +345,7 @@ fn same_bytes(given: &[u8], right: &[u8]) -> bool {
 mod tests {
     use super::super::requests::tests::memory;
     use super::*;
-    use crate::cql::{Hashing, RoleOptions};
+    use helenus_cql::cql::{Hashing, RoleOptions};
 
     const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

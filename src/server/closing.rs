@@ -51,7 +51,7 @@ async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Durat
 }
 
 /// Completes requests in progress, even after the client has disconnected: half a schema change would be worse. Requests
-/// that wait for memory are dropped, and reads end at their next row ([`crate::budget::Share::leave`]).
+/// that wait for memory are dropped, and reads end at their next row ([`helenus_base::budget::Share::leave`]).
 pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
     for bytes in in_flight.give_up_waiting() {
         shared.admission.end(bytes);

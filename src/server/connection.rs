@@ -8,7 +8,7 @@
 //! reads, until none of these makes progress. So ready responses are sent in one write, and nothing is locked.
 //!
 //! Back pressure. Nothing is begun or read while more than `queued_bytes_max` wait for the client, nor while memory is
-//! short ([`crate::budget`]) and a response waits or many requests are in progress. Requests in progress continue: one
+//! short ([`helenus_base::budget`]) and a response waits or many requests are in progress. Requests in progress continue: one
 //! that is not polled would keep its locks. If there are too many, further ones wait in a bounded queue (OPTIONS is
 //! answered before them), then in the socket. A client that reads nothing for `slow_client` is disconnected.
 //!
@@ -39,14 +39,14 @@ use super::incoming::Incoming;
 use super::inflight::{Done, InFlight, Outcome};
 use super::limits::Limits;
 use super::session::{Session, Startup};
-use crate::budget::{Budget, Share};
-use crate::clock::Clock;
-use crate::metrics;
-use crate::metrics::turn::MeasuredPoll;
-use crate::profile::Profile;
-use crate::wire::Version;
-use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
-use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
+use helenus_base::budget::{Budget, Share};
+use helenus_base::clock::Clock;
+use helenus_base::metrics;
+use helenus_base::metrics::turn::MeasuredPoll;
+use helenus_schema::profile::Profile;
+use helenus_types::wire::Version;
+use helenus_types::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
+use helenus_types::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
 
 /// State that all connections of a server share.
 #[derive(Debug)]

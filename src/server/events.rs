@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::wire::request::EventKind;
-use crate::wire::response::Event;
+use helenus_types::wire::request::EventKind;
+use helenus_types::wire::response::Event;
 
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::response::StatusChange;
+    use helenus_types::wire::response::StatusChange;
 
     #[test]
     fn only_registered_connections_get_events_and_slow_ones_are_dropped() {

@@ -1,8 +1,8 @@
 //! What is doubtful about a fault plan, by the schema: a fault for a keyspace or table that does not exist hits nothing. It is no error,
 //! because the table may be created later.
 
-use crate::partition::faults::Fault;
-use crate::schema::Schema;
+use helenus_engine::partition::faults::Fault;
+use helenus_schema::schema::Schema;
 
 /// Warnings about faults, a sentence each.
 pub(super) fn of<'a>(faults: impl Iterator<Item = &'a Fault>, schema: &Schema) -> Vec<String> {

@@ -15,12 +15,12 @@ use futures::future::BoxFuture;
 
 use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Decision, Login, LoginError};
 use super::client_certificates::ClientCertificate;
-use crate::metrics;
-use crate::profile::Profile;
-use crate::wire::frame::Header;
-use crate::wire::request::{EventKind, Request, Startup};
-use crate::wire::response::{Body, ErrorBody, ErrorCode, Response};
-use crate::wire::{Compression, Opcode, Version};
+use helenus_base::metrics;
+use helenus_schema::profile::Profile;
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::request::{EventKind, Request, Startup};
+use helenus_types::wire::response::{Body, ErrorBody, ErrorCode, Response};
+use helenus_types::wire::{Compression, Opcode, Version};
 
 /// The version of CQL, as in Cassandra 5.0.
 pub const CQL_VERSION: &str = "3.4.7";

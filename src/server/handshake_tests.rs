@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::super::auth::Credentials;
 use super::*;
-use crate::clock::Clock;
+use helenus_base::clock::Clock;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -96,16 +96,16 @@ fn startup_answers_as_cassandra() {
 
 #[test]
 fn nothing_goes_before_its_time() {
-    let query = Request::Query(crate::wire::request::Query {
+    let query = Request::Query(helenus_types::wire::request::Query {
         text: "SELECT",
         params: Default::default(),
     });
-    let register = Request::Register(crate::wire::request::Register { kinds: vec![] });
+    let register = Request::Register(helenus_types::wire::request::Register { kinds: vec![] });
     let startup = Request::Startup(Startup {
         options: vec![("CQL_VERSION", "3.0.0")],
     });
     let login = |token: &'static [u8]| {
-        Request::AuthResponse(crate::wire::request::AuthResponse {
+        Request::AuthResponse(helenus_types::wire::request::AuthResponse {
             token: Some(Bytes::from_static(token)),
         })
     };

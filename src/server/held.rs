@@ -1,11 +1,11 @@
-//! The memory that a connection reports to its share ([`crate::budget`]).
+//! The memory that a connection reports to its share ([`helenus_base::budget`]).
 //!
 //! The reported amount is never less than the actual one, and less than [`NOTED_STEP_BYTES`] more: thousands of
 //! connections that each hold little hold much together.
 
 use std::sync::Arc;
 
-use crate::budget::{NOTED_STEP_BYTES, Share};
+use helenus_base::budget::{NOTED_STEP_BYTES, Share};
 
 /// Bytes of a connection in addition to its buffers and requests: its task, its session, its registrations. Measured
 /// with 2,000 connections: each takes some 19 KiB once it is ready, of which 8 are buffers.

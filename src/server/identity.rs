@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Credentials, Options, TlsIdentity};
-use crate::partition::store::Url;
-use crate::permissions::{self, PRIVATE, PUBLIC};
+use helenus_base::permissions::{self, PRIVATE, PUBLIC};
+use helenus_engine::partition::store::Url;
 
 const FOLDER: &str = "cosmos";
 pub(super) const CERTIFICATE: &str = "certificate.pem";

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::budget::{Budget, Exhausted, Granted};
+use helenus_base::budget::{Budget, Exhausted, Granted};
 
 /// Bytes of a request above which it reserves memory.
 pub(super) const LARGE_BYTES: usize = 64 * 1024;

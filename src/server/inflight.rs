@@ -24,10 +24,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{Handled, Postponed};
-use crate::budget::{Exhausted, Reservation, Share};
-use crate::metrics;
-use crate::wire::frame::Header;
-use crate::wire::response::ErrorBody;
+use helenus_base::budget::{Exhausted, Reservation, Share};
+use helenus_base::metrics;
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::response::ErrorBody;
 
 /// Polls after which a request gets a task of its own.
 const POLLS_MAX: u32 = 8;

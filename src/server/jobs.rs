@@ -1,4 +1,4 @@
-//! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](crate::tasks::Tasks) owns them.
+//! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](helenus_base::tasks::Tasks) owns them.
 //!
 //! A failed round is logged, and the next round tries again. A stop of the server cancels a round at any point.
 
@@ -9,9 +9,9 @@ use tokio::sync::Mutex;
 
 use super::{Certificates, Reload, memory};
 use crate::config::Config;
-use crate::cql::Database;
-use crate::engine::{Error, LogSizes, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
-use crate::partition::LoadLimits;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::{Error, LogSizes, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
+use helenus_engine::partition::LoadLimits;
 
 /// Interval of the check for tables that are due to get more physical partitions.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ pub struct Limits {
     pub login_deadline: Duration,
     /// Bytes of responses that wait for a client to read them, per connection; above it nothing more is read or begun.
     pub queued_bytes_max: usize,
-    /// Bytes of responses, buffers and requests of all connections together; see [`crate::budget`].
+    /// Bytes of responses, buffers and requests of all connections together; see [`helenus_base::budget`].
     pub memory_bytes_max: usize,
     /// How long a response waits for memory before its request is refused.
     pub memory_wait: Duration,

@@ -25,14 +25,14 @@ use super::incoming::POOL_PART;
 use super::limits::Limits;
 use super::session::Session;
 use super::tls::{self, Certificates, TlsError, TlsIdentity};
-use crate::budget::{Budget, Share};
-use crate::clock::Clock;
-use crate::cql::RoleService;
-use crate::metrics;
-use crate::partition::nodes::Up;
-use crate::profile::Profile;
-use crate::views::live::Load;
-use crate::wire::response::{Event, StatusChange};
+use helenus_base::budget::{Budget, Share};
+use helenus_base::clock::Clock;
+use helenus_base::metrics;
+use helenus_cql::cql::RoleService;
+use helenus_engine::partition::nodes::Up;
+use helenus_engine::views::live::Load;
+use helenus_schema::profile::Profile;
+use helenus_types::wire::response::{Event, StatusChange};
 
 /// Pause after an error of accept, which is often «too many open files».
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

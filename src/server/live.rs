@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::{Requests, Server, Session};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::views::LiveSource;
-use crate::views::live::{Client, Facts, Live};
+use helenus_base::clock::Clock;
+use helenus_engine::views::LiveSource;
+use helenus_engine::views::live::{Client, Facts, Live};
 
 /// Facts that do not change while the server runs.
 pub(super) fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) -> Facts {

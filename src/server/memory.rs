@@ -8,8 +8,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use crate::metrics;
-use crate::tasks::Tasks;
+use helenus_base::metrics;
+use helenus_base::tasks::Tasks;
 
 /// Time between allocations.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -62,8 +62,8 @@ pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
 pub use tls::{Certificates, Reload, TlsError, TlsIdentity};
 
-use crate::wire::frame::Header;
-use crate::wire::response::Response;
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::response::Response;
 
 /// The outcome of a request.
 #[derive(Debug)]

@@ -10,14 +10,14 @@ use super::StartError;
 use super::audit::AuditError;
 use super::identity::IdentityError;
 use super::listener::node_address;
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::cql::{self, Database};
-use crate::engine::{self, IndexCheck};
-use crate::partition::faults::PlanError;
-use crate::partition::{nodes, store};
-use crate::schema::node::{NodeInfo, Peer};
-use crate::views::Tables;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{self, Database};
+use helenus_engine::engine::{self, IndexCheck};
+use helenus_engine::partition::faults::PlanError;
+use helenus_engine::partition::{nodes, store};
+use helenus_engine::views::Tables;
+use helenus_schema::schema::node::{NodeInfo, Peer};
 
 /// The directory of a data URL. `None` means it names none, or is invalid.
 #[must_use]
@@ -151,6 +151,7 @@ pub(super) fn engine_options(
         call_limits: config.call_limits,
         clock_rules: config.clock_rules,
         request_log_max: config.request_log_max,
+        count_at_once_rows_max: helenus_engine::engine::Options::COUNT_AT_ONCE_ROWS_MAX,
         profile: config.profile,
         throughput: config.throughput,
         account: config.account,

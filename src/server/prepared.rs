@@ -21,10 +21,10 @@ use foldhash::quality::RandomState;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
-use crate::cql::{ResultMetadata, Statement};
-use crate::metrics;
-use crate::schema::Table;
-use crate::wire::response::{Metadata, Prepared};
+use helenus_base::metrics;
+use helenus_cql::cql::{ResultMetadata, Statement};
+use helenus_schema::schema::Table;
+use helenus_types::wire::response::{Metadata, Prepared};
 
 /// MD5 of keyspace and text.
 pub(super) type Id = [u8; 16];

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::cql::{Error, InReplica};
-use crate::planner::{self, ddl};
-use crate::wire::response::{ErrorBody, ErrorDetail, FailureReason};
-use crate::{engine, functions, metrics};
+use helenus_base::metrics;
+use helenus_cql::cql::{Error, InReplica};
+use helenus_engine::engine;
+use helenus_schema::planner::{self, ddl};
+use helenus_types::functions;
+use helenus_types::wire::response::{ErrorBody, ErrorDetail, FailureReason};
 
 fn count(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
@@ -166,10 +168,10 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consistency::{Consistency, WriteKind};
-    use crate::cql::RequestRefusal;
-    use crate::engine::FailureCause;
-    use crate::wire::response::ErrorCode;
+    use helenus_cql::cql::RequestRefusal;
+    use helenus_engine::engine::FailureCause;
+    use helenus_types::consistency::{Consistency, WriteKind};
+    use helenus_types::wire::response::ErrorCode;
 
     #[test]
     fn codes_follow_the_cause() {

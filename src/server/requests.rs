@@ -14,23 +14,26 @@ use super::refusal::refusal;
 use super::trace::Tracer;
 use super::{Events, Handled, Handler, Limits, Postponed, Session};
 use super::{incoming, weight};
-use crate::budget::{Budget, Granted};
-use crate::clock::Clock;
-use crate::command::{BatchKind, Value};
-use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
-use crate::cql::{
+use helenus_base::budget::{Budget, Granted};
+use helenus_base::clock::Clock;
+use helenus_base::metrics;
+use helenus_cql::cql::{
     self, Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
     apart,
 };
-use crate::throughput::{REFUSED_CHARGE, RequestUnits};
-use crate::wire::frame::Header;
-use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
-use crate::wire::response::{
+use helenus_engine::engine;
+use helenus_engine::throughput::{REFUSED_CHARGE, RequestUnits};
+use helenus_schema::command::{BatchKind, Value};
+use helenus_schema::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::request::{
+    Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload,
+};
+use helenus_types::wire::response::{
     Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
     SchemaChange,
 };
-use crate::wire::{BatchType, Value as WireValue, Version, flags};
-use crate::{engine, metrics};
+use helenus_types::wire::{BatchType, Value as WireValue, Version, flags};
 
 /// Answers requests with a database.
 #[derive(Debug)]
@@ -389,7 +392,7 @@ impl Requests {
         let statement = self.database.prepare(keyspace.as_deref(), &text)?;
         let keyspace = if statement.is_fully_qualified() { None } else { keyspace };
         let result = statement.result();
-        let spec = |marker: &crate::planner::MarkerSpec| ColumnSpec {
+        let spec = |marker: &helenus_schema::planner::MarkerSpec| ColumnSpec {
             keyspace: Arc::clone(&marker.keyspace),
             table: Arc::clone(&marker.table),
             name: marker.name.clone(),
@@ -568,7 +571,7 @@ fn bound_value(value: WireValue) -> Value {
 fn wire_metadata(metadata: &ResultMetadata) -> Metadata {
     let keyspace: Arc<str> = metadata.keyspace.as_str().into();
     let table: Arc<str> = metadata.table.as_str().into();
-    let spec = |column: &crate::command::ResultColumn| ColumnSpec {
+    let spec = |column: &helenus_schema::command::ResultColumn| ColumnSpec {
         keyspace: Arc::clone(&keyspace),
         table: Arc::clone(&table),
         name: column.name.clone(),

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use uuid::Uuid;
 
 use super::*;
-use crate::engine::Options;
-use crate::partition::store;
-use crate::schema::node::NodeInfo;
 use crate::server::Events;
-use crate::wire::Consistency;
+use helenus_engine::engine::Options;
+use helenus_engine::partition::store;
+use helenus_schema::schema::node::NodeInfo;
+use helenus_types::wire::Consistency;
 
 /// An empty database in memory.
 pub(in crate::server) async fn memory() -> Database {
@@ -19,22 +19,23 @@ pub(in crate::server) async fn memory() -> Database {
         seed: 1,
         node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
-        guardrails: crate::guardrails::Guardrails {
-            switches: crate::guardrails::Switches {
+        guardrails: helenus_schema::guardrails::Guardrails {
+            switches: helenus_schema::guardrails::Switches {
                 data_masking: true,
-                ..crate::guardrails::Switches::default()
+                ..helenus_schema::guardrails::Switches::default()
             },
-            ..crate::guardrails::Guardrails::default()
+            ..helenus_schema::guardrails::Guardrails::default()
         },
-        prices: crate::throughput::Coefficients::default(),
-        limits: crate::engine::SizeLimits::default(),
-        call_limits: crate::functions::CallLimits::default(),
-        clock_rules: crate::engine::ClockRules::default(),
+        prices: helenus_engine::throughput::Coefficients::default(),
+        limits: helenus_engine::engine::SizeLimits::default(),
+        call_limits: helenus_types::functions::CallLimits::default(),
+        clock_rules: helenus_engine::engine::ClockRules::default(),
         request_log_max: 100,
-        profile: crate::profile::Profile::default(),
-        throughput: crate::engine::ThroughputRules::default(),
-        account: crate::profile::Account::default(),
-        virtual_tables: Arc::new(crate::views::Tables::default()),
+        count_at_once_rows_max: Options::COUNT_AT_ONCE_ROWS_MAX,
+        profile: helenus_schema::profile::Profile::default(),
+        throughput: helenus_engine::engine::ThroughputRules::default(),
+        account: helenus_schema::profile::Account::default(),
+        virtual_tables: Arc::new(helenus_engine::views::Tables::default()),
     };
     Database::open(options).await.unwrap()
 }
@@ -263,7 +264,7 @@ async fn bound_variables(bench: &Bench, text: &str, values: Vec<WireValue>) -> V
     let answer = bench.query(&select).await;
     let content = &rows(&answer).content;
     let cell = content.get(4..).unwrap();
-    let entries = crate::types::map_entries(cell).unwrap().into_iter();
+    let entries = helenus_types::types::map_entries(cell).unwrap().into_iter();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     entries
         .map(|(name, value)| (text(name), text(value)))
@@ -307,7 +308,7 @@ async fn traces_show_bound_values_unless_they_are_masked_or_secret() {
 async fn schema_changes_are_reported() {
     let bench = Bench::new().await;
     let mut subscription = bench.session.events().subscribe(4);
-    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    subscription.register(&[helenus_types::wire::request::EventKind::SchemaChange]);
     bench.done("CREATE TABLE ks.u (a int PRIMARY KEY)").await;
     let event = subscription.receiver.try_recv().unwrap();
     let expected = SchemaChange {
@@ -323,7 +324,7 @@ async fn schema_changes_are_reported() {
 async fn events_come_in_the_order_of_commits() {
     let bench = Arc::new(Bench::new().await);
     let mut subscription = bench.session.events().subscribe(10_000);
-    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    subscription.register(&[helenus_types::wire::request::EventKind::SchemaChange]);
     let change = |_| {
         let bench = Arc::clone(&bench);
         tokio::spawn(async move {
@@ -361,7 +362,7 @@ async fn dependents_are_announced_with_what_they_depend_on() {
         .done("CREATE TABLE ks.u (a int PRIMARY KEY, b list<frozen<ty>>)")
         .await;
     let mut subscription = bench.session.events().subscribe(100);
-    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    subscription.register(&[helenus_types::wire::request::EventKind::SchemaChange]);
     let mut told = || {
         let mut told = Vec::new();
         while let Ok(event) = subscription.receiver.try_recv() {

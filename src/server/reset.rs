@@ -10,11 +10,11 @@
 
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::cql::Error;
-use crate::cql::{Database, QueryParams, SessionState};
-use crate::engine;
-use crate::schema::system;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::engine;
+use helenus_schema::schema::system;
 
 /// What a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::auth::{Credentials, DEFAULT_ROLE};
 use super::identity::IdentityError;
 use super::opening::{RunError, open_alone};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
 
 /// Switches logins on; `superuser` comes from the settings.
 pub(super) async fn enable(
@@ -73,7 +73,7 @@ pub async fn set_superuser(
     Ok(is_new)
 }
 
-fn failed(config: &Config) -> impl FnOnce(crate::cql::Error) -> RunError {
+fn failed(config: &Config) -> impl FnOnce(helenus_cql::cql::Error) -> RunError {
     |source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),

@@ -13,15 +13,15 @@ use super::live::{facts, live_source};
 use super::opening::{RunError, engine_options, located, node, open_with, operator_folder};
 use super::requests::emit_schema_changes;
 use super::{Bound, Certificates, Events, Requests, Server, jobs, operator, roles};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::cql::Database;
-use crate::engine;
-use crate::memory::Resident;
-use crate::permissions;
-use crate::profile::Profile;
-use crate::views::Tables;
-use crate::views::live::Facts;
+use helenus_base::clock::Clock;
+use helenus_base::memory::Resident;
+use helenus_base::permissions;
+use helenus_cql::cql::Database;
+use helenus_engine::engine;
+use helenus_engine::views::Tables;
+use helenus_engine::views::live::Facts;
+use helenus_schema::profile::Profile;
 
 /// Interval of the check whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);

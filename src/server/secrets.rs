@@ -4,7 +4,7 @@
 //! it is no statement, nothing after the role's name is shown, since a mistyped option may have a password anywhere. A
 //! statement on `system_auth.roles` shows no literal. Comments are left out of statements that have something to hide.
 
-use crate::cql::Audited;
+use helenus_cql::cql::Audited;
 
 /// What is shown in place of a secret.
 const HIDDEN: &str = "*******";

@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 
 use super::client_certificates::ClientCertificate;
 use super::events::Events;
-use crate::budget::Share;
-use crate::cql::SessionState;
-use crate::wire::Version;
+use helenus_base::budget::Share;
+use helenus_cql::cql::SessionState;
+use helenus_types::wire::Version;
 
 /// One connection. Shared by its requests in progress.
 #[derive(Debug)]

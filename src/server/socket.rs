@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::permissions;
+use helenus_base::permissions;
 
 /// A listening socket. Dropping it removes it.
 #[derive(Debug)]

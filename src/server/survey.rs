@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::opening::{RunError, open_unserved};
 use crate::advice::{LogicalFigures, PhysicalFigures, TableFigures};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::{self, LogicalSurvey, TableSurvey};
-use crate::partition::store;
+use helenus_base::clock::Clock;
+use helenus_engine::engine::{self, LogicalSurvey, TableSurvey};
+use helenus_engine::partition::store;
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,7 @@ use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use super::client_certificates::{self, AuthoritiesError, ClientTrust, ClientVerifier};
-use crate::permissions::{SecretError, check_secret};
+use helenus_base::permissions::{SecretError, check_secret};
 
 /// The certificate that a server shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -265,7 +265,7 @@ fn from_files(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::{PRIVATE, PUBLIC, write};
+    use helenus_base::permissions::{PRIVATE, PUBLIC, write};
 
     fn made() -> (String, String) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -320,7 +320,7 @@ mod tests {
         put(&first);
         #[cfg(unix)]
         {
-            crate::permissions::set_mode(&key, 0o644).unwrap();
+            helenus_base::permissions::set_mode(&key, 0o644).unwrap();
             assert!(matches!(certificates.check(true), Reload::Kept(TlsError::Secret(_))));
             put(&first);
         }

@@ -15,12 +15,12 @@ use uuid::Uuid;
 use uuid::timestamp::context::ContextV1;
 
 use super::secrets;
-use crate::clock::Clock;
-use crate::command::Value;
-use crate::cql::{Database, QueryParams, SessionState, Values};
-use crate::wire::Consistency;
-use crate::wire::request::Params;
-use crate::wire::write;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, QueryParams, SessionState, Values};
+use helenus_schema::command::Value;
+use helenus_types::wire::Consistency;
+use helenus_types::wire::request::Params;
+use helenus_types::wire::write;
 
 const INSERT_SESSION: &str = "INSERT INTO system_traces.sessions (session_id, client, command, coordinator, \
     coordinator_port, duration, parameters, request, started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL 86400";

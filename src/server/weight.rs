@@ -4,7 +4,7 @@
 //! changes for each word or sign of the text). Only requests of at least [`WEIGHED_BYTES_MIN`] that weigh
 //! [`UNCOUNTED_BYTES_MAX`] or more take from the pool; so usual requests pay nothing for it.
 
-use crate::wire::request::{Batch, Request, Subject};
+use helenus_types::wire::request::{Batch, Request, Subject};
 
 /// Length of a body from which on it is weighed. A shorter one cannot weigh [`UNCOUNTED_BYTES_MAX`].
 const WEIGHED_BYTES_MIN: usize = 1024;

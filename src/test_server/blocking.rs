@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{TestServer, TestServerBuilder, TestServerError};
-use crate::cql::Error;
 use crate::server::reset::Keep;
+use helenus_cql::cql::Error;
 
 /// A [`TestServer`] whose methods wait.
 ///
@@ -65,7 +65,7 @@ impl BlockingTestServer {
     ///
     /// # Errors
     /// The medium fails.
-    pub fn stop(self) -> Result<(), crate::engine::Error> {
+    pub fn stop(self) -> Result<(), helenus_engine::engine::Error> {
         self.runtime.block_on(self.server.stop())
     }
 }
@@ -81,7 +81,8 @@ mod tests {
         server.advance(Duration::from_secs(1));
         server.stop().unwrap();
         // A clock that can be moved is what a reset needs.
-        let server = BlockingTestServer::start(TestServer::builder().clock(crate::clock::Clock::movable())).unwrap();
+        let server =
+            BlockingTestServer::start(TestServer::builder().clock(helenus_base::clock::Clock::movable())).unwrap();
         server.reset(Keep::Schema).unwrap();
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{STARTED_MICROS, TestServer};
-use crate::clock::Clock;
 use crate::config::{Config, ConfigError, SETTINGS, Values};
-use crate::partition::faults::{Plan, PlanError};
 use crate::server::opening::RunError;
+use helenus_base::clock::Clock;
+use helenus_engine::partition::faults::{Plan, PlanError};
 
 /// Why a test server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -115,9 +115,9 @@ impl TestServerBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cql::Error;
-    use crate::cql::{AnswerKind, QueryParams, SessionState};
-    use crate::engine;
+    use helenus_cql::cql::Error;
+    use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
+    use helenus_engine::engine;
 
     async fn ask(server: &TestServer, statement: &str) -> Result<AnswerKind, Error> {
         let (session, params) = (SessionState::default(), QueryParams::default());

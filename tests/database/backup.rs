@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::backup::{Kind, Reader, Scope, entries};
-use helenus::clock::Clock;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::{BackupError, Error, What};
-use helenus::mutant::{self, Mutant};
-use helenus::partition::store::{self, Restoring};
 use helenus::server::operator::copying::{Unread, export, import};
 use helenus::server::operator::text::Form;
+use helenus_base::clock::Clock;
+use helenus_base::mutant::{self, Mutant};
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::engine::{BackupError, Error, What};
+use helenus_engine::partition::store::{self, Restoring};
+use helenus_storage::backup::{Kind, Reader, Scope, entries};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -599,7 +599,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     }
     assert!(matches!(
         client.database.backups().write(&path("b"), &Scope::Whole).await,
-        Err(BackupError::Files(helenus::backup::Error::NotEmpty { .. }))
+        Err(BackupError::Files(helenus_storage::backup::Error::NotEmpty { .. }))
     ));
 }
 

@@ -6,13 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use crate::support::Client;
-use helenus::backup::Scope;
-use helenus::clock::Clock;
-use helenus::cql::{Database, FirstRole, Hashing, QueryParams, RoleOptions, SessionState};
-use helenus::engine::{RestoredRoles, What, salvage};
-use helenus::profile::Profile;
 use helenus::server::operator::copying::import;
 use helenus::server::operator::text::Form;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, FirstRole, Hashing, QueryParams, RoleOptions, SessionState};
+use helenus_engine::engine::{RestoredRoles, What, salvage};
+use helenus_schema::profile::Profile;
+use helenus_storage::backup::Scope;
 
 const fn hashing() -> Hashing {
     Hashing {

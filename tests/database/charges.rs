@@ -5,12 +5,12 @@
 use crate::support::{Client, printed};
 use bytes::Bytes;
 use helenus::TestServer;
-use helenus::command::{BatchKind, Value};
 use helenus::config::{Config, Values};
-use helenus::cql::{AnswerKind, Member, QueryParams};
-use helenus::metrics::turn::MeasuredPoll;
-use helenus::wire::request::{Params, Query, Request};
-use helenus::wire::{Version, flags, write};
+use helenus_base::metrics::turn::MeasuredPoll;
+use helenus_cql::cql::{AnswerKind, Member, QueryParams};
+use helenus_schema::command::{BatchKind, Value};
+use helenus_types::wire::request::{Params, Query, Request};
+use helenus_types::wire::{Version, flags, write};
 
 impl Client {
     /// What a statement is charged, in hundredths.

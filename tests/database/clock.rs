@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::{self, ClockRules};
-use helenus::storage::{Batch, Options, Space, Store, Url};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::engine::{self, ClockRules};
+use helenus_storage::storage::{Batch, Options, Space, Store, Url};
 
 const NOW: i64 = 1_700_000_000_000_000;
 const HOUR: i64 = 3_600_000_000;

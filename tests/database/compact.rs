@@ -3,11 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use helenus::backup::Scope;
-use helenus::clock::Clock;
-use helenus::cql::{Database, SessionState};
-use helenus::engine::{Options, What};
-use helenus::guardrails::{Guardrails, Switches};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, SessionState};
+use helenus_engine::engine::{Options, What};
+use helenus_schema::guardrails::{Guardrails, Switches};
+use helenus_storage::backup::Scope;
 
 use crate::support::Client;
 

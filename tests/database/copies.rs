@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use crate::support::Client;
-use helenus::cql::{AnswerKind, QueryParams, Rows};
 use helenus::server::operator::copying::{CopyError, Imported, Unread, export, import};
 use helenus::server::operator::records::{Endless, Lines};
 use helenus::server::operator::text::Form;
+use helenus_cql::cql::{AnswerKind, QueryParams, Rows};
 
 const FORMS: [Form; 2] = [Form::Csv, Form::Json];
 

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
 use crate::support::{Client, printed};
-use helenus::cql::QueryParams;
+use helenus_cql::cql::QueryParams;
 
 /// Each test on each engine.
 macro_rules! on_each_engine {

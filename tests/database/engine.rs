@@ -9,9 +9,9 @@
 use std::time::Duration;
 
 use crate::support::{Client, printed};
-use helenus::command::Value;
-use helenus::cql::{Error, RequestRefusal};
-use helenus::cql::{QueryParams, Values};
+use helenus_cql::cql::{Error, RequestRefusal};
+use helenus_cql::cql::{QueryParams, Values};
+use helenus_schema::command::Value;
 
 /// Each test on each engine.
 macro_rules! on_each_engine {

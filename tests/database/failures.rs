@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::consistency::WriteKind;
-use helenus::cql;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::{Error, FailureCause};
-use helenus::partition::Consistency;
-use helenus::partition::store::FaultPoint;
+use helenus_base::clock::Clock;
+use helenus_cql::cql;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::engine::{Error, FailureCause};
+use helenus_engine::partition::store::FaultPoint;
+use helenus_types::consistency::Consistency;
+use helenus_types::consistency::WriteKind;
 
 #[tokio::test]
 async fn a_failed_request_reports_its_own_level_and_kind() {

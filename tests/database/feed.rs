@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use crate::support::Client;
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::cql::{AnswerKind, Database, QueryParams, SessionState};
-use helenus::profile::Profile;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{AnswerKind, Database, QueryParams, SessionState};
+use helenus_schema::profile::Profile;
 use serde_json::json;
 
 const TABLE: &str = "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c)) WITH cdc = true";

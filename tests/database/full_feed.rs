@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus::cql::{Error, QueryParams};
-use helenus::engine::LogSizes;
+use helenus_cql::cql::{Error, QueryParams};
+use helenus_engine::engine::LogSizes;
 use serde_json::{Value, json};
 
 use crate::support::Client;
@@ -37,7 +37,7 @@ async fn page(
         ..QueryParams::default()
     };
     let answer = client.database.query(&client.session, text, &params).await?;
-    let (end, helenus::cql::AnswerKind::Rows(rows)) = (answer.feed.unwrap(), answer.kind) else {
+    let (end, helenus_cql::cql::AnswerKind::Rows(rows)) = (answer.feed.unwrap(), answer.kind) else {
         panic!("no rows")
     };
     assert_eq!(end.records.len(), end.states.len());
@@ -441,7 +441,7 @@ async fn the_log_outlives_the_server_and_truncate_and_ends_with_the_table() {
     let session = client.session.clone();
     drop(client);
     let client = Client {
-        database: helenus::cql::Database::open(options()).await.unwrap(),
+        database: helenus_cql::cql::Database::open(options()).await.unwrap(),
         session,
         clock: clock.clone(),
     };

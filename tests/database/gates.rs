@@ -4,13 +4,13 @@
 
 use crate::support::Client;
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::command::Value;
-use helenus::cql::Error;
-use helenus::cql::{Database, QueryParams, SessionState, Values};
-use helenus::engine::{Options, SizeLimits};
-use helenus::guardrails::Guardrails;
-use helenus::partition::Consistency;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState, Values};
+use helenus_engine::engine::{Options, SizeLimits};
+use helenus_schema::command::Value;
+use helenus_schema::guardrails::Guardrails;
+use helenus_types::consistency::Consistency;
 
 async fn client() -> Client {
     let mut guardrails = Guardrails::default();

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use goldenscript::{Argument, Command, Context};
-use helenus::command::{ChangeKind, ChangeTarget};
-use helenus::cql::{Answer, AnswerKind, QueryParams};
+use helenus_cql::cql::{Answer, AnswerKind, QueryParams};
+use helenus_schema::command::{ChangeKind, ChangeTarget};
 use test_each_file::test_each_path;
 
 test_each_path! { in "tests/golden" as scripts => script }

@@ -10,14 +10,14 @@
 use std::sync::{Arc, Mutex};
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::{self, Options};
-use helenus::guardrails::{Guardrails, Threshold};
-use helenus::guardrails::{Listed, Names, Switches};
-use helenus::partition::Consistency;
-use helenus::wire::response::ErrorCode;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::engine::{self, Options};
+use helenus_schema::guardrails::{Guardrails, Threshold};
+use helenus_schema::guardrails::{Listed, Names, Switches};
+use helenus_types::consistency::Consistency;
+use helenus_types::wire::response::ErrorCode;
 use serde_json::Value;
 
 const ON: Threshold = Threshold::new(2, 3);

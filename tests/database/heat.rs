@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use helenus::config::{Config, Values};
-use helenus::cql::{QueryParams, SessionState};
-use helenus::engine::{PartitionLimits, PartitionSizes};
-use helenus::partition::LoadLimits;
 use helenus::server::admin::client;
-use helenus::throughput::RequestUnits;
-use helenus::views::print;
+use helenus_cql::cql::{QueryParams, SessionState};
+use helenus_engine::engine::{PartitionLimits, PartitionSizes};
+use helenus_engine::partition::LoadLimits;
+use helenus_engine::throughput::RequestUnits;
+use helenus_engine::views::print;
 
 const LIMITS: LoadLimits = LoadLimits {
     units_per_second_max: RequestUnits::whole(100),

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use crate::support::{Client, printed};
-use helenus::clock::Clock;
-use helenus::cql::{AnswerKind, QueryParams};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{AnswerKind, QueryParams};
 
 const COLUMNS: &str = "(a int, b text, c int, d text, s int static, v int, w text, l list<int>, e set<text>, \
     m map<text, int>, f frozen<map<text, int>>, PRIMARY KEY ((a, b), c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC) \

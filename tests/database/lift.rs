@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::partition::store::{self, Durability};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::partition::store::{self, Durability};
 
 impl Client {
     async fn stores(&self, table: &str) -> Vec<u32> {

@@ -9,12 +9,12 @@
 use std::time::Duration;
 
 use crate::support::{Client, printed};
-use helenus::budget::{Budget, Share};
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Answer, Database, QueryParams, SessionState};
-use helenus::engine::{self, Options, SizeLimits};
-use helenus::partition::store::Medium;
+use helenus_base::budget::{Budget, Share};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Answer, Database, QueryParams, SessionState};
+use helenus_engine::engine::{self, Options, SizeLimits};
+use helenus_engine::partition::store::Medium;
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.
 const CAP: u64 = (20 << 30) / 10_000;

@@ -6,6 +6,7 @@ mod charges;
 mod clock;
 mod compact;
 mod copies;
+mod counts;
 mod dropped_columns;
 mod engine;
 mod failures;

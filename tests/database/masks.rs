@@ -4,13 +4,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use helenus::clock::Clock;
-use helenus::command::BatchKind;
-use helenus::cql::{AnswerKind, Database, Hashing, Member, QueryParams, RoleOptions, SessionState};
-use helenus::engine::Options;
-use helenus::guardrails::{Guardrails, Switches, Threshold};
 use helenus::server::operator::copying::export;
 use helenus::server::operator::text::Form;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{AnswerKind, Database, Hashing, Member, QueryParams, RoleOptions, SessionState};
+use helenus_engine::engine::Options;
+use helenus_schema::command::BatchKind;
+use helenus_schema::guardrails::{Guardrails, Switches, Threshold};
 
 use crate::support::{Client, printed};
 

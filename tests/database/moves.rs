@@ -14,12 +14,12 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::support::{Client, printed, raw_store};
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::invariant::{Broken, Invariant};
-use helenus::mutant::{self, Mutant};
-use helenus::partition::store::{Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store};
+use helenus_base::clock::Clock;
+use helenus_base::invariant::{Broken, Invariant};
+use helenus_base::mutant::{self, Mutant};
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, QueryParams, SessionState};
+use helenus_engine::partition::store::{Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 

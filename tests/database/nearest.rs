@@ -2,7 +2,7 @@
 //! the answer against an exhaustive one, EXPLAIN.
 
 use crate::support::{Client, printed};
-use helenus::cql::QueryParams;
+use helenus_cql::cql::QueryParams;
 
 async fn filled(partitions: u32) -> (Client, Vec<[f32; 3]>) {
     let client = Client::with_keyspace("memory:").await;

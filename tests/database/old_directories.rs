@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use helenus::clock::Clock;
-use helenus::cql::Database;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Database;
 
 use crate::support::Client;
 

@@ -16,21 +16,21 @@ use bytes::Bytes;
 
 use crate::support::Client;
 use crate::support::typed::TypedRows;
-use helenus::clock::Clock;
-use helenus::command::{
-    ChangeKind, ChangeTarget, ColumnChange, Condition, PartitionChange, PartitionChangeOf, Partitions, Position, Read,
-    SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection, Value, Write, WriteTarget, WriteVerb,
-};
-use helenus::engine::{
+use helenus_base::clock::Clock;
+use helenus_base::metrics::StatementKind;
+use helenus_engine::engine::{
     Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
     Shape, SizeLimits, Terms, salvage,
 };
-use helenus::metrics::StatementKind;
-use helenus::partition::LoadLimits;
-use helenus::profile::Profile;
-use helenus::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
-use helenus::throughput::RequestUnits;
-use helenus::types::{CqlType, Native};
+use helenus_engine::partition::LoadLimits;
+use helenus_engine::throughput::RequestUnits;
+use helenus_schema::command::{
+    ChangeKind, ChangeTarget, ColumnChange, Condition, PartitionChange, PartitionChangeOf, Partitions, Position, Read,
+    SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection, Value, Write, WriteTarget, WriteVerb,
+};
+use helenus_schema::profile::Profile;
+use helenus_schema::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
+use helenus_types::types::{CqlType, Native};
 
 /// A change of the schema, as a front end of another language would make it.
 struct Change {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use crate::support::parts::Part;
 use crate::support::{Client, printed};
-use helenus::cql::{AnswerKind, QueryParams};
-use helenus::engine::{MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
+use helenus_cql::cql::{AnswerKind, QueryParams};
+use helenus_engine::engine::{MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 
 impl Client {
     async fn split(&self, table: &str, at: i64) {

@@ -7,11 +7,11 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::{Database, SessionState};
-use helenus::engine::Probe;
-use helenus::partition::store::FaultPoint;
 use helenus::server::admin::report::Readiness;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, SessionState};
+use helenus_engine::engine::Probe;
+use helenus_engine::partition::store::FaultPoint;
 
 /// What the medium does to the thread that commits of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use helenus::command::BatchKind;
-use helenus::cql::{FirstRole, Hashing, Member, QueryParams, RoleOptions, SessionState};
+use helenus_cql::cql::{FirstRole, Hashing, Member, QueryParams, RoleOptions, SessionState};
+use helenus_schema::command::BatchKind;
 
 use crate::support::Client;
-use helenus::roles::{Cidr, CidrGroups};
+use helenus_schema::roles::{Cidr, CidrGroups};
 
 /// Roles of a database, and one session for each.
 struct House {
@@ -35,7 +35,7 @@ impl House {
         house
     }
 
-    async fn ask(&self, role: &str, text: &str) -> Result<helenus::cql::Answer, String> {
+    async fn ask(&self, role: &str, text: &str) -> Result<helenus_cql::cql::Answer, String> {
         let (session, params) = (session(role), QueryParams::default());
         let answer = self.client.database.query(&session, text, &params).await;
         answer.map_err(|error| error.to_string())
@@ -680,7 +680,7 @@ async fn a_write_to_a_view_is_refused_for_want_of_a_permission_first() {
     house.ok("ann", view).await;
     house.ok("boss", "REVOKE ALTER ON ks.t FROM ann").await;
     let permissions = house.ask("boss", "LIST ALL PERMISSIONS ON ks.w NORECURSIVE").await;
-    assert!(matches!(permissions.unwrap().kind, helenus::cql::AnswerKind::Void));
+    assert!(matches!(permissions.unwrap().kind, helenus_cql::cql::AnswerKind::Void));
     let write = "DELETE FROM ks.w WHERE v = 1 AND k = 1";
     house.lacks("ann", write, "MODIFY permission on <table ks.w>").await;
     let refused = "Cannot directly modify a materialized view";

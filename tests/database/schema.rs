@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use grammar::ast::Statement;
-use helenus::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
-use helenus::engine::Wanted;
-use helenus::planner::ddl::{self, Code, DdlError};
-use helenus::planner::{self, Plan};
-use helenus::schema::describe::{DescribeError, Description, describe};
-use helenus::schema::node::NodeInfo;
-use helenus::schema::{ColumnKind, Schema, record, system};
-use helenus::types::{CqlType, Native};
-use helenus::views::live::Live;
-use helenus::views::{self, Sources};
+use helenus_engine::engine::Wanted;
+use helenus_engine::views::live::Live;
+use helenus_engine::views::{self, Sources};
+use helenus_schema::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
+use helenus_schema::planner::ddl::{self, Code, DdlError};
+use helenus_schema::planner::{self, Plan};
+use helenus_schema::schema::describe::{DescribeError, Description, describe};
+use helenus_schema::schema::node::NodeInfo;
+use helenus_schema::schema::{ColumnKind, Schema, record, system};
+use helenus_types::types::{CqlType, Native};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -96,7 +96,7 @@ impl Session {
                 .unwrap_or_else(|| Uuid::from_u128(self.storage_id.into())),
             storage_id: self.storage_id,
             data_centers: vec![("datacenter1".to_owned(), 1)],
-            profile: helenus::profile::Profile::Cassandra,
+            profile: helenus_schema::profile::Profile::Cassandra,
             // The other recordings are of a server that masks nothing.
             masks_columns: self
                 .keyspace
@@ -550,7 +550,7 @@ fn system_tables_are_defined_as_cassandras() {
 
 fn rows(session: &Session, keyspace: &str, table: &str, key: Option<&[Bytes]>) -> Vec<BTreeMap<String, Option<Bytes>>> {
     let live = Live::default();
-    let token = |bytes: &[u8]| helenus::token::Token::of(bytes).value();
+    let token = |bytes: &[u8]| helenus_types::token::Token::of(bytes).value();
     let sources = Sources::of_schema(&session.schema, &session.node, &live, token);
     let definition = session.schema.table(keyspace, table).unwrap();
     let rows = views::rows(

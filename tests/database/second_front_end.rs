@@ -15,26 +15,26 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::command::{
+use helenus_base::clock::Clock;
+use helenus_base::invariant::{Broken, Invariant};
+use helenus_base::metrics::StatementKind;
+use helenus_engine::engine::{
+    ClockRules, Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, Request, Shape, SizeLimits, Terms,
+    ThroughputRules, Written,
+};
+use helenus_engine::partition::store;
+use helenus_engine::throughput::{Charges, Coefficients, RequestUnits};
+use helenus_schema::command::{
     Batch, BatchKind, ChangeKind, ChangeTarget, Clustering, ClusteringRange, ColumnChange, Comparison, Condition,
     Filter, FilterTarget, Partitions, Position, Predicate, Read, SchemaContext, SchemaIntent, SchemaOutcome, Selection,
     Value, Write, WriteTarget, WriteVerb,
 };
-use helenus::engine::{
-    ClockRules, Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, Request, Shape, SizeLimits, Terms,
-    ThroughputRules, Written,
-};
-use helenus::functions::CallLimits;
-use helenus::guardrails::Guardrails;
-use helenus::invariant::{Broken, Invariant};
-use helenus::metrics::StatementKind;
-use helenus::partition::store;
-use helenus::profile::{Account, Profile};
-use helenus::schema::node::NodeInfo;
-use helenus::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
-use helenus::throughput::{Charges, Coefficients, RequestUnits};
-use helenus::types::{CqlType, Native};
+use helenus_schema::guardrails::Guardrails;
+use helenus_schema::profile::{Account, Profile};
+use helenus_schema::schema::node::NodeInfo;
+use helenus_schema::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
+use helenus_types::functions::CallLimits;
+use helenus_types::types::{CqlType, Native};
 
 use crate::support::typed::TypedRows;
 
@@ -155,13 +155,14 @@ impl Items {
             call_limits: CallLimits::default(),
             clock_rules: ClockRules::default(),
             request_log_max: 10,
+            count_at_once_rows_max: Options::COUNT_AT_ONCE_ROWS_MAX,
             profile: Profile::default(),
             throughput: ThroughputRules {
                 is_metered: true,
                 ..ThroughputRules::default()
             },
             account: Account::default(),
-            virtual_tables: std::sync::Arc::new(helenus::engine::NoTables),
+            virtual_tables: std::sync::Arc::new(helenus_engine::engine::NoTables),
         };
         let engine = Engine::open(options).await.unwrap();
         let mut request = engine.begin(Terms::default());

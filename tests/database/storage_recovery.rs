@@ -16,8 +16,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::storage::{
+use helenus_base::clock::Clock;
+use helenus_storage::storage::{
     Batch, Cell, CellState, ColumnId, KeyRange, Options, Order, Row, Snapshot, Space, Store, Url, key,
 };
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Client, printed};
-use helenus::clock::Clock;
-use helenus::consistency::WriteKind;
-use helenus::cql::Error;
-use helenus::cql::{Answer, AnswerKind, QueryParams};
-use helenus::engine::{self, ThroughputRules};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Answer, AnswerKind, QueryParams};
+use helenus_engine::engine::{self, ThroughputRules};
+use helenus_types::consistency::WriteKind;
 
 const REPLICATION: &str = "replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::Error;
-use helenus::cql::{Database, SessionState};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Database, SessionState};
 
 async fn open(folder: &Path, create: bool) -> Result<Client, Error> {
     let clock = Clock::manual(1_700_000_000_000_000);

@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus::cql::{AnswerKind, QueryParams};
-use helenus::types::{CqlType, Json, UserType};
+use helenus_cql::cql::{AnswerKind, QueryParams};
+use helenus_types::types::{CqlType, Json, UserType};
 use serde_json::{Value, json};
 
 use crate::support::Client;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::{Database, SessionState};
-use helenus::engine::Options;
-use helenus::functions::CallLimits;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, SessionState};
+use helenus_engine::engine::Options;
+use helenus_types::functions::CallLimits;
 
 const SUM: &str = "CREATE FUNCTION plus (state int, value int) CALLED ON NULL INPUT RETURNS int LANGUAGE java \
                    AS 'return value == null ? state : state + value;'";

@@ -12,10 +12,10 @@
 )]
 
 use bytes::Bytes;
-use helenus::command::Value;
-use helenus::cql::Error;
-use helenus::cql::{Answer, AnswerKind, QueryParams, Values};
-use helenus::engine;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{Answer, AnswerKind, QueryParams, Values};
+use helenus_engine::engine;
+use helenus_schema::command::Value;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::command::{
+use helenus_base::clock::Clock;
+use helenus_engine::engine::{Decision, Engine, Paging, Shape, Terms};
+use helenus_schema::command::{
     ColumnChange, Comparison, Condition, FilterTarget, Partitions, Predicate, Read, Selection, Value, Write,
     WriteTarget, WriteVerb,
 };
-use helenus::engine::{Decision, Engine, Paging, Shape, Terms};
-use helenus::schema::Table;
-use helenus::types::{CqlType, Native};
+use helenus_schema::schema::Table;
+use helenus_types::types::{CqlType, Native};
 
 use crate::support::Client;
 use crate::support::typed::TypedRows;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::support::Client;
-use helenus::clock::Clock;
-use helenus::cql::{Database, Error, QueryParams, SessionState};
-use helenus::partition::store;
-use helenus::schema::node::Peer;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, Error, QueryParams, SessionState};
+use helenus_engine::partition::store;
+use helenus_schema::schema::node::Peer;
 
 const BASE: &str = "CREATE TABLE t (a int, b int, c text, d int, v int, w text, x int, m map<text, int>, \
     PRIMARY KEY ((a, b), c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC) AND gc_grace_seconds = 50";

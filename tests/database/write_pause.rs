@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::support::{Client, printed};
-use helenus::clock::Clock;
+use helenus_base::clock::Clock;
 
 const WRITERS: u32 = 8;
 const CHANGES: u32 = 100;

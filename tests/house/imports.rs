@@ -1,6 +1,7 @@
 //! Who imports whom, file by file, re-exports followed to the file that defines the name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 
 use super::source::{File, Import, files};
@@ -23,8 +24,26 @@ pub(crate) struct Imports {
 const STEPS_MAX: usize = 16;
 
 impl Imports {
-    pub(crate) fn of(folder: &Path) -> Self {
-        Self { files: files(folder) }
+    /// The files of one folder of source.
+    pub(crate) fn of(root: &Path, folder: &str) -> Self {
+        Self {
+            files: files(root, folder),
+        }
+    }
+
+    /// The rooms of the program and of the crates below it, as one tree: a room's name is its own in all crates.
+    pub(crate) fn of_rooms(root: &Path) -> Self {
+        let mut all = files(root, "src");
+        for entry in fs::read_dir(root.join("crates")).unwrap() {
+            let folder = format!("crates/{}/src", entry.unwrap().file_name().to_string_lossy());
+            for (module, file) in files(root, &folder) {
+                if !module.is_empty() {
+                    let before = all.insert(module, file);
+                    assert!(before.is_none(), "two rooms have one name");
+                }
+            }
+        }
+        Self { files: all }
     }
 
     pub(crate) fn from_files(files: Vec<File>) -> Self {
@@ -87,6 +106,8 @@ impl Imports {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
             "crate" => Some(rest.to_vec()),
+            // A crate of ours, whose rooms are in the same tree.
+            name if name.starts_with("helenus_") => Some(rest.to_vec()),
             "self" => Some([from, rest].concat()),
             "super" => {
                 let mut above = from.to_vec();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use helenus::invariant::Invariant;
+use helenus_base::invariant::Invariant;
 
 use super::root;
 
@@ -23,7 +23,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 /// The names of all functions of the sources, tests among them.
 fn test_names() -> BTreeSet<String> {
-    ["src", "tests"]
+    ["src", "crates", "tests"]
         .into_iter()
         .flat_map(|folder| rust_files(&root().join(folder)))
         .flat_map(|path| {

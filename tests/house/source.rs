@@ -35,6 +35,8 @@ pub(crate) struct Import {
 
 /// A file of the crate, tests left out.
 pub(crate) struct File {
+    /// From the repository's root: `crates/schema/src/planner/select.rs`.
+    pub(crate) path: String,
     /// From the source folder: `planner/select.rs`.
     pub(crate) name: String,
     /// `["planner", "select"]`
@@ -54,11 +56,13 @@ struct Child {
 }
 
 /// Every file below `folder` except tests, by module.
-pub(crate) fn files(folder: &Path) -> BTreeMap<Vec<String>, File> {
+pub(crate) fn files(root: &Path, source: &str) -> BTreeMap<Vec<String>, File> {
+    let folder = root.join(source);
     let mut found = BTreeMap::new();
     let mut open = vec![(folder.join("lib.rs"), Vec::new())];
     while let Some((path, module)) = open.pop() {
-        let file = read(folder, &path, module.clone());
+        let mut file = read(&folder, &path, module.clone());
+        file.path = format!("{source}/{}", file.name);
         let is_folder = path.ends_with("mod.rs") || path.ends_with("lib.rs");
         let inside = if is_folder {
             path.parent().unwrap().to_owned()
@@ -97,6 +101,7 @@ fn lines_of_code(text: &str) -> usize {
 pub(crate) fn parse(text: &str, name: String, module: Vec<String>) -> File {
     let tokens = tokens(text);
     let mut file = File {
+        path: name.clone(),
         name,
         module,
         lines: lines_of_code(text),

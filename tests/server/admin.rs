@@ -15,10 +15,10 @@ use crate::raw::Client;
 use crate::shapes::{Keys, Kind, Partitions, Statements, Status, Table, Tables};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::cql::{AnswerKind, QueryParams, SessionState};
 use helenus::server::admin::report::Readiness;
 use helenus::server::admin::{CONNECTIONS_MAX, FIRST_BYTE_WITHIN, client};
-use helenus::wire::Version;
+use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
+use helenus_types::wire::Version;
 
 async fn start(data: &str) -> (TestServer, SocketAddr) {
     let given = [
@@ -702,7 +702,7 @@ async fn the_dashboard_asks_for_metrics_that_there_are() {
         .unwrap();
     let mut known = metrics_in(&served);
     // Shown only with budgets, or where rows are counted.
-    let figures = include_str!("../../src/views/golden/figures.txt");
+    let figures = include_str!("../../crates/engine/src/views/golden/figures.txt");
     let named = figures
         .lines()
         .filter_map(|line| line.split(" | ").nth(1).or(Some(line)));

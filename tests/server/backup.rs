@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::program::{helenus, until};
 use crate::raw::Client;
-use helenus::wire::Version;
+use helenus_types::wire::Version;
 
 /// Rows of a kilobyte: enough that a backup and a restore take a while.
 const BATCHES: i32 = 150;

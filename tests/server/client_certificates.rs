@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use helenus::permissions::{PRIVATE, PUBLIC, write};
-use helenus::wire::Version;
-use helenus::wire::request::{AuthResponse, Request, Startup};
+use helenus_base::permissions::{PRIVATE, PUBLIC, write};
+use helenus_types::wire::Version;
+use helenus_types::wire::request::{AuthResponse, Request, Startup};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

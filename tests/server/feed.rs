@@ -18,11 +18,11 @@ use crate::program::helenus;
 use crate::raw::Client;
 use crate::security::{Program, login, wait_for};
 use helenus::TestServer;
-use helenus::clock::Clock;
-use helenus::cql::{AnswerKind, QueryParams, SessionState};
 use helenus::server::admin::client::{self, ClientError, Event};
 use helenus::server::admin::{CONNECTIONS_MAX, STREAMS_MAX};
-use helenus::wire::Version;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
+use helenus_types::wire::Version;
 
 const TOKEN: &str = "a token for this test only";
 const KEYSPACE: &str = "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";

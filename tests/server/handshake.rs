@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use crate::raw::{Client, Frame, envelope, start, start_with};
 use helenus::server::{Credentials, Limits, Options, TlsIdentity, TlsOptions};
-use helenus::wire::request::{AuthResponse, EventKind, Register, Request, Startup};
-use helenus::wire::response::{Event, StatusChange};
-use helenus::wire::{Compression, Version};
+use helenus_types::wire::request::{AuthResponse, EventKind, Register, Request, Startup};
+use helenus_types::wire::response::{Event, StatusChange};
+use helenus_types::wire::{Compression, Version};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -225,7 +225,7 @@ fn fixture(name: &str) -> PathBuf {
 fn private_key(folder: &Path) -> PathBuf {
     let path = folder.join("key.pem");
     let text = std::fs::read_to_string(fixture("key.pem")).unwrap();
-    helenus::permissions::write(&path, &text, helenus::permissions::PRIVATE).unwrap();
+    helenus_base::permissions::write(&path, &text, helenus_base::permissions::PRIVATE).unwrap();
     path
 }
 

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::program::helenus;
 use crate::raw::Client;
 use helenus::cli::record::ServerRecord;
-use helenus::clock::Clock;
-use helenus::wire::Version;
-use helenus::wire::request::Params;
+use helenus_base::clock::Clock;
+use helenus_types::wire::Version;
+use helenus_types::wire::request::Params;
 
 /// A server of the program; ends with its standard input, which ends with this.
 struct Harness {

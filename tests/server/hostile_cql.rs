@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::raw::Client;
 use helenus::TestServer;
-use helenus::clock::Clock;
-use helenus::wire::Version;
+use helenus_base::clock::Clock;
+use helenus_types::wire::Version;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_texts_are_answered_in_time() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::raw::{Client, envelope, segment, start};
 use helenus::server::Limits;
-use helenus::wire::Version;
+use helenus_types::wire::Version;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
@@ -315,11 +315,11 @@ async fn a_client_that_never_reads_is_bounded_and_closed() {
     let server = start(limits).await;
     let mut deaf = Client::ready(server.addresses()[0], Version::V4).await;
     let mut frame = Vec::new();
-    let query = helenus::wire::request::Query {
+    let query = helenus_types::wire::request::Query {
         text: "bytes 1000000",
         params: Default::default(),
     };
-    helenus::wire::request::Request::Query(query).write_frame(&mut frame, Version::V4, 1, 0);
+    helenus_types::wire::request::Request::Query(query).write_frame(&mut frame, Version::V4, 1, 0);
     let many = frame.repeat(4000);
     // The server stops reading, so that not all of this can be sent, or ends up in socket buffers only; then it closes.
     let sending = async {

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::raw::Client;
-use helenus::clock::Clock;
-use helenus::wire::Version;
+use helenus_base::clock::Clock;
+use helenus_types::wire::Version;
 
 pub(crate) fn helenus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));

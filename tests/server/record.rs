@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use crate::program::{helenus, output, terminate, until};
 use crate::raw::Client;
 use helenus::cli::record::ServerRecord;
-use helenus::wire::Version;
+use helenus_types::wire::Version;
 
 fn record(path: &Path, child: &mut Child) -> ServerRecord {
     let mut found = None;

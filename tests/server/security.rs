@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus::cli::record::ServerRecord;
-use helenus::clock::Clock;
-use helenus::permissions::{PRIVATE, PUBLIC, write};
 use helenus::server::{Credentials, Options};
-use helenus::wire::Version;
-use helenus::wire::request::{AuthResponse, Execute, Params, Prepare, Query, Request, Startup, Values};
-use helenus::wire::value::Value;
+use helenus_base::clock::Clock;
+use helenus_base::permissions::{PRIVATE, PUBLIC, write};
+use helenus_types::wire::Version;
+use helenus_types::wire::request::{AuthResponse, Execute, Params, Prepare, Query, Request, Startup, Values};
+use helenus_types::wire::value::Value;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpStream;

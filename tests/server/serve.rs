@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::raw::{self, Client, Frame};
 use bytes::Bytes;
 use helenus::TestServer;
-use helenus::cql::{AnswerKind, QueryParams, SessionState};
-use helenus::wire::request::{Batch, BatchStatement, Execute, Params, Prepare, Query, Request, Subject, Values};
-use helenus::wire::{BatchType, Consistency, Value, Version};
+use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
+use helenus_types::wire::request::{Batch, BatchStatement, Execute, Params, Prepare, Query, Request, Subject, Values};
+use helenus_types::wire::{BatchType, Consistency, Value, Version};
 
 /// A place in a response's body.
 struct Body<'a>(&'a [u8]);

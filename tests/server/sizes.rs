@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::raw::Client;
 use crate::shapes::Partitions;
 use helenus::TestServer;
-use helenus::clock::Clock;
 use helenus::server::admin::client;
-use helenus::wire::Version;
+use helenus_base::clock::Clock;
+use helenus_types::wire::Version;
 
 /// With checks of sizes a minute apart, as by default.
 #[tokio::test]

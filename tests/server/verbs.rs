@@ -6,8 +6,8 @@ use std::process::Stdio;
 use crate::program::{helenus, output, ready, terminate};
 use crate::raw::Client;
 use helenus::cli::record::ServerRecord;
-use helenus::clock::Clock;
-use helenus::wire::Version;
+use helenus_base::clock::Clock;
+use helenus_types::wire::Version;
 
 const SCHEMA: &str = "-- of a test\nCREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
                       USE app;\nCREATE TABLE t (k int PRIMARY KEY, v text);\nINSERT INTO t (k, v) VALUES (1, 'a;b');\n";

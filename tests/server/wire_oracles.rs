@@ -12,18 +12,18 @@ use cassandra_protocol::compression::Compression as TheirCompression;
 use cassandra_protocol::frame::message_response::ResponseBody;
 use cassandra_protocol::frame::message_result::ResResultBody;
 use cassandra_protocol::frame::{Envelope, Serialize, Version as TheirVersion};
-use helenus::consistency::WriteKind;
-use helenus::types::{CqlType, Native, UserType};
-use helenus::wire::frame::Header;
-use helenus::wire::request::{
+use helenus_types::consistency::WriteKind;
+use helenus_types::types::{CqlType, Native, UserType};
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::request::{
     AuthResponse, Batch, BatchStatement, EventKind, Execute, Params, Prepare, Query, Register, Request, Startup,
     Subject, Values,
 };
-use helenus::wire::response::{
+use helenus_types::wire::response::{
     Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorCode, ErrorDetail, Event, FailureReason, Metadata,
     MetadataMode, Prepared, Response, Rows, SchemaChange, StatusChange, TopologyChange,
 };
-use helenus::wire::{BatchType, Compression, Consistency, Value, Version};
+use helenus_types::wire::{BatchType, Compression, Consistency, Value, Version};
 use proptest::prelude::*;
 use scylla_cql::frame::response::{Response as ScyllaResponse, ResponseOpcode, result};
 
@@ -397,7 +397,7 @@ fn prepared(markers: bool, result: bool) -> Prepared {
 }
 
 fn frame(version: Version, response: &Response) -> (u8, Vec<u8>) {
-    let mut encoder = helenus::wire::frame::Encoder::new();
+    let mut encoder = helenus_types::wire::frame::Encoder::new();
     encoder.write(version, 5, response);
     let bytes = encoder.flush().to_vec();
     assert_eq!(
@@ -512,7 +512,7 @@ fn prefixes_and_compression_mean_the_same_to_cassandra_protocol() {
         let id = uuid::Uuid::from_u128(0x1234_5678_9abc_11ee_8000_0000_0000_0001);
         response.tracing_id = Some(id.into_bytes());
         let response = response.with_extras(vec!["beware".into()], vec![]);
-        let mut encoder = helenus::wire::frame::Encoder::new();
+        let mut encoder = helenus_types::wire::frame::Encoder::new();
         encoder.negotiated(version, Some(compression));
         encoder.write(version, 5, &response);
         let theirs = match compression {

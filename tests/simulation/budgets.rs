@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus::command::Value;
-use helenus::cql;
-use helenus::cql::{Database, QueryParams, SessionState, Values};
-use helenus::engine::Error;
-use helenus::partition::store::Medium;
+use helenus_cql::cql;
+use helenus_cql::cql::{Database, QueryParams, SessionState, Values};
+use helenus_engine::engine::Error;
+use helenus_engine::partition::store::Medium;
+use helenus_schema::command::Value;
 
 use super::marks::Mark;
 use super::runner::{Runner, Turn, pass};

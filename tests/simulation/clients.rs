@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus::command::{Clustering, Write};
-use helenus::cql::{QueryParams, SessionState};
-use helenus::engine::{Engine, PartitionLimits};
-use helenus::partition::Consistency;
+use helenus_cql::cql::{QueryParams, SessionState};
+use helenus_engine::engine::{Engine, PartitionLimits};
+use helenus_schema::command::{Clustering, Write};
+use helenus_types::consistency::Consistency;
 
 use super::commands::{self, Command, Maker};
 use super::marks::Mark;

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helenus::command::{
+use helenus_base::metrics::StatementKind;
+use helenus_engine::engine::{Decision, Ended, Engine, Error, Executed, Origin, Paging, Shape, Terms, Written};
+use helenus_schema::command::{
     Batch, BatchKind, Clustering, ClusteringRange, ColumnChange, Comparison, Condition, FilterTarget, Partitions,
     Predicate, Read, Selection, Value, Write, WriteTarget, WriteVerb,
 };
-use helenus::engine::{Decision, Ended, Engine, Error, Executed, Origin, Paging, Shape, Terms, Written};
-use helenus::metrics::StatementKind;
-use helenus::schema::Table;
-use helenus::types::{CqlType, Native};
+use helenus_schema::schema::Table;
+use helenus_types::types::{CqlType, Native};
 
 use super::support::typed::TypedRows;
 use super::world::{Line, World};

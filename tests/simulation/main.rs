@@ -42,7 +42,7 @@ mod world;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use helenus::mutant::{self, Mutant};
+use helenus_base::mutant::{self, Mutant};
 use marks::{Mark, Marks};
 use world::{Plan, Report, simulate};
 

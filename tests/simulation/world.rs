@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use helenus::clock::Clock;
-use helenus::cql::{self, AnswerKind, Database, QueryParams, SessionState};
-use helenus::engine::{Engine, Error, FailureCause, Options, PartitionSizes, Terms};
-use helenus::partition::store::{self, Medium, MediumFaults};
-use helenus::token::Token;
-use helenus::wire::response::ErrorCode;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{self, AnswerKind, Database, QueryParams, SessionState};
+use helenus_engine::engine::{Engine, Error, FailureCause, Options, PartitionSizes, Terms};
+use helenus_engine::partition::store::{self, Medium, MediumFaults};
+use helenus_types::token::Token;
+use helenus_types::wire::response::ErrorCode;
 
 use super::clients::shapes;
 use super::clients::views::Follower;
@@ -379,6 +379,7 @@ impl World {
             },
             seed: self.below(u64::MAX),
             request_log_max: 0,
+            count_at_once_rows_max: helenus_engine::engine::Options::COUNT_AT_ONCE_ROWS_MAX,
             ..Client::options("memory:", self.clock.clone())
         }
     }
@@ -508,7 +509,7 @@ impl Server {
 
 /// Rows as numbers: for a collection (a count, then elements of eight bytes, each after its length) the count and
 /// these.
-fn lines(rows: &helenus::cql::Rows) -> Vec<Line> {
+fn lines(rows: &helenus_cql::cql::Rows) -> Vec<Line> {
     let mut content = rows.content.as_ref();
     let mut lines = Vec::new();
     for _ in 0..rows.row_count {
@@ -797,7 +798,7 @@ fn disturb(world: &World, database: &Database) {
             return database.nodes().clear();
         }
     };
-    let plan = helenus::partition::faults::Plan::from_toml(&format!("seed = {seed}\n{text}"));
+    let plan = helenus_engine::partition::faults::Plan::from_toml(&format!("seed = {seed}\n{text}"));
     let set = plan.map_err(|error| error.to_string()).and_then(|plan| {
         let set = database.nodes().set_plan(plan);
         set.map_err(|error| error.to_string())

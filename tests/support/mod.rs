@@ -11,11 +11,11 @@ pub(crate) mod typed;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use helenus::clock::Clock;
-use helenus::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
-use helenus::engine::{Options, ThroughputRules};
-use helenus::partition::store;
-use helenus::schema::node::NodeInfo;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
+use helenus_engine::engine::{Options, ThroughputRules};
+use helenus_engine::partition::store;
+use helenus_schema::schema::node::NodeInfo;
 
 pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -45,16 +45,17 @@ impl Client {
             seed: 1,
             node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
             page_bytes_max: Options::PAGE_BYTES_MAX,
-            guardrails: helenus::guardrails::Guardrails::default(),
-            prices: helenus::throughput::Coefficients::default(),
-            limits: helenus::engine::SizeLimits::default(),
-            call_limits: helenus::functions::CallLimits::default(),
-            clock_rules: helenus::engine::ClockRules::default(),
+            guardrails: helenus_schema::guardrails::Guardrails::default(),
+            prices: helenus_engine::throughput::Coefficients::default(),
+            limits: helenus_engine::engine::SizeLimits::default(),
+            call_limits: helenus_types::functions::CallLimits::default(),
+            clock_rules: helenus_engine::engine::ClockRules::default(),
             request_log_max: 100,
-            profile: helenus::profile::Profile::default(),
+            count_at_once_rows_max: Options::COUNT_AT_ONCE_ROWS_MAX,
+            profile: helenus_schema::profile::Profile::default(),
             throughput: ThroughputRules::default(),
-            account: helenus::profile::Account::default(),
-            virtual_tables: std::sync::Arc::new(helenus::views::Tables::default()),
+            account: helenus_schema::profile::Account::default(),
+            virtual_tables: std::sync::Arc::new(helenus_engine::views::Tables::default()),
         }
     }
 

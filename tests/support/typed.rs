@@ -1,7 +1,7 @@
 //! A front end's side of a read, without frames: rows as values.
 
 use bytes::Bytes;
-use helenus::engine::RowSink;
+use helenus_engine::engine::RowSink;
 
 /// Collects the rows of a read as values; null is `None`.
 #[derive(Debug, Default)]

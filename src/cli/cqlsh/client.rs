@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-use crate::types::{CqlType, NATIVE_TYPES, UserType};
+use helenus_types::types::{CqlType, NATIVE_TYPES, UserType};
 
 /// Version 4, from a client and from a server.
 const REQUEST: u8 = 0x04;

@@ -9,7 +9,7 @@ use super::commands::cell;
 use super::print;
 use super::session::Session;
 use super::split::Piece;
-use crate::types::{CqlType, Native, unix_100ns, uuid_text};
+use helenus_types::types::{CqlType, Native, unix_100ns, uuid_text};
 
 /// Tries until a trace must be complete: a server writes it behind the answer.
 const TRIES_MAX: usize = 50;

@@ -1,6 +1,6 @@
 //! Values as cqlsh prints them (`cqlshlib/formatting.py` of cqlsh 6.2): not as CQL literals.
 
-use crate::types::{
+use helenus_types::types::{
     CqlType, DAY_MILLIS, Duration, Native, date_text, decode_boolean, decode_date, decode_f32, decode_f64, decode_i64,
     list_elements, map_entries, set_elements, time_text, tuple_fields,
 };
@@ -63,7 +63,7 @@ fn print_native(ty: &CqlType, native: Native, bytes: &[u8], is_inside: bool) -> 
         return quoted(escaped(&text));
     }
     if native == Native::Blob {
-        return format!("0x{}", crate::types::hex(bytes));
+        return format!("0x{}", helenus_types::types::hex(bytes));
     }
     if bytes.is_empty() {
         return String::new();

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::changes::{Refusal, body, guard};
 use super::token::refuse;
 use super::{Shape, Shared, json};
-use crate::clock::Clock;
 use crate::server::reset::{Keep, reset};
+use helenus_base::clock::Clock;
 
 /// The farthest move: a hundred years.
 const MOVE_MS_MAX: u64 = 100 * 365 * 86_400_000;

@@ -1,4 +1,4 @@
-//! `/api/faults`: the active fault plan, as [`crate::partition::faults`] describes it.
+//! `/api/faults`: the active fault plan, as [`helenus_engine::partition::faults`] describes it.
 //!
 //! ```text
 //! GET     the plan and the progress of each fault, as JSON
@@ -15,9 +15,9 @@ use axum::response::Response;
 use super::changes::guard;
 use super::token::refuse;
 use super::{Shape, Shared, json};
-use crate::partition::faults::Plan;
-use crate::partition::nodes::Report;
 use crate::server::fault_warnings;
+use helenus_engine::partition::faults::Plan;
+use helenus_engine::partition::nodes::Report;
 
 /// The plan, its progress, and what is doubtful about it.
 #[derive(serde::Serialize)]

@@ -18,7 +18,7 @@
 //! ```
 //! The header `Last-Event-ID`, which browsers and libraries send when they connect again, replaces `from`.
 //!
-//! A record is a row of a page of [`crate::cql`], and its position is the paging state after it. So a reader may resume
+//! A record is a row of a page of [`helenus_cql::cql`], and its position is the paging state after it. So a reader may resume
 //! after each record, and across restarts, splits and merges, as a reader of pages does.
 //!
 //! Rows are data, unlike all else on this port. So an address gives them only to a client with the server's token, or
@@ -47,9 +47,9 @@ use super::streams::Place;
 use super::token::{has_token, refuse, where_the_token_is};
 use super::{BySocket, Extension, Shape, Shared, logins};
 
-use crate::cql::{AnswerKind, Error, QueryParams, SessionState, apart};
-use crate::types::{hex, quoted, unhex};
-use crate::wire::response::ErrorCode;
+use helenus_cql::cql::{AnswerKind, Error, QueryParams, SessionState, apart};
+use helenus_types::types::{hex, quoted, unhex};
+use helenus_types::wire::response::ErrorCode;
 
 /// Rows of a page.
 const PAGE_ROWS: u32 = 100;

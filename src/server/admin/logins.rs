@@ -23,8 +23,8 @@ use tokio::time::sleep;
 
 use super::token::{has_token, refuse, where_the_token_is};
 use super::{BySocket, Shared};
-use crate::cql::RoleService;
 use crate::server::auth::{Authenticator, Decision, LoginError};
+use helenus_cql::cql::RoleService;
 
 /// Paths that need no login.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];

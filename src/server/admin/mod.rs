@@ -78,13 +78,13 @@ pub use streams::{ROLE_STREAMS_MAX, STREAMS_MAX};
 use super::StartError;
 use super::audit::Audit;
 use super::socket::OwnSocket;
-use crate::clock::Clock;
-use crate::cql::Database;
-use crate::engine::Probe;
-use crate::metrics;
-use crate::metrics::exposition;
-use crate::views::print::HIDDEN_KEY;
-use crate::views::{Tables, api, prometheus};
+use helenus_base::clock::Clock;
+use helenus_base::metrics;
+use helenus_base::metrics::exposition;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::Probe;
+use helenus_engine::views::print::HIDDEN_KEY;
+use helenus_engine::views::{Tables, api, prometheus};
 
 /// Connections at once: a scraper, a probe, a few people. Beyond it a new connection takes the slot of a silent one, or
 /// is closed at once if all of them have sent a request.

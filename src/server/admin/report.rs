@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Probe, StoreProbe};
+use helenus_engine::engine::{Probe, StoreProbe};
 
 /// `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::metrics;
-use crate::permissions;
+use helenus_base::metrics;
+use helenus_base::permissions;
 
 /// Most files of an audit log.
 pub const FILES_MAX: usize = 1000;

@@ -27,11 +27,11 @@ use self::file::Writer;
 pub use self::file::{AuditError, FILES_MAX};
 use super::log::obeys;
 use super::secrets;
-use crate::clock::Clock;
-use crate::cql::Error;
-use crate::cql::{AuditCategory, Audited};
-use crate::engine;
-use crate::wire::response::ErrorCode;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{AuditCategory, Audited};
+use helenus_engine::engine;
+use helenus_types::wire::response::ErrorCode;
 
 /// Most characters of a text that are written; longer texts end in «… cut».
 const TEXT_CHARACTERS_MAX: usize = 4096;

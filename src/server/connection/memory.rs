@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::super::inflight::Waited;
 use super::super::{Handled, Postponed, incoming};
 use super::Connection;
-use crate::metrics;
-use crate::wire::frame::Header;
-use crate::wire::response::ErrorBody;
+use helenus_base::metrics;
+use helenus_types::wire::frame::Header;
+use helenus_types::wire::response::ErrorBody;
 
 /// The refusal of a request that got no memory for its response in time.
 const MEMORY_IN_USE: &str = "The memory for answers is in use by other connections, whose clients do not read: try again later, ask for \

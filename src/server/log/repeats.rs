@@ -9,8 +9,8 @@ use tracing::callsite::Identifier;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use crate::clock::Clock;
-use crate::metrics;
+use helenus_base::clock::Clock;
+use helenus_base::metrics;
 
 /// Most lines of a place in each [`WINDOW`]. One more says that others are left out.
 const LINES_MAX: u32 = 10;

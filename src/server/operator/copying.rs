@@ -19,12 +19,12 @@ use super::counted::CountedPartitions;
 use super::inserts::{Bound, Inserts};
 use super::records::{Endless, Lines, Record, RecordError, Records, csv_cells};
 use super::text::{Form, csv_value, json_value, put_cell, put_csv, put_json};
-use crate::cql::Error;
-use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
-use crate::engine;
-use crate::permissions;
-use crate::schema::{ColumnKind, Table, system};
-use crate::types::{CqlType, Json, folded_json_name, quoted};
+use helenus_base::permissions;
+use helenus_cql::cql::Error;
+use helenus_cql::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
+use helenus_engine::engine;
+use helenus_schema::schema::{ColumnKind, Table, system};
+use helenus_types::types::{CqlType, Json, folded_json_name, quoted};
 
 /// Rows per page of an export.
 const PAGE_ROWS: u32 = 500;

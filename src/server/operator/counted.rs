@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::token::Token;
+use helenus_types::token::Token;
 
 /// Most bytes of keys that are remembered.
 const KEYS_BYTES_MAX: usize = 64 << 20;

@@ -14,11 +14,11 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::counted::{CountedPartitions, Seen};
-use crate::command::value::Value;
-use crate::cql::{Database, Error, Statement};
-use crate::planner::partition_key;
-use crate::schema::{Column, ColumnKind, Table};
-use crate::types::quoted;
+use helenus_cql::cql::{Database, Error, Statement};
+use helenus_schema::command::value::Value;
+use helenus_schema::planner::partition_key;
+use helenus_schema::schema::{Column, ColumnKind, Table};
+use helenus_types::types::quoted;
 
 /// A statement, and the columns of its markers.
 struct Insert {

@@ -32,10 +32,10 @@ use tokio::task::JoinSet;
 use self::copying::Imported;
 use self::text::Form;
 use super::socket::OwnSocket;
-use crate::backup::{Manifest, Scope};
-use crate::cql::Database;
-use crate::engine::{BackedUp, has_roles, is_of_roles};
-use crate::permissions;
+use helenus_base::permissions;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::{BackedUp, has_roles, is_of_roles};
+use helenus_storage::backup::{Manifest, Scope};
 
 /// The socket's name.
 const SOCKET: &str = "helenus.operator";

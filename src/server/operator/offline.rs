@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::{Ask, Came};
-use crate::backup::{self, Reader};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::cql::Database;
-use crate::engine::{self, BackupError, Backups, Restored, Salvaged, What};
 use crate::server::opening::{self, RunError};
+use helenus_base::clock::Clock;
+use helenus_cql::cql::Database;
+use helenus_engine::engine::{self, BackupError, Backups, Restored, Salvaged, What};
+use helenus_storage::backup::{self, Reader};
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
@@ -175,7 +175,7 @@ async fn restore_into(
 /// Restores tables into a database that no server has open.
 ///
 /// # Errors
-/// As [`crate::engine::Backups::restore`]; there is no database, or it cannot be opened.
+/// As [`helenus_engine::engine::Backups::restore`]; there is no database, or it cannot be opened.
 pub async fn restore_beside(
     config: &Config,
     clock: Clock,

@@ -18,7 +18,7 @@
 
 use bytes::Bytes;
 
-use crate::types::{
+use helenus_types::types::{
     CqlType, Json, Native, encode_list, encode_map, encode_tuple, json_string, list_elements, map_entries,
     set_elements, tuple_fields,
 };
@@ -291,7 +291,7 @@ mod tests {
     fn a_value_from_before_its_type_grew_has_nulls_for_the_new_fields() {
         let user = |fields: &[(&str, &str)]| {
             let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), of(ty))).collect();
-            CqlType::User(std::sync::Arc::new(crate::types::UserType {
+            CqlType::User(std::sync::Arc::new(helenus_types::types::UserType {
                 keyspace: "ks".to_owned(),
                 name: "u".to_owned(),
                 fields,

@@ -3,7 +3,7 @@
 use super::Requests;
 use crate::server::prepared::Statements;
 use crate::server::secrets;
-use crate::views::live::PreparedText;
+use helenus_engine::views::live::PreparedText;
 
 impl Requests {
     /// The prepared statements of all nodes, without secrets. Those that a change of the schema has invalidated are evicted first: their

@@ -1,7 +1,7 @@
 //! Levels of consistency: what an account promises, and what a request may ask for.
 
-use helenus::consistency::Consistency;
-use helenus::cql::{QueryParams, SessionState};
+use helenus_cql::cql::{QueryParams, SessionState};
+use helenus_types::consistency::Consistency;
 
 use super::with_tables;
 

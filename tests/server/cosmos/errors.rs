@@ -1,8 +1,8 @@
 //! HTTP's codes, which Cosmos's own protocol answers, as the codes that CQL clients are told: the map of "Monitor reference".
 
-use helenus::partition::faults::Plan;
-use helenus::wire::Version;
-use helenus::wire::request::{Execute, Params, Request};
+use helenus_engine::partition::faults::Plan;
+use helenus_types::wire::Version;
+use helenus_types::wire::request::{Execute, Params, Request};
 
 use super::Expect::{Error, Ok as Fine};
 use super::{Row, check_in_turn, connect, ok, refused, rows, run, with_tables};

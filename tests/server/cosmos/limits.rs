@@ -1,7 +1,7 @@
 //! How many physical partitions there are, and how large things may be.
 
 use helenus::config::{Config, Values};
-use helenus::cql::{AnswerKind, QueryParams, SessionState};
+use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
 
 use super::{ok, refused, run, with_tables};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use helenus::config::{Config, Values};
-use helenus::wire::Version;
-use helenus::wire::request::{Request, Startup};
+use helenus_types::wire::Version;
+use helenus_types::wire::request::{Request, Startup};
 
 use super::{KEY, login, start};
 use crate::raw::Client;

@@ -37,9 +37,9 @@ use std::time::Duration;
 use crate::raw::{Client, Frame};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::cql::{Answer, AnswerKind, QueryParams, SessionState};
-use helenus::wire::Version;
-use helenus::wire::request::{AuthResponse, Request, Startup};
+use helenus_cql::cql::{Answer, AnswerKind, QueryParams, SessionState};
+use helenus_types::wire::Version;
+use helenus_types::wire::request::{AuthResponse, Request, Startup};
 
 const KEY: &str = "c2VjcmV0IQ==";
 
@@ -146,7 +146,7 @@ async fn texts(server: &TestServer, statement: &str) -> Vec<String> {
 }
 
 /// Carries out a statement in the process.
-async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus::cql::Error> {
+async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus_cql::cql::Error> {
     let (session, params) = (SessionState::default(), QueryParams::default());
     server.database().query(&session, statement, &params).await
 }

@@ -2,7 +2,7 @@
 
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::wire::Version;
+use helenus_types::wire::Version;
 
 use super::Expect::{Error, Ok as Fine};
 use super::{Row, check, check_in_turn, differences_in_turn, rows, with_tables};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus::TestServer;
-use helenus::cql::{QueryParams, SessionState};
-use helenus::engine::Error as Failure;
+use helenus_cql::cql::{QueryParams, SessionState};
+use helenus_engine::engine::Error as Failure;
 
 use super::Expect::{Error, Ok as Fine};
 use super::{Row, check, check_in_turn, ok, refused, run, with_tables};
@@ -155,7 +155,7 @@ fn second_field_millis(text: &str) -> Option<u64> {
 async fn told(server: &TestServer, statement: &str) -> Option<u64> {
     match run(server, statement).await {
         Ok(_) => None,
-        Err(error @ helenus::cql::Error::Engine(Failure::Throttled { .. })) => {
+        Err(error @ helenus_cql::cql::Error::Engine(Failure::Throttled { .. })) => {
             let text = error.to_string();
             let millis = retry_after_millis(&text).unwrap();
             assert_eq!(second_field_millis(&text), Some(millis), "{text}");

@@ -1,6 +1,6 @@
 //! What requests cost, and that clients are told.
 
-use helenus::cql::{AnswerKind, QueryParams, SessionState};
+use helenus_cql::cql::{AnswerKind, QueryParams, SessionState};
 
 use super::{ok, run, with_tables};
 

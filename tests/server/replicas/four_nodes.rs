@@ -143,8 +143,8 @@ async fn a_node_goes_down_and_comes_back() {
     let mut client = ready(&server, Version::V5).await;
     let mut watcher = Client::ready(of_node(&server, 3), Version::V4).await;
     let kinds = vec![
-        helenus::wire::request::EventKind::StatusChange,
-        helenus::wire::request::EventKind::TopologyChange,
+        helenus_types::wire::request::EventKind::StatusChange,
+        helenus_types::wire::request::EventKind::TopologyChange,
     ];
     watcher.request(1, &Request::Register(Register { kinds })).await;
     assert_eq!(watcher.frame().await.unwrap().opcode, 2);

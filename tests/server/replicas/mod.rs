@@ -18,9 +18,9 @@ use std::time::Duration;
 use crate::raw::{Client, Frame};
 use helenus::TestServer;
 use helenus::config::{Config, Values as Settings};
-use helenus::partition::faults::Plan;
-use helenus::wire::request::{Batch, BatchStatement, Params, Query, Register, Request, Subject};
-use helenus::wire::{BatchType, Consistency, Version};
+use helenus_engine::partition::faults::Plan;
+use helenus_types::wire::request::{Batch, BatchStatement, Params, Query, Register, Request, Subject};
+use helenus_types::wire::{BatchType, Consistency, Version};
 
 async fn start(settings: &[(&str, &str)]) -> TestServer {
     let mut given = vec![("data", "memory:"), ("listen", "127.0.0.1:0")];

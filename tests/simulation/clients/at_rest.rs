@@ -17,7 +17,7 @@ async fn check(world: &Rc<World>, server: &Server) {
     server
         .database
         .upkeep()
-        .probe(&mut helenus::engine::Probe::default())
+        .probe(&mut helenus_engine::engine::Probe::default())
         .await;
     world.medium.show_late_sides();
     world.check_maps(&server.database);

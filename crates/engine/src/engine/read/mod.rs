@@ -1,0 +1,20 @@
+//! Reads: command → rows of one page, for a front end.
+//!
+//! The statement level: [`source`] spreads a read over [parts](super::part), which pass rows to a [`sink`]. The sink
+//! groups and sorts the rows and passes them to the front end's [`row_sink`]. [`aside`] keeps rows that are sorted
+//! later; [`nearest`] keeps the rows nearest to a vector; [`room`] bounds the memory of the answer; [`tombstones`] has
+//! the warning about tombstones.
+//!
+//! Both levels: [`layout`] selects the columns that are read of a row, [`buffer`] holds the current row, [`evaluate`]
+//! computes expressions and filters on it.
+
+mod aside;
+pub(crate) mod count;
+pub(crate) mod nearest;
+mod order;
+pub(crate) mod row_sink;
+pub mod sink;
+pub(crate) mod source;
+mod system_columns;
+pub(crate) mod tombstones;
+pub(crate) mod virtual_rows;

@@ -1,0 +1,407 @@
+//! The engine's facade for front ends: commands in, rows and receipts out.
+//!
+//! ```text
+//! begin(Terms) ─→ Request ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
+//! ```
+
+mod options;
+mod reads;
+mod writes;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::backup::Backups;
+use super::batch_log;
+use super::catalog::{Catalog, SchemaListener};
+use super::counts::Counts;
+use super::draws::Draws;
+use super::edge::storage_read;
+use super::error::{Error, NotChanged};
+use super::figures::Figures;
+use super::gates::{self, Gates};
+use super::ledger::Ledger;
+use super::logical::LogicalPartitions;
+use super::probe::Prober;
+use super::receipt::{ChargeReceipt, Ended, Executed};
+use super::upkeep::Upkeep;
+use super::virtual_tables::VirtualTables;
+use super::write::WriteServices;
+use crate::engine::snapshot::Snapshot;
+use crate::engine::terms::request::{Request, Terms};
+use crate::partition::{Nodes, Stores};
+use crate::throughput::Charges;
+use helenus_base::clock::Clock;
+use helenus_base::metrics::{Statements, turn};
+use helenus_base::tasks::Tasks;
+use helenus_schema::command::{ChangeKind, SchemaIntent, SchemaOutcome};
+use helenus_schema::guardrails::Guardrails;
+use helenus_schema::profile::Profile;
+use helenus_schema::profile::Rules;
+use helenus_schema::schema::node::NodeInfo;
+use helenus_schema::schema::{Schema, StorageId, Table};
+use helenus_types::consistency::Consistency;
+use helenus_types::consistency::WriteKind;
+use helenus_types::functions::{CallLimits, Context, Timeuuids};
+
+pub use self::options::{ClockRules, Options};
+pub use self::reads::{Checked, Paging, ReadPage};
+
+/// Default time for background work to end after the stores are closed.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The engine: the services that execute commands.
+pub struct Engine {
+    pub(crate) catalog: Arc<Catalog>,
+    stores: Stores,
+    writes: WriteServices,
+    clock: Clock,
+    /// The virtual nodes, each as its clients see it in the system tables.
+    seen: Vec<NodeInfo>,
+    nodes: Arc<Nodes>,
+    virtual_tables: Arc<dyn VirtualTables>,
+    pub(crate) page_bytes_max: usize,
+    pub(crate) statements: Arc<Statements>,
+    prober: Prober,
+    guardrails: Guardrails,
+    pub(crate) ledger: Ledger,
+    counts: Counts,
+    rules: Rules,
+    timeuuids: Arc<Timeuuids>,
+    draws: Arc<Draws>,
+    call_limits: CallLimits,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("node", self.node())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the database at a URL; creates it if it does not exist.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or its catalog cannot be read.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        options.open().await
+    }
+
+    /// Makes everything durable, closes the stores and ends all background work. Requests after it fail.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.close_within(CLOSE_WITHIN).await
+    }
+
+    /// As [`Engine::close`]. Background work that is still running `within` after the stores were closed is aborted.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close_within(&self, within: Duration) -> Result<(), Error> {
+        self.tasks().begin_stop();
+        // Otherwise the next start would write these batches again.
+        if let Err(error) = batch_log::remove_whole(&self.catalog.published).await {
+            tracing::debug!(%error, "records of whole batches stay");
+        }
+        let closed = self.stores.close().await;
+        // Joined last: most of it ends because its store is closed.
+        self.tasks().join(within).await;
+        closed.map_err(|error| Error::Fault(error.to_string()))
+    }
+
+    /// Runs background work, and joins it when the database is closed.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.catalog.published.tasks
+    }
+
+    /// Sets the listener for changes of the schema, which gets them in the order of their commits. Only the first call
+    /// counts.
+    pub fn set_schema_listener(&self, listener: SchemaListener) {
+        self.catalog.listener.set(listener);
+    }
+
+    /// The current schema.
+    #[must_use]
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.catalog.load().schema)
+    }
+
+    /// The version of the current schema: it changes with every change of the schema and with nothing else.
+    #[must_use]
+    pub fn schema_version(&self) -> Uuid {
+        self.catalog.load().schema.version
+    }
+
+    /// The compatibility profile.
+    #[must_use]
+    pub const fn profile(&self) -> Profile {
+        self.rules.profile
+    }
+
+    /// The virtual nodes, and the active fault plan.
+    #[must_use]
+    pub const fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
+    }
+
+    fn gates(&self) -> Gates<'_> {
+        Gates {
+            catalog: &self.catalog,
+            limits: &self.writes.limits,
+            guardrails: &self.guardrails,
+            rules: &self.rules,
+            nodes: &self.nodes,
+            admission: &self.ledger.admission,
+            is_disk_short: self.stores.is_disk_short(),
+        }
+    }
+
+    /// The server's background jobs.
+    #[must_use]
+    pub const fn upkeep(&self) -> Upkeep<'_> {
+        Upkeep {
+            catalog: &self.catalog,
+            counts: &self.counts,
+            stores: &self.stores,
+            prober: &self.prober,
+            clock: &self.clock,
+            timestamps: &self.writes.clock,
+            timeuuids: &self.timeuuids,
+            is_cosmos: self.rules.profile.is_cosmos(),
+        }
+    }
+
+    /// The database's backups.
+    #[must_use]
+    pub const fn backups(&self) -> Backups<'_> {
+        Backups {
+            catalog: &self.catalog,
+            timestamps: &self.writes.clock,
+            profile: self.rules.profile,
+        }
+    }
+
+    /// Figures for views and for callers in the same process.
+    #[must_use]
+    pub fn figures(&self) -> Figures<'_> {
+        Figures {
+            catalog: &self.catalog,
+            stores: &self.stores,
+            statements: &self.statements,
+            ledger: &self.ledger,
+            counts: &self.counts,
+            logical: &self.writes.logical,
+            nodes: &self.nodes,
+            seen: &self.seen,
+            clock: &self.clock,
+        }
+    }
+
+    /// The published snapshot of the catalog, which a request takes once.
+    #[must_use]
+    pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.catalog.load()
+    }
+
+    /// The key that seals paging states.
+    #[must_use]
+    pub fn paging_key(&self) -> [u8; 16] {
+        self.catalog.paging_key
+    }
+
+    /// Removes all rows of a table that the server keeps for itself.
+    ///
+    /// # Errors
+    /// When the table does not exist or the store fails.
+    pub async fn truncate_own(&self, keyspace: &str, table: &str) -> Result<(), Error> {
+        self.catalog.truncate(keyspace, table).await
+    }
+
+    /// The clock of the requests.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Amounts that are warned of or refused.
+    #[must_use]
+    pub const fn guardrails(&self) -> &Guardrails {
+        &self.guardrails
+    }
+
+    /// The rules of the profile.
+    #[must_use]
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The order of virtual rows: bytes of a partition key → its token.
+    #[must_use]
+    pub fn virtual_token(&self) -> fn(&[u8]) -> i64 {
+        super::read::virtual_rows::token
+    }
+
+    /// Statements by kind and by table.
+    #[must_use]
+    pub const fn statements(&self) -> &Arc<Statements> {
+        &self.statements
+    }
+
+    /// This node; of several virtual ones the first.
+    #[must_use]
+    pub fn node(&self) -> &NodeInfo {
+        self.seen_by(0)
+    }
+
+    /// A virtual node, from 0, as its clients see it.
+    #[expect(clippy::expect_used, reason = "there is at least one")]
+    pub fn seen_by(&self, node: usize) -> &NodeInfo {
+        let seen = self.seen.get(node).or_else(|| self.seen.first());
+        seen.expect("a database has a node")
+    }
+
+    /// If a change of the catalog failed and may have been applied, reads the actual catalog from the store. A front
+    /// end calls this before it begins a request. Without it the request may be refused until another one has resolved
+    /// the change.
+    pub async fn resolve_in_doubt(&self) {
+        if self.catalog.is_in_doubt() {
+            // Boxed, since it is rare and would make every request's future larger. After a failure reads continue:
+            // both catalogs are valid for them.
+            let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
+            drop(resolving);
+        }
+    }
+
+    /// Refuses what is answered by the catalog in memory, unless this server is the only one that may change it. Reads and
+    /// writes of stores check the same for themselves.
+    ///
+    /// # Errors
+    /// Another server may have taken the bucket over.
+    pub fn refuse_taken_over(&self, consistency: Consistency) -> Result<(), Error> {
+        match self.catalog.main().taken_over() {
+            None => Ok(()),
+            Some(error) => Err(storage_read(&error).at_edge(consistency, WriteKind::Simple)),
+        }
+    }
+
+    /// Begins a request. It sees the catalog of this moment, until its end.
+    #[must_use]
+    pub fn begin<'a>(&self, terms: Terms<'a>) -> Request<'a> {
+        // The clock is read once for all times of the request.
+        let now_micros = self.writes.clock.now_micros();
+        Request {
+            snapshot: Arc::clone(&self.catalog.load()),
+            now_seconds: terms
+                .now_seconds
+                .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),
+            at_micros: now_micros,
+            began: turn::begin(|| self.clock.monotonic()),
+            context: self.context(now_micros),
+            claim: OnceLock::new(),
+            terms,
+        }
+    }
+
+    /// Empty charges for a request.
+    #[inline]
+    #[must_use]
+    pub fn charges(&self, request: &Request<'_>) -> Charges {
+        self.ledger.charges(request.consistency())
+    }
+
+    /// Ends a request: settles and records its charges, whether it succeeded or failed. `notes` gets the trace of
+    /// the charges, if the request is traced.
+    #[inline]
+    pub fn settle(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        ended: Ended,
+        notes: &mut Vec<String>,
+    ) -> ChargeReceipt {
+        self.ledger.settle(request, executed, charges, ended, notes)
+    }
+
+    /// Time and randomness for the functions of one request.
+    fn context(&self, now_micros: i64) -> Context {
+        let seed = self.draws.generator().u64(..);
+        Context::new(now_micros, Arc::clone(&self.timeuuids), seed).limited(self.call_limits)
+    }
+
+    // The schema.
+
+    /// Empties a table.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails.
+    pub async fn truncate(&self, request: &Request<'_>, table: &Table, charges: &mut Charges) -> Result<(), Error> {
+        let gates = self.gates();
+        gates::truncate(gates, table)?;
+        gates::admit_truncate(gates, request, table).await?;
+        charges.metadata();
+        let truncated = self.catalog.truncate(&table.keyspace, &table.name).await;
+        truncated.map_err(catalog_edge)?;
+        self.logical().forget_dropped(&self.schema(), &self.stores).await;
+        Ok(())
+    }
+
+    /// Changes the schema by an intent.
+    ///
+    /// # Errors
+    /// The intent is refused, or a store fails; nothing has changed then.
+    pub async fn change_schema<I: SchemaIntent>(
+        &self,
+        request: &mut Request<'_>,
+        intent: I,
+        charges: &mut Charges,
+    ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
+        request.drop_partition_map();
+        charges.metadata();
+        gates::admit_change(self.gates(), request).await?;
+        let outcome = self.catalog.change(intent).await.map_err(|error| match error {
+            NotChanged::Failed(error) => NotChanged::Failed(catalog_edge(error)),
+            refused @ NotChanged::Refused(_) => refused,
+        })?;
+        // Search the figures only when a table may have been dropped.
+        if outcome
+            .change
+            .as_ref()
+            .is_some_and(|change| change.kind == ChangeKind::Dropped)
+        {
+            self.forget_dropped_figures();
+            self.logical().forget_dropped(&self.schema(), &self.stores).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Removes the figures of dropped tables once there are more figures than tables.
+    fn forget_dropped_figures(&self) {
+        let schema = self.schema();
+        let stored: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
+        self.ledger.meter.spent().keep(|id| stored.contains(&id));
+        let statements = &self.statements;
+        if statements.tables_known() > stored.len() {
+            let there: BTreeSet<u128> = schema.stored_tables().map(|table| table.id.as_u128()).collect();
+            statements.keep(|id| there.contains(&id));
+        }
+    }
+
+    fn logical(&self) -> &Arc<LogicalPartitions> {
+        &self.writes.logical
+    }
+}
+
+/// The error of a catalog change as its client sees it: like Cassandra's, on every replica.
+fn catalog_edge(error: Error) -> Error {
+    error.at_edge(Consistency::All, WriteKind::Simple)
+}

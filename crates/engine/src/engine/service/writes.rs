@@ -1,0 +1,199 @@
+//! Writes and batches: checked, admitted, routed, and passed to `engine::write`.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::super::error::Error;
+use super::super::gates;
+use super::super::levels;
+use super::super::part::write::size;
+use super::super::write::condition::Written;
+use super::{Engine, Request};
+use crate::throughput::Charges;
+use helenus_base::mutant::{self, Mutant};
+use helenus_schema::command::{Batch, BatchKind, Condition, Write};
+use helenus_schema::guardrails::Level;
+use helenus_schema::guardrails::Threshold;
+use helenus_types::consistency::WriteKind;
+
+impl Engine {
+    /// Executes a write.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails.
+    pub async fn write(
+        &self,
+        request: &Request<'_>,
+        modification: &Write,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
+        let outcome = self.write_within(request, modification, charges).await;
+        outcome.map_err(|error| {
+            let is_conditional = modification.condition != Condition::Always;
+            self.write_edge(request, one_write(is_conditional, modification.table.is_counter), error)
+        })
+    }
+
+    async fn write_within(
+        &self,
+        request: &Request<'_>,
+        modification: &Write,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
+        let is_counter = modification.table.is_counter;
+        let gates = self.gates();
+        let routed = [gates::route(gates, request, modification)?];
+        let is_conditional = modification.condition != Condition::Always;
+        let write_kind = one_write(is_conditional, is_counter);
+        let mut warnings = Vec::new();
+        let table = &modification.table;
+        gates::counter(gates, request, table)?;
+        let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
+        let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
+        let mut written = if is_conditional {
+            let writes = &self.writes;
+            writes
+                .apply_conditionally(&routed, &write, &request.context, false, charges)
+                .await?
+        } else {
+            let mut applied = self.writes.apply(&routed, &write, None, charges).await;
+            if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
+                applied = self.writes.apply(&routed, &write, None, charges).await;
+            }
+            Written {
+                warnings: applied?,
+                ..Written::default()
+            }
+        };
+        gates::planned_failure(planned_failure)?;
+        written.warnings.extend(warnings);
+        Ok(written)
+    }
+
+    /// Executes a batch of writes.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails. None of it was applied then, unless the error says that
+    /// it may have been.
+    pub async fn batch(&self, request: &Request<'_>, batch: &Batch, charges: &mut Charges) -> Result<Written, Error> {
+        let outcome = self.batch_within(request, batch, charges).await;
+        outcome.map_err(|error| self.write_edge(request, batch_write(batch.kind, batch.conditional), error))
+    }
+
+    /// The error of a write as its client sees it.
+    #[cold]
+    fn write_edge(&self, request: &Request<'_>, kind: WriteKind, error: Error) -> Error {
+        error.at_edge(levels::write(&self.rules, request.consistency()), kind)
+    }
+
+    async fn batch_within(
+        &self,
+        request: &Request<'_>,
+        batch: &Batch,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
+        if batch.modifications.is_empty() {
+            return Ok(Written::default());
+        }
+        let gates = self.gates();
+        gates::members(gates, batch)?;
+        self.record_partitions(batch);
+        let routed = batch
+            .modifications
+            .iter()
+            .map(|modification| gates::route(gates, request, modification));
+        let routed = routed.collect::<Result<Vec<_>, _>>()?;
+        let write_kind = batch_write(batch.kind, batch.conditional);
+        let tables = || batch.modifications.iter().map(|modification| &modification.table);
+        let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
+        let table = table.ok_or_else(|| Error::Fault("a batch with members has no table".to_owned()))?;
+        let mut warnings = Vec::new();
+        let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
+        write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
+        let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
+        let mut written = if batch.conditional {
+            let writes = &self.writes;
+            writes
+                .apply_conditionally(&routed, &write, &request.context, true, charges)
+                .await?
+        } else {
+            // Cassandra measures only batches of several partitions.
+            let threshold = &self.guardrails.batch_bytes;
+            let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
+            let warning = self
+                .writes
+                .apply(&routed, &write, is_measured.then_some(threshold), charges)
+                .await?;
+            warnings.extend(warning);
+            if batch.kind != BatchKind::Logged {
+                warnings.extend(scatter_warning(batch, &self.guardrails.unlogged_batch_partitions));
+            }
+            Written::default()
+        };
+        gates::planned_failure(planned_failure)?;
+        written.warnings.extend(warnings);
+        Ok(written)
+    }
+
+    /// Records the number of partitions that a batch writes.
+    fn record_partitions(&self, batch: &Batch) {
+        let modifications = batch.modifications.iter();
+        let mut partitions: Vec<(u32, &[u8])> = modifications
+            .flat_map(|one| {
+                one.partition_keys
+                    .iter()
+                    .map(|key| (one.table.storage_id, key.as_ref()))
+            })
+            .collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let of_kind = match batch.kind {
+            BatchKind::Logged => &self.statements.logged_batch_partitions,
+            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
+            BatchKind::Counter => &self.statements.counter_batch_partitions,
+        };
+        of_kind.add(partitions.len() as u64, 1);
+    }
+}
+
+/// The kind of write of a single modification.
+const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
+    match (is_conditional, is_counter) {
+        (true, _) => WriteKind::Cas,
+        (false, true) => WriteKind::Counter,
+        (false, false) => WriteKind::Simple,
+    }
+}
+
+/// The kind of write of a batch.
+const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
+    match kind {
+        _ if is_conditional => WriteKind::Cas,
+        BatchKind::Logged => WriteKind::Batch,
+        BatchKind::Unlogged => WriteKind::UnloggedBatch,
+        BatchKind::Counter => WriteKind::Counter,
+    }
+}
+
+/// Cassandra's warning about an unlogged batch that is scattered over the ring.
+fn scatter_warning(batch: &Batch, threshold: &Threshold) -> Option<String> {
+    let keys = batch
+        .modifications
+        .iter()
+        .flat_map(|modification| &modification.partition_keys);
+    let keys: BTreeSet<&Bytes> = keys.collect();
+    let Level::Warn(_) = threshold.judge(u64::try_from(keys.len()).unwrap_or(u64::MAX)) else {
+        return None;
+    };
+    let tables = batch.modifications.iter().map(|modification| &modification.table);
+    let names = tables.map(|table| format!("{}.{}", table.keyspace, table.name));
+    let names = size::in_hash_order(names.collect());
+    let plural = if names.len() == 1 { "" } else { "s" };
+    Some(format!(
+        "Unlogged batch covering {} partitions detected against table{plural} [{}]. You should use a logged batch for \
+         atomicity, or asynchronous writes for performance.",
+        keys.len(),
+        names.join(", ")
+    ))
+}

@@ -1,0 +1,17 @@
+//! `system_virtual_schema.keyspaces`.
+
+use super::super::cells::Cells;
+use super::super::view::{Rows, View};
+use helenus_schema::schema::Keyspace;
+use helenus_schema::schema::encode::text;
+
+pub(in crate::views) const VIEW: View = View {
+    keyspace: "system_virtual_schema",
+    name: "keyspaces",
+    own: None,
+    rows: Rows::Of(|schema, asked| asked.of_keyspaces(schema, true, |keyspace| vec![row(keyspace)])),
+};
+
+fn row(keyspace: &Keyspace) -> Cells {
+    Cells::new().set("keyspace_name", text(&keyspace.name))
+}

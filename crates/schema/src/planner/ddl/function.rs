@@ -1,0 +1,503 @@
+//! CREATE and DROP FUNCTION and AGGREGATE.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Term, Type};
+
+use super::error::DdlError;
+use super::refusal::FunctionRefusal;
+use super::{Ddl, Right, SchemaOutcome, column_type};
+use crate::command::{ChangeKind, ChangeTarget};
+use crate::planner::text::{owned, type_text_full};
+use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, typename};
+use helenus_types::functions;
+use helenus_types::types::{CqlType, LiteralError, Native};
+
+fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
+    types.into_iter().map(typename::unfrozen_name).collect()
+}
+
+fn written_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
+    types.into_iter().map(typename::written_name).collect()
+}
+
+/// Refuses changes of system keyspaces, and a name that no permission can be granted on.
+fn authorize(keyspace: &str, right: Right, kind: &'static str, name: &str) -> Result<(), DdlError> {
+    if keyspace == functions::KEYSPACE {
+        return Err(FunctionRefusal::OfSystem.into());
+    }
+    Ddl::authorize(keyspace, right, &format!("all functions in {keyspace}"))?;
+    if right == Right::Create && name.contains(['/', '[', ']']) {
+        return Err(FunctionRefusal::BadName {
+            kind,
+            name: name.to_owned(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+fn with_arguments(mut outcome: SchemaOutcome, arguments: Vec<String>) -> SchemaOutcome {
+    if let Some(change) = &mut outcome.change {
+        change.arguments = arguments;
+    }
+    outcome
+}
+
+/// Adds a function or aggregate as Cassandra does: behind the others of its name, or behind all. One that it replaces goes.
+fn add<T>(list: &mut Vec<Arc<T>>, item: T, replaced: Option<usize>, name: impl Fn(&T) -> &str) {
+    if let Some(at) = replaced.filter(|at| *at < list.len()) {
+        list.remove(at);
+    }
+    let others = list.iter().rposition(|other| name(other) == name(&item));
+    let at = others.map_or(list.len(), |last| last + 1);
+    list.insert(at, Arc::new(item));
+}
+
+/// The outcome of a new function or aggregate, which may replace another.
+fn created(ddl: &Ddl<'_>, keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> SchemaOutcome {
+    let kind = if replaces {
+        ChangeKind::Updated
+    } else {
+        ChangeKind::Created
+    };
+    let keyspace_name = keyspace.name.clone();
+    SchemaOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
+}
+
+/// Refuses `frozen<…>` around the type of an argument, a result or a state, where it is implied; around a tuple it is
+/// allowed.
+fn check_frozen(what: &'static str, written: &Type, keyspace: &str) -> Result<(), DdlError> {
+    match written {
+        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {
+            what,
+            ty: type_text_full(written, keyspace),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    authorize(keyspace_name, Right::Create, "Function", name)?;
+    // The permission to replace is one on the function of these types, so Cassandra reads them first.
+    if let (true, Some(keyspace)) = (statement.or_replace, ddl.schema.keyspace(keyspace_name)) {
+        for (_, written) in &statement.arguments {
+            column_type::resolve_frozen(written, keyspace)?;
+        }
+    }
+    if statement.if_not_exists && statement.or_replace {
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
+    }
+    if statement.language.as_str() != "java" {
+        return Err(FunctionRefusal::NotJava.into());
+    }
+    let names: Vec<&str> = statement.arguments.iter().map(|(name, _)| name.as_str()).collect();
+    if names.iter().collect::<BTreeSet<_>>().len() != names.len() {
+        return Err(FunctionRefusal::DuplicateArguments {
+            name: name.to_owned(),
+            arguments: owned(names),
+        }
+        .into());
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|(_, written)| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("Return type", &statement.returns, keyspace_name)?;
+    let keyspace = ddl.keyspace(keyspace_name)?;
+    let mut arguments = Vec::with_capacity(statement.arguments.len());
+    for (argument, written) in &statement.arguments {
+        arguments.push((
+            argument.as_str().to_owned(),
+            column_type::resolve_frozen(written, keyspace)?,
+        ));
+    }
+    let function = UserFunction {
+        name: name.to_owned(),
+        arguments,
+        called_on_null_input: statement.called_on_null_input,
+        returns: column_type::resolve_frozen(&statement.returns, keyspace)?,
+        language: statement.language.as_str().to_owned(),
+        body: statement.body.clone(),
+    };
+    function
+        .definition(keyspace)
+        .compile()
+        .map_err(FunctionRefusal::Compile)?;
+    let types = |function: &UserFunction| type_names(function.arguments.iter().map(|(_, ty)| ty));
+    let wanted = types(&function);
+    let existing = keyspace
+        .functions
+        .iter()
+        .position(|other| other.name == name && types(other) == wanted);
+    if has_aggregate(keyspace, name, &wanted) {
+        return Err(FunctionRefusal::ReplacesAggregate(name.to_owned()).into());
+    }
+    let written = written_names(function.argument_types());
+    let mut next = Keyspace::clone(keyspace);
+    if let Some(existing) = existing.and_then(|at| next.functions.get(at)) {
+        if statement.if_not_exists {
+            return Ok(SchemaOutcome::unchanged(ddl.schema));
+        }
+        if !statement.or_replace {
+            return Err(FunctionRefusal::FunctionExists(name.to_owned()).into());
+        }
+        if existing.called_on_null_input != function.called_on_null_input {
+            return Err(FunctionRefusal::NullInput {
+                name: name.to_owned(),
+                called: existing.called_on_null_input,
+            }
+            .into());
+        }
+        if !is_compatible(&function.returns, &existing.returns) {
+            return Err(FunctionRefusal::ReturnType {
+                name: name.to_owned(),
+                new: typename::argument_name(&function.returns),
+                old: typename::argument_name(&existing.returns),
+            }
+            .into());
+        }
+    }
+    add(&mut next.functions, function, existing, |other| &other.name);
+    let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Function, name);
+    Ok(with_arguments(outcome, written))
+}
+
+/// Whether a function may return a type in place of another, as Cassandra's `AbstractType.isCompatibleWith` has it: bytes for texts too, and
+/// a tuple with more fields.
+fn is_compatible(new: &CqlType, old: &CqlType) -> bool {
+    let of_old = |wanted: &[Native]| matches!(old, CqlType::Native(native) if wanted.contains(native));
+    match (new.unfrozen(), old.unfrozen()) {
+        (CqlType::Native(Native::Blob), _) if of_old(&[Native::Text, Native::Ascii]) => true,
+        (CqlType::Native(Native::Text), _) if of_old(&[Native::Ascii]) => true,
+        (CqlType::List(new), CqlType::List(old)) | (CqlType::Set(new), CqlType::Set(old)) => is_compatible(new, old),
+        (CqlType::Map(new, to), CqlType::Map(old, from)) => is_compatible(new, old) && is_compatible(to, from),
+        (CqlType::Tuple(new), CqlType::Tuple(old)) => {
+            new.len() >= old.len() && new.iter().zip(old.iter()).all(|(new, old)| is_compatible(new, old))
+        }
+        (new, old) => new == old,
+    }
+}
+
+fn has_aggregate(keyspace: &Keyspace, name: &str, types: &[String]) -> bool {
+    let mut aggregates = keyspace.aggregates.iter();
+    aggregates.any(|aggregate| aggregate.name == name && type_names(&aggregate.arguments) == types)
+}
+
+fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a UserFunction> {
+    let same = |function: &&Arc<UserFunction>| {
+        function.name == name && type_names(function.arguments.iter().map(|(_, ty)| ty)) == types
+    };
+    keyspace.functions.iter().find(same).map(AsRef::as_ref)
+}
+
+pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<SchemaOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    // Cassandra reads the types when it prepares the statement, before all other checks.
+    let keyspace = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .ok_or_else(|| FunctionRefusal::KeyspaceMissing(keyspace_name.to_owned()))?;
+    let mut arguments = Vec::with_capacity(statement.arguments.len());
+    for written in &statement.arguments {
+        arguments.push(column_type::resolve_frozen(written, keyspace)?);
+    }
+    let state_type = column_type::resolve_frozen(&statement.state_type, keyspace)?;
+    authorize(keyspace_name, Right::Create, "Aggregate", name)?;
+    if statement.if_not_exists && statement.or_replace {
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+    check_frozen("State type", &statement.state_type, keyspace_name)?;
+    let wanted = type_names(&arguments);
+    let state = typename::unfrozen_name(&state_type);
+
+    let state_function = statement.state_function.as_str();
+    let taken: Vec<String> = std::iter::once(state.clone()).chain(wanted.iter().cloned()).collect();
+    let scalar =
+        |what: &'static str, function: &str, arguments: &[String]| match has_aggregate(keyspace, function, arguments) {
+            true => Err(FunctionRefusal::NotScalar {
+                what,
+                keyspace: keyspace_name.to_owned(),
+                function: function.to_owned(),
+                arguments: arguments.to_vec(),
+            }),
+            false => Ok(()),
+        };
+    scalar("State", state_function, &taken)?;
+    let Some(of_state) = find(keyspace, state_function, &taken) else {
+        return Err(FunctionRefusal::StateMissing {
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+            arguments: taken,
+        }
+        .into());
+    };
+    if typename::unfrozen_name(&of_state.returns) != state {
+        return Err(FunctionRefusal::StateType {
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+            arguments: taken,
+        }
+        .into());
+    }
+    let mut returns = state_type.clone();
+    let final_function = statement.final_function.as_ref().map(|name| name.as_str());
+    if let Some(function) = final_function {
+        scalar("Final", function, std::slice::from_ref(&state))?;
+        let Some(of_final) = find(keyspace, function, std::slice::from_ref(&state)) else {
+            return Err(FunctionRefusal::FinalMissing {
+                keyspace: keyspace_name.to_owned(),
+                function: function.to_owned(),
+                ty: state,
+            }
+            .into());
+        };
+        returns = of_final.returns.clone();
+    }
+    let initial_condition = statement
+        .initial_condition
+        .as_ref()
+        .map(|term| initial_condition(term, &state_type))
+        .transpose()?
+        .flatten();
+    if initial_condition.is_none() && !of_state.called_on_null_input {
+        return Err(FunctionRefusal::InitialMissing {
+            aggregate: name.to_owned(),
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+        }
+        .into());
+    }
+    let aggregate = UserAggregate {
+        name: name.to_owned(),
+        arguments,
+        state_function: state_function.to_owned(),
+        state_type,
+        final_function: final_function.map(str::to_owned),
+        initial_condition,
+        returns,
+    };
+    if find(keyspace, name, &wanted).is_some() {
+        return Err(FunctionRefusal::ReplacesFunction(name.to_owned()).into());
+    }
+    let written = written_names(&aggregate.arguments);
+    let existing = keyspace
+        .aggregates
+        .iter()
+        .position(|other| other.name == name && type_names(&other.arguments) == wanted);
+    let mut next = Keyspace::clone(keyspace);
+    if let Some(existing) = existing.and_then(|at| next.aggregates.get(at)) {
+        if statement.if_not_exists {
+            return Ok(SchemaOutcome::unchanged(ddl.schema));
+        }
+        if !statement.or_replace {
+            return Err(FunctionRefusal::AggregateExists(name.to_owned()).into());
+        }
+        if !is_compatible(&aggregate.returns, &existing.returns) {
+            return Err(FunctionRefusal::AggregateType {
+                name: name.to_owned(),
+                new: typename::argument_name(&aggregate.returns),
+                old: typename::argument_name(&existing.returns),
+            }
+            .into());
+        }
+    }
+    add(&mut next.aggregates, aggregate, existing, |other| &other.name);
+    let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Aggregate, name);
+    Ok(with_arguments(outcome, written))
+}
+
+/// What a literal of several values may be, if it is not of this type.
+fn misfit(term: &Term, ty: &CqlType) -> Option<&'static str> {
+    match (term, ty.unfrozen()) {
+        (Term::List(_), CqlType::List(_) | CqlType::Vector(..)) | (Term::Set(_), CqlType::Set(_)) => None,
+        (Term::List(_), _) => Some("only list and vector are"),
+        _ => None,
+    }
+}
+
+/// The initial condition as the text of a constant of the state's type.
+fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>, DdlError> {
+    let Term::Literal(literal) = term else {
+        if let Term::BindMarker { .. } = term {
+            return Err(FunctionRefusal::Marker.into());
+        }
+        if let Some(what) = misfit(term, state_type) {
+            return Err(FunctionRefusal::Receiver {
+                ty: state_type.cql_name(),
+                what,
+            }
+            .into());
+        }
+        return Ok(Some(term.to_string()));
+    };
+    match state_type.literal(literal) {
+        Ok(bytes) => Ok(bytes.map(|bytes| state_type.to_literal(&bytes))),
+        Err(LiteralError::Kind {
+            kind,
+            text,
+            receiver_type,
+        }) => Err(FunctionRefusal::Constant {
+            kind: kind.name(),
+            text,
+            ty: receiver_type,
+        }
+        .into()),
+        Err(error) => Err(FunctionRefusal::Value(error).into()),
+    }
+}
+
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    let kind = if statement.aggregate { "Aggregate" } else { "Function" };
+    authorize(keyspace_name, Right::Drop, kind, name)?;
+    let keyspace = ddl.schema.keyspace(keyspace_name);
+    let wanted = match (&statement.arguments, keyspace) {
+        (Some(written), Some(keyspace)) => {
+            let mut types = Vec::with_capacity(written.len());
+            for written in written {
+                types.push(typename::unfrozen_name(&column_type::resolve_frozen(
+                    written, keyspace,
+                )?));
+            }
+            let mut written = written.iter();
+            written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+            Some(types)
+        }
+        (written, _) => written
+            .as_ref()
+            .map(|written| written.iter().map(Type::to_string).collect()),
+    };
+    let shown = wanted
+        .as_ref()
+        .map(|types: &Vec<String>| format!("({})", types.join(", ")))
+        .unwrap_or_default();
+    let candidates: Vec<Vec<String>> = keyspace.map_or_else(Vec::new, |keyspace| {
+        let all: Vec<(&String, Vec<String>)> = if statement.aggregate {
+            keyspace
+                .aggregates
+                .iter()
+                .map(|a| (&a.name, type_names(&a.arguments)))
+                .collect()
+        } else {
+            keyspace
+                .functions
+                .iter()
+                .map(|f| (&f.name, type_names(f.arguments.iter().map(|(_, ty)| ty))))
+                .collect()
+        };
+        all.into_iter()
+            .filter(|(other, types)| *other == name && wanted.as_ref().is_none_or(|wanted| wanted == types))
+            .map(|(_, types)| types)
+            .collect()
+    });
+    let several = keyspace.is_some_and(|keyspace| {
+        let functions = keyspace.functions.iter().filter(|function| function.name == name);
+        let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
+        functions.count() + aggregates.count() > 1
+    });
+    if statement.arguments.is_none() && several {
+        return Err(FunctionRefusal::SeveralMatch {
+            kind: kind.to_uppercase(),
+            name: name.to_owned(),
+        }
+        .into());
+    }
+    let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
+        return ddl.absent(
+            statement.if_exists,
+            FunctionRefusal::Missing {
+                kind,
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+            },
+        );
+    };
+    let mut next = Keyspace::clone(keyspace);
+    if statement.aggregate {
+        next.aggregates
+            .retain(|other| other.name != name || type_names(&other.arguments) != *types);
+    } else {
+        let is_used = |aggregate: &UserAggregate| {
+            let state = typename::unfrozen_name(&aggregate.state_type);
+            let of_final = aggregate.final_function.as_deref() == Some(name) && *types == [state.clone()];
+            let taken: Vec<String> = std::iter::once(state).chain(type_names(&aggregate.arguments)).collect();
+            of_final || (aggregate.state_function == name && taken == *types)
+        };
+        let users: Vec<String> = keyspace
+            .aggregates
+            .iter()
+            .filter(|aggregate| is_used(aggregate))
+            .map(|aggregate| format!("{keyspace_name}.{}", aggregate.name))
+            .collect();
+        if !users.is_empty() {
+            return Err(FunctionRefusal::Used {
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+                aggregates: users,
+            }
+            .into());
+        }
+        let own = (keyspace_name.to_owned(), name.to_owned());
+        let masks = |table: &&Arc<Table>| {
+            let mut columns = table.columns.iter();
+            columns.any(|column| column.mask_function().is_some_and(|function| function == own))
+        };
+        // As in Cassandra, by the name alone.
+        let tables: Vec<String> = keyspace
+            .tables
+            .values()
+            .filter(masks)
+            .map(|table| table.name.clone())
+            .collect();
+        if !tables.is_empty() {
+            return Err(FunctionRefusal::Masks {
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+                tables,
+            }
+            .into());
+        }
+        next.functions
+            .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);
+    }
+    let target = if statement.aggregate {
+        ChangeTarget::Aggregate
+    } else {
+        ChangeTarget::Function
+    };
+    let is_dropped = |types_of: &[String]| types_of == types;
+    let dropped = keyspace
+        .functions
+        .iter()
+        .filter(|function| function.name == name)
+        .map(|function| function.argument_types().collect::<Vec<_>>())
+        .chain(
+            keyspace
+                .aggregates
+                .iter()
+                .filter(|aggregate| aggregate.name == name)
+                .map(|aggregate| aggregate.arguments.iter().collect()),
+        )
+        .find(|of: &Vec<&CqlType>| is_dropped(&type_names(of.iter().copied())));
+    let types = dropped.into_iter().flatten().map(typename::argument_name).collect();
+    let outcome = SchemaOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Dropped,
+        target,
+        keyspace_name,
+        name,
+    );
+    Ok(with_arguments(outcome, types))
+}
