@@ -324,7 +324,7 @@ impl Client {
         let random = &mut self.random;
         let table = random.usize(..self.inserts.len());
         let of = |statements: &[Prepared]| statements.get(table).cloned().unwrap_or_default();
-        let (p, c) = (int(random.i32(..PARTITIONS)), int(random.i32(..ROWS)));
+        let (p, c) = (int(random.i32(0..PARTITIONS)), int(random.i32(0..ROWS)));
         let filler = |random: &mut fastrand::Rng, bytes: usize| {
             Bound::Bytes((0..bytes).map(|_| random.u8(b'a'..=b'z')).collect())
         };
@@ -340,10 +340,10 @@ impl Client {
             78..82 => (self.conditional.clone(), vec![filler(random, 100), p, c]),
             82..88 => (self.count.clone(), vec![p]),
             88..94 => {
-                let (key, a) = (int(random.i32(..500)), int(random.i32(..50)));
+                let (key, a) = (int(random.i32(0..500)), int(random.i32(0..50)));
                 (self.insert_indexed.clone(), vec![key, a, filler(random, 100)])
             }
-            _ => (self.read_indexed.clone(), vec![int(random.i32(..50))]),
+            _ => (self.read_indexed.clone(), vec![int(random.i32(0..50))]),
         };
         let params = Params {
             values,
