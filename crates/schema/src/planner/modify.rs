@@ -185,6 +185,53 @@ impl ModifyPlan {
         Ok(keys)
     }
 
+    /// The rows, ranges or partitions to write, within the limits of a statement.
+    fn bind_target(&self, partition_keys: &[Bytes], binding: &Binding<'_>) -> Result<WriteTarget, Error> {
+        let table = &self.table;
+        let mut is_range = matches!(self.target, TargetPlan::Partition);
+        let target = match &self.target {
+            TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding, self.kind != WriteVerb::Delete)?),
+            TargetPlan::Static => WriteTarget::Static,
+            TargetPlan::Partition => WriteTarget::Partition,
+            // Where no partition is named, a null bound deletes nothing.
+            TargetPlan::Ranges(rows) => {
+                let rows = rows.bind_to_delete(table, binding, self.refuses_null(partition_keys))?;
+                is_range = rows.is_some();
+                match rows {
+                    Some(Clustering::Ranges(ranges)) => WriteTarget::Ranges(ranges),
+                    Some(Clustering::Keys(keys)) => WriteTarget::Rows(keys),
+                    Some(Clustering::All) => WriteTarget::Partition,
+                    None => WriteTarget::Ranges(Vec::new()),
+                }
+            }
+        };
+        if is_range && !partition_keys.is_empty() && !self.operations.is_empty() {
+            return Err(ModifyRefusal::RangeOfColumns.into());
+        }
+        if let WriteTarget::Rows(rows) = &target {
+            let keys = count_product(partition_keys.len(), rows.len())?;
+            let bytes = total_bytes(partition_keys) * rows.len() + total_bytes(rows) * partition_keys.len();
+            check_keys_bytes(keys, bytes)?;
+        } else if let WriteTarget::Ranges(ranges) = &target {
+            count_product(partition_keys.len(), ranges.len())?;
+        }
+        Ok(target)
+    }
+
+    /// What to do to each column.
+    fn bind_operations(&self, binding: &Binding<'_>) -> Result<Vec<(usize, ColumnChange)>, Error> {
+        let mut operations = Vec::with_capacity(self.operations.len());
+        for (column, operation) in &self.operations {
+            if let Some(bound) = operation.bind(binding)? {
+                if let Some(column) = self.table.columns.get(*column) {
+                    ann::refuse_written(&self.table, column, &bound)?;
+                }
+                operations.push((*column, bound));
+            }
+        }
+        Ok(operations)
+    }
+
     /// Binds the statement's values. A failed condition shows masks; [`Write::masks`] is removed for a client that may see the values.
     ///
     /// # Errors
@@ -225,33 +272,7 @@ impl ModifyPlan {
             return Err(sum.clone());
         }
         partition_keys.iter().try_for_each(check_partition_key)?;
-        let mut is_range = matches!(self.target, TargetPlan::Partition);
-        let target = match &self.target {
-            TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding, self.kind != WriteVerb::Delete)?),
-            TargetPlan::Static => WriteTarget::Static,
-            TargetPlan::Partition => WriteTarget::Partition,
-            // Where no partition is named, a null bound deletes nothing.
-            TargetPlan::Ranges(rows) => {
-                let rows = rows.bind_to_delete(table, binding, self.refuses_null(&partition_keys))?;
-                is_range = rows.is_some();
-                match rows {
-                    Some(Clustering::Ranges(ranges)) => WriteTarget::Ranges(ranges),
-                    Some(Clustering::Keys(keys)) => WriteTarget::Rows(keys),
-                    Some(Clustering::All) => WriteTarget::Partition,
-                    None => WriteTarget::Ranges(Vec::new()),
-                }
-            }
-        };
-        if is_range && !partition_keys.is_empty() && !self.operations.is_empty() {
-            return Err(ModifyRefusal::RangeOfColumns.into());
-        }
-        if let WriteTarget::Rows(rows) = &target {
-            let keys = count_product(partition_keys.len(), rows.len())?;
-            let bytes = total_bytes(&partition_keys) * rows.len() + total_bytes(rows) * partition_keys.len();
-            check_keys_bytes(keys, bytes)?;
-        } else if let WriteTarget::Ranges(ranges) = &target {
-            count_product(partition_keys.len(), ranges.len())?;
-        }
+        let target = self.bind_target(&partition_keys, binding)?;
         // Refused only now: Cassandra prepares such a statement without an error.
         if self.kind == WriteVerb::Insert
             && self.operations.is_empty()
@@ -261,15 +282,11 @@ impl ModifyPlan {
         }
         // As in Cassandra, values that are written nowhere, after an empty IN, are not evaluated.
         let is_of_nothing = partition_keys.is_empty() || matches!(&target, WriteTarget::Rows(rows) if rows.is_empty());
-        let mut operations = Vec::with_capacity(self.operations.len());
-        for (column, operation) in self.operations.iter().filter(|_| !is_of_nothing) {
-            if let Some(bound) = operation.bind(binding)? {
-                if let Some(column) = table.columns.get(*column) {
-                    ann::refuse_written(table, column, &bound)?;
-                }
-                operations.push((*column, bound));
-            }
-        }
+        let operations = if is_of_nothing {
+            Vec::new()
+        } else {
+            self.bind_operations(binding)?
+        };
         let writes = |operation: &ColumnChange| !matches!(operation, ColumnChange::Set(Value::Null));
         let makes_row = self.kind == WriteVerb::Insert
             || self.kind == WriteVerb::Update && operations.iter().any(|(_, operation)| writes(operation));

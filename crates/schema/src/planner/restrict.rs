@@ -23,7 +23,7 @@ use self::tuple::{ShortTuple, given_fields, names, tuple_values, whole_tuple};
 use super::ann;
 use super::error::Error;
 use super::key::{KEY_BYTES_MAX, check_keys_bytes, count_product, partition_key, total_bytes};
-use super::range;
+use super::range::{self, BoundPart};
 use super::refusal::BoundRefusal;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
 use super::term::{Binding, TypedTerm};
@@ -442,7 +442,11 @@ impl RowsPlan {
         if self.parts.is_empty() && (!self.full || table.is_static_compact()) {
             return Ok((Clustering::All, false));
         }
-        let (mut prefixes, slice) = self.prefixes(table, binding, binds)?;
+        let Prefixes {
+            all: mut prefixes,
+            ranges: slice,
+            ..
+        } = self.prefixes(table, binding, binds)?;
         if let Some(RowPart::Tuples(..) | RowPart::TupleList(..)) = self.parts.last() {
             // A tuple that is short has a prefix of the others' keys.
             prefixes.dedup_by(|longer, prefix| longer.starts_with(prefix));
@@ -486,7 +490,7 @@ impl RowsPlan {
             writes,
             changes: true,
         };
-        Ok(self.prefixes(table, binding, binds)?.0)
+        Ok(self.prefixes(table, binding, binds)?.all)
     }
 
     /// What a tuple of fewer values than columns names as the part in this place.
@@ -500,71 +504,34 @@ impl RowsPlan {
     }
 
     /// The prefixes, distinct and sorted, and the ranges under them if the last part is a slice. Values behind an empty IN are not evaluated.
-    #[expect(clippy::type_complexity, reason = "two values that belong to no type of their own")]
-    fn prefixes(
-        &self,
-        table: &Table,
-        binding: &Binding<'_>,
-        binds: Binds,
-    ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
-        let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
-        let mut many = false;
-        // Cassandra treats an empty value in one of several tuples as unset, and reports it at the next column.
-        let mut is_unset = false;
+    fn prefixes<'a>(&self, table: &'a Table, binding: &Binding<'_>, binds: Binds) -> Result<Prefixes<'a>, Error> {
+        let mut prefixes = Prefixes {
+            table,
+            binds,
+            all: vec![Vec::new()],
+            many: false,
+            is_unset: false,
+            ranges: None,
+        };
         for (place, part) in self.parts.iter().enumerate() {
-            if prefixes.is_empty() {
+            if prefixes.all.is_empty() {
                 break;
             }
+            let short = self.short_tuple(place, binds.writes);
             match part {
-                RowPart::Values {
-                    column,
-                    given: KeyValues::One(term),
-                    includes_equal,
-                } => {
-                    let value = key_value(table, *column, term, binding)?;
-                    binds.check(&value)?;
-                    let column = at(table, *column);
-                    refuse_unset(is_unset, column)?;
-                    let longer = prefixes.len().saturating_mul(value.len());
-                    check_keys_bytes(prefixes.len(), total_bytes(&prefixes) + longer)?;
-                    for prefix in &mut prefixes {
-                        encode(column, &value, *includes_equal, prefix);
-                    }
-                }
                 RowPart::Values {
                     column,
                     given,
                     includes_equal,
-                } => {
-                    let values = given.values(table, *column, binding)?;
-                    let column = at(table, *column);
-                    refuse_unset(is_unset, column)?;
-                    prefixes = product(&prefixes, &values, |value, prefix| {
-                        binds.check(value)?;
-                        encode(column, value, *includes_equal, prefix);
-                        Ok(())
-                    })?;
-                    many = true;
-                }
+                } => prefixes.add_values(*column, given, *includes_equal, binding)?,
                 RowPart::Tuples(columns, tuples) => {
                     let several = tuples.len() != 1;
-                    let short = self.short_tuple(place, binds.writes);
-                    let values = tuples
-                        .iter()
-                        .map(|tuple| {
-                            let values = tuple_values(table, columns, tuple, binding)?;
-                            whole_tuple(table, columns, values, several, short)
-                        })
-                        .filter_map(Result::transpose)
-                        .collect::<Result<Vec<_>, _>>()?;
-                    is_unset |= several && has_empty(&values);
-                    let values = distinct_tuples(table, columns, values);
-                    prefixes = product(&prefixes, &values, |values, prefix| {
-                        values.iter().try_for_each(|value| binds.check(value))?;
-                        encode_tuple(table, columns, values, prefix);
-                        Ok(())
-                    })?;
-                    many |= several;
+                    let values = tuples.iter().map(|tuple| {
+                        let values = tuple_values(table, columns, tuple, binding)?;
+                        whole_tuple(table, columns, values, several, short)
+                    });
+                    let values = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+                    prefixes.add_tuples(columns, values, several)?;
                 }
                 RowPart::TupleList(columns, term) => {
                     let list = match term.bind(binding)? {
@@ -572,23 +539,12 @@ impl RowsPlan {
                         Value::Null => return Err(BoundRefusal::NullTuples.into()),
                         Value::Unset => return Err(BoundRefusal::UnsetTuples(names(table, columns, ",")).into()),
                     };
-                    let short = self.short_tuple(place, binds.writes);
-                    let values = list
-                        .into_iter()
-                        .map(|tuple| {
-                            let fields = tuple.map_or_else(Vec::new, |tuple| given_fields(&tuple, columns.len()));
-                            whole_tuple(table, columns, fields, true, short)
-                        })
-                        .filter_map(Result::transpose)
-                        .collect::<Result<Vec<_>, _>>()?;
-                    is_unset |= has_empty(&values);
-                    let values = distinct_tuples(table, columns, values);
-                    prefixes = product(&prefixes, &values, |values, prefix| {
-                        values.iter().try_for_each(|value| binds.check(value))?;
-                        encode_tuple(table, columns, values, prefix);
-                        Ok(())
-                    })?;
-                    many = true;
+                    let values = list.into_iter().map(|tuple| {
+                        let fields = tuple.map_or_else(Vec::new, |tuple| given_fields(&tuple, columns.len()));
+                        whole_tuple(table, columns, fields, true, short)
+                    });
+                    let values = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+                    prefixes.add_tuples(columns, values, true)?;
                 }
                 RowPart::Slice {
                     columns,
@@ -605,30 +561,99 @@ impl RowsPlan {
                         parts.truncate(*range_columns);
                         Ok::<_, Error>((parts, inclusive || is_cut))
                     };
-                    if many {
-                        prefixes.sort_unstable();
-                        prefixes.dedup();
-                    }
-                    // As in Cassandra, a tuple without fields bounds nothing.
-                    let bounds = |(parts, _): &(Vec<_>, bool)| !parts.is_empty();
-                    let lower = lower.as_ref().map(bound_parts).transpose()?.filter(bounds);
-                    let mut upper = upper.as_ref().map(bound_parts).transpose()?.filter(bounds);
-                    if let (Some((lower, _)), Some((upper, _))) = (&lower, &mut upper) {
-                        range::share_encodings(lower, upper);
-                    }
-                    let mut ranges = Vec::new();
-                    for prefix in &prefixes {
-                        ranges.extend(range::between(prefix, lower.as_ref(), upper.as_ref()));
-                    }
-                    return Ok((prefixes, Some(ranges)));
+                    let lower = lower.as_ref().map(bound_parts).transpose()?;
+                    let upper = upper.as_ref().map(bound_parts).transpose()?;
+                    return Ok(prefixes.between(lower, upper));
                 }
             }
         }
-        if many {
-            prefixes.sort_unstable();
-            prefixes.dedup();
+        Ok(prefixes.sorted())
+    }
+}
+
+/// A bound of a slice: its parts, and whether it is inclusive.
+type Bound = (Vec<BoundPart>, bool);
+
+/// Prefixes of clustering keys, as the parts of a restriction make them longer.
+struct Prefixes<'a> {
+    table: &'a Table,
+    binds: Binds,
+    all: Vec<Vec<u8>>,
+    /// Whether a part has several values.
+    many: bool,
+    /// Cassandra treats an empty value in one of several tuples as unset, and reports it at the next column.
+    is_unset: bool,
+    /// The ranges under the prefixes, if the last part is a slice.
+    ranges: Option<Vec<ClusteringRange>>,
+}
+
+impl Prefixes<'_> {
+    fn add_values(
+        &mut self,
+        column: usize,
+        given: &KeyValues,
+        includes_equal: bool,
+        binding: &Binding<'_>,
+    ) -> Result<(), Error> {
+        let (table, binds) = (self.table, self.binds);
+        if let KeyValues::One(term) = given {
+            let value = key_value(table, column, term, binding)?;
+            binds.check(&value)?;
+            let column = at(table, column);
+            refuse_unset(self.is_unset, column)?;
+            let longer = self.all.len().saturating_mul(value.len());
+            check_keys_bytes(self.all.len(), total_bytes(&self.all) + longer)?;
+            for prefix in &mut self.all {
+                encode(column, &value, includes_equal, prefix);
+            }
+            return Ok(());
         }
-        Ok((prefixes, None))
+        let values = given.values(table, column, binding)?;
+        let column = at(table, column);
+        refuse_unset(self.is_unset, column)?;
+        self.all = product(&self.all, &values, |value, prefix| {
+            binds.check(value)?;
+            encode(column, value, includes_equal, prefix);
+            Ok(())
+        })?;
+        self.many = true;
+        Ok(())
+    }
+
+    fn add_tuples(&mut self, columns: &[usize], values: Vec<Vec<Bytes>>, several: bool) -> Result<(), Error> {
+        let (table, binds) = (self.table, self.binds);
+        self.is_unset |= several && has_empty(&values);
+        let values = distinct_tuples(table, columns, values);
+        self.all = product(&self.all, &values, |values, prefix| {
+            values.iter().try_for_each(|value| binds.check(value))?;
+            encode_tuple(table, columns, values, prefix);
+            Ok(())
+        })?;
+        self.many |= several;
+        Ok(())
+    }
+
+    /// With the ranges between two bounds. As in Cassandra, a tuple without fields bounds nothing.
+    fn between(self, lower: Option<Bound>, upper: Option<Bound>) -> Self {
+        let mut sorted = self.sorted();
+        let bounds = |(parts, _): &Bound| !parts.is_empty();
+        let lower = lower.filter(bounds);
+        let mut upper = upper.filter(bounds);
+        if let (Some((lower, _)), Some((upper, _))) = (&lower, &mut upper) {
+            range::share_encodings(lower, upper);
+        }
+        let ranges = sorted.all.iter();
+        let ranges = ranges.flat_map(|prefix| range::between(prefix, lower.as_ref(), upper.as_ref()));
+        sorted.ranges = Some(ranges.collect());
+        sorted
+    }
+
+    fn sorted(mut self) -> Self {
+        if self.many {
+            self.all.sort_unstable();
+            self.all.dedup();
+        }
+        self
     }
 }
 

@@ -254,6 +254,65 @@ fn limit(term: Option<&TypedTerm>, binding: &Binding<'_>) -> Result<Option<u32>,
     }
 }
 
+/// The warning of an aggregate that reads all partitions, or several. Cassandra ignores an IN if a token range is read and keys
+/// only filter.
+fn aggregate_warning(restrictions: &Restrictions, partitions: &PartitionPlan) -> Option<&'static str> {
+    let has_in = |restriction: &Restriction| matches!(restriction.test, Test::In(_) | Test::InMarker(_));
+    let names_keys = restrictions.token.is_none() || partitions.names_keys();
+    if restrictions.partition.is_empty() && restrictions.token.is_none() {
+        Some("Aggregation query used without partition key")
+    } else if names_keys && restrictions.partition.iter().any(has_in) {
+        Some("Aggregation query used on multiple partition keys (IN restriction)")
+    } else {
+        None
+    }
+}
+
+/// What is tested row by row, and the indexes that find rows.
+struct Tests {
+    filters: Vec<FilterPlan>,
+    indexed: Vec<FilterPlan>,
+    probes: Vec<ProbePlan>,
+}
+
+impl Tests {
+    /// `left` are the restrictions of clustering columns that select no keys.
+    fn of(
+        table: &Arc<Table>,
+        restrictions: &Restrictions,
+        partitions: &PartitionPlan,
+        left: Vec<&Restriction>,
+    ) -> Self {
+        let filters_partitions =
+            restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count;
+        // Cassandra uses no index for what selects keys.
+        let selects_keys = |restriction: &&Restriction| {
+            partitions.names_keys() && !left.iter().any(|left| std::ptr::eq(*left, *restriction))
+        };
+        let looked_up: Vec<&Restriction> = restrictions.clustering.iter().filter(|of| !selects_keys(of)).collect();
+        let by_slices = filters_by_slices(table, restrictions);
+        let is_refused = |restriction: &&Restriction| by_slices && restriction.multi && restriction.is_slice();
+        let filters_of = |restriction: &Restriction| FilterPlan::of(table, restriction);
+        let of_partition = restrictions.partition.iter().filter(|_| filters_partitions);
+        let mut filters: Vec<FilterPlan> = of_partition.clone().flat_map(filters_of).collect();
+        filters.extend((by_slices && !left.iter().any(is_refused)).then(FilterPlan::refused));
+        filters.extend(left.into_iter().flat_map(|restriction| match is_refused(&restriction) {
+            true => vec![FilterPlan::refused()],
+            false => FilterPlan::of(table, restriction),
+        }));
+        filters.extend(restrictions.others.iter().flat_map(filters_of));
+        let is_indexed =
+            |restriction: &&Restriction| !partitions.names_keys() && index::is_supported(table, restriction);
+        let indexed = restrictions.clustering.iter().filter(is_indexed).filter(|_| !by_slices);
+        let all_looked_up = of_partition.chain(looked_up).chain(&restrictions.others);
+        Self {
+            filters,
+            indexed: indexed.flat_map(filters_of).collect(),
+            probes: ProbePlan::all(table, all_looked_up),
+        }
+    }
+}
+
 /// Plans a SELECT.
 pub(crate) fn select(
     typer: &mut TypeChecker<'_>,
@@ -321,61 +380,13 @@ pub(crate) fn select(
         }
     }
     let ann = ordering.map(|ordering| ordering.plan(table)).transpose()?;
-    let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
-    // Cassandra ignores an IN if a token range is read and keys only filter.
-    let names_keys = restrictions.token.is_none() || partitions.names_keys();
-    let aggregate_warning = if restrictions.partition.is_empty() && restrictions.token.is_none() {
-        Some("Aggregation query used without partition key")
-    } else if names_keys
-        && restrictions
-            .partition
-            .iter()
-            .any(|restriction| restricted(&restriction.test))
-    {
-        Some("Aggregation query used on multiple partition keys (IN restriction)")
-    } else {
-        None
-    };
+    let aggregate_warning = aggregate_warning(&restrictions, &partitions);
     let (rows, left) = KeysPlan::new(table, &restrictions, partitions.names_keys());
-    let mut filters: Vec<FilterPlan> = Vec::new();
-    if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
-        filters.extend(
-            restrictions
-                .partition
-                .iter()
-                .flat_map(|restriction| FilterPlan::of(table, restriction)),
-        );
-    }
-    // Cassandra uses no index for what selects keys.
-    let selects_keys = |restriction: &&Restriction| {
-        partitions.names_keys() && !left.iter().any(|left| std::ptr::eq(*left, *restriction))
-    };
-    let looked_up: Vec<&Restriction> = restrictions.clustering.iter().filter(|of| !selects_keys(of)).collect();
-    let by_slices = filters_by_slices(table, &restrictions);
-    let is_refused = |restriction: &&Restriction| by_slices && restriction.multi && restriction.is_slice();
-    filters.extend((by_slices && !left.iter().any(is_refused)).then(FilterPlan::refused));
-    filters.extend(left.into_iter().flat_map(|restriction| match is_refused(&restriction) {
-        true => vec![FilterPlan::refused()],
-        false => FilterPlan::of(table, restriction),
-    }));
-    filters.extend(
-        restrictions
-            .others
-            .iter()
-            .flat_map(|restriction| FilterPlan::of(table, restriction)),
-    );
-    let is_indexed = |restriction: &&Restriction| !partitions.names_keys() && index::is_supported(table, restriction);
-    let indexed = restrictions.clustering.iter().filter(is_indexed).filter(|_| !by_slices);
-    let indexed = indexed
-        .flat_map(|restriction| FilterPlan::of(table, restriction))
-        .collect();
-    let all_looked_up = restrictions
-        .partition
-        .iter()
-        .filter(|_| restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count)
-        .chain(looked_up)
-        .chain(&restrictions.others);
-    let probes = ProbePlan::all(table, all_looked_up);
+    let Tests {
+        filters,
+        indexed,
+        probes,
+    } = Tests::of(table, &restrictions, &partitions, left);
     selection.need(filters.iter().flat_map(FilterPlan::columns).chain(rows.columns()));
     selection.need(sort.iter().map(|(column, _)| *column));
     selection.need(ann.iter().map(|ann| ann.column));

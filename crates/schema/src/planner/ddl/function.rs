@@ -220,47 +220,12 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
 
     let state_function = statement.state_function.as_str();
     let taken: Vec<String> = std::iter::once(state.clone()).chain(wanted.iter().cloned()).collect();
-    let scalar =
-        |what: &'static str, function: &str, arguments: &[String]| match has_aggregate(keyspace, function, arguments) {
-            true => Err(FunctionRefusal::NotScalar {
-                what,
-                keyspace: keyspace_name.to_owned(),
-                function: function.to_owned(),
-                arguments: arguments.to_vec(),
-            }),
-            false => Ok(()),
-        };
-    scalar("State", state_function, &taken)?;
-    let Some(of_state) = find(keyspace, state_function, &taken) else {
-        return Err(FunctionRefusal::StateMissing {
-            keyspace: keyspace_name.to_owned(),
-            function: state_function.to_owned(),
-            arguments: taken,
-        }
-        .into());
-    };
-    if typename::unfrozen_name(&of_state.returns) != state {
-        return Err(FunctionRefusal::StateType {
-            keyspace: keyspace_name.to_owned(),
-            function: state_function.to_owned(),
-            arguments: taken,
-        }
-        .into());
-    }
-    let mut returns = state_type.clone();
+    let of_state = of_state(keyspace, state_function, &taken, &state)?;
     let final_function = statement.final_function.as_ref().map(|name| name.as_str());
-    if let Some(function) = final_function {
-        scalar("Final", function, std::slice::from_ref(&state))?;
-        let Some(of_final) = find(keyspace, function, std::slice::from_ref(&state)) else {
-            return Err(FunctionRefusal::FinalMissing {
-                keyspace: keyspace_name.to_owned(),
-                function: function.to_owned(),
-                ty: state,
-            }
-            .into());
-        };
-        returns = of_final.returns.clone();
-    }
+    let of_final = final_function
+        .map(|function| of_final(keyspace, function, &state))
+        .transpose()?;
+    let returns = of_final.map_or(&state_type, |function| &function.returns).clone();
     let initial_condition = statement
         .initial_condition
         .as_ref()
@@ -287,6 +252,78 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     if find(keyspace, name, &wanted).is_some() {
         return Err(FunctionRefusal::ReplacesFunction(name.to_owned()).into());
     }
+    add_aggregate(ddl, statement, keyspace, aggregate)
+}
+
+/// Refuses an aggregate where a scalar function is required.
+fn refuse_aggregate(
+    what: &'static str,
+    keyspace: &Keyspace,
+    function: &str,
+    arguments: &[String],
+) -> Result<(), DdlError> {
+    if has_aggregate(keyspace, function, arguments) {
+        return Err(FunctionRefusal::NotScalar {
+            what,
+            keyspace: keyspace.name.clone(),
+            function: function.to_owned(),
+            arguments: arguments.to_vec(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// The state function of an aggregate: it takes `taken`, the state before all, and gives the state.
+fn of_state<'a>(
+    keyspace: &'a Keyspace,
+    function: &str,
+    taken: &[String],
+    state: &str,
+) -> Result<&'a UserFunction, DdlError> {
+    refuse_aggregate("State", keyspace, function, taken)?;
+    let Some(found) = find(keyspace, function, taken) else {
+        return Err(FunctionRefusal::StateMissing {
+            keyspace: keyspace.name.clone(),
+            function: function.to_owned(),
+            arguments: taken.to_vec(),
+        }
+        .into());
+    };
+    if typename::unfrozen_name(&found.returns) != state {
+        return Err(FunctionRefusal::StateType {
+            keyspace: keyspace.name.clone(),
+            function: function.to_owned(),
+            arguments: taken.to_vec(),
+        }
+        .into());
+    }
+    Ok(found)
+}
+
+/// The final function of an aggregate: it takes the state.
+fn of_final<'a>(keyspace: &'a Keyspace, function: &str, state: &str) -> Result<&'a UserFunction, DdlError> {
+    let taken = [state.to_owned()];
+    refuse_aggregate("Final", keyspace, function, &taken)?;
+    find(keyspace, function, &taken).ok_or_else(|| {
+        FunctionRefusal::FinalMissing {
+            keyspace: keyspace.name.clone(),
+            function: function.to_owned(),
+            ty: state.to_owned(),
+        }
+        .into()
+    })
+}
+
+/// Adds an aggregate, or puts it in the place of the one with the same arguments.
+fn add_aggregate(
+    ddl: &Ddl<'_>,
+    statement: &CreateAggregate,
+    keyspace: &Keyspace,
+    aggregate: UserAggregate,
+) -> Result<SchemaOutcome, DdlError> {
+    let name = statement.name.name.as_str();
+    let wanted = type_names(&aggregate.arguments);
     let written = written_names(&aggregate.arguments);
     let existing = keyspace
         .aggregates
@@ -354,6 +391,61 @@ fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>
     }
 }
 
+/// The types of the arguments of every function, or aggregate, of a name.
+fn overloads(keyspace: &Keyspace, name: &str, of_aggregates: bool) -> Vec<Vec<String>> {
+    if of_aggregates {
+        let named = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
+        named.map(|aggregate| type_names(&aggregate.arguments)).collect()
+    } else {
+        let named = keyspace.functions.iter().filter(|function| function.name == name);
+        named.map(|function| type_names(function.argument_types())).collect()
+    }
+}
+
+/// Refuses to drop a function that an aggregate or a mask calls. `shown` is its list of arguments as the statement has it.
+fn refuse_used(keyspace: &Keyspace, name: &str, types: &[String], shown: &str) -> Result<(), DdlError> {
+    let is_used = |aggregate: &UserAggregate| {
+        let state = typename::unfrozen_name(&aggregate.state_type);
+        let of_final = aggregate.final_function.as_deref() == Some(name) && *types == [state.clone()];
+        let taken: Vec<String> = std::iter::once(state).chain(type_names(&aggregate.arguments)).collect();
+        of_final || (aggregate.state_function == name && taken == *types)
+    };
+    let aggregates: Vec<String> = keyspace
+        .aggregates
+        .iter()
+        .filter(|aggregate| is_used(aggregate))
+        .map(|aggregate| format!("{}.{}", keyspace.name, aggregate.name))
+        .collect();
+    if !aggregates.is_empty() {
+        return Err(FunctionRefusal::Used {
+            keyspace: keyspace.name.clone(),
+            name: name.to_owned(),
+            arguments: shown.to_owned(),
+            aggregates,
+        }
+        .into());
+    }
+    let own = (keyspace.name.clone(), name.to_owned());
+    let masks = |table: &&Arc<Table>| {
+        let mut columns = table.columns.iter();
+        columns.any(|column| column.mask_function().is_some_and(|function| function == own))
+    };
+    // As in Cassandra, by the name alone.
+    let masked = keyspace.tables.values().filter(masks);
+    let tables: Vec<String> = masked.map(|table| table.name.clone()).collect();
+    if !tables.is_empty() {
+        return Err(FunctionRefusal::Masks {
+            keyspace: keyspace.name.clone(),
+            name: name.to_owned(),
+            arguments: shown.to_owned(),
+            tables,
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// DROP FUNCTION and DROP AGGREGATE.
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };
@@ -379,24 +471,9 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
         .as_ref()
         .map(|types: &Vec<String>| format!("({})", types.join(", ")))
         .unwrap_or_default();
-    let candidates: Vec<Vec<String>> = keyspace.map_or_else(Vec::new, |keyspace| {
-        let all: Vec<(&String, Vec<String>)> = if statement.aggregate {
-            keyspace
-                .aggregates
-                .iter()
-                .map(|a| (&a.name, type_names(&a.arguments)))
-                .collect()
-        } else {
-            keyspace
-                .functions
-                .iter()
-                .map(|f| (&f.name, type_names(f.arguments.iter().map(|(_, ty)| ty))))
-                .collect()
-        };
-        all.into_iter()
-            .filter(|(other, types)| *other == name && wanted.as_ref().is_none_or(|wanted| wanted == types))
-            .map(|(_, types)| types)
-            .collect()
+    let candidate = keyspace.and_then(|keyspace| {
+        let mut overloads = overloads(keyspace, name, statement.aggregate).into_iter();
+        overloads.find(|types| wanted.as_ref().is_none_or(|wanted| wanted == types))
     });
     let several = keyspace.is_some_and(|keyspace| {
         let functions = keyspace.functions.iter().filter(|function| function.name == name);
@@ -410,7 +487,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
         }
         .into());
     }
-    let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
+    let (Some(keyspace), Some(types)) = (keyspace, candidate) else {
         return ddl.absent(
             statement.if_exists,
             FunctionRefusal::Missing {
@@ -422,74 +499,22 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
         );
     };
     let mut next = Keyspace::clone(keyspace);
-    if statement.aggregate {
-        next.aggregates
-            .retain(|other| other.name != name || type_names(&other.arguments) != *types);
-    } else {
-        let is_used = |aggregate: &UserAggregate| {
-            let state = typename::unfrozen_name(&aggregate.state_type);
-            let of_final = aggregate.final_function.as_deref() == Some(name) && *types == [state.clone()];
-            let taken: Vec<String> = std::iter::once(state).chain(type_names(&aggregate.arguments)).collect();
-            of_final || (aggregate.state_function == name && taken == *types)
-        };
-        let users: Vec<String> = keyspace
-            .aggregates
-            .iter()
-            .filter(|aggregate| is_used(aggregate))
-            .map(|aggregate| format!("{keyspace_name}.{}", aggregate.name))
-            .collect();
-        if !users.is_empty() {
-            return Err(FunctionRefusal::Used {
-                keyspace: keyspace_name.to_owned(),
-                name: name.to_owned(),
-                arguments: shown,
-                aggregates: users,
-            }
-            .into());
-        }
-        let own = (keyspace_name.to_owned(), name.to_owned());
-        let masks = |table: &&Arc<Table>| {
-            let mut columns = table.columns.iter();
-            columns.any(|column| column.mask_function().is_some_and(|function| function == own))
-        };
-        // As in Cassandra, by the name alone.
-        let tables: Vec<String> = keyspace
-            .tables
-            .values()
-            .filter(masks)
-            .map(|table| table.name.clone())
-            .collect();
-        if !tables.is_empty() {
-            return Err(FunctionRefusal::Masks {
-                keyspace: keyspace_name.to_owned(),
-                name: name.to_owned(),
-                arguments: shown,
-                tables,
-            }
-            .into());
-        }
-        next.functions
-            .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);
-    }
     let target = if statement.aggregate {
+        next.aggregates
+            .retain(|other| other.name != name || type_names(&other.arguments) != types);
         ChangeTarget::Aggregate
     } else {
+        refuse_used(keyspace, name, &types, &shown)?;
+        next.functions
+            .retain(|other| other.name != name || type_names(other.argument_types()) != types);
         ChangeTarget::Function
     };
-    let is_dropped = |types_of: &[String]| types_of == types;
-    let dropped = keyspace
-        .functions
-        .iter()
-        .filter(|function| function.name == name)
+    let functions = keyspace.functions.iter().filter(|function| function.name == name);
+    let aggregates = keyspace.aggregates.iter().filter(|aggregate| aggregate.name == name);
+    let dropped = functions
         .map(|function| function.argument_types().collect::<Vec<_>>())
-        .chain(
-            keyspace
-                .aggregates
-                .iter()
-                .filter(|aggregate| aggregate.name == name)
-                .map(|aggregate| aggregate.arguments.iter().collect()),
-        )
-        .find(|of: &Vec<&CqlType>| is_dropped(&type_names(of.iter().copied())));
+        .chain(aggregates.map(|aggregate| aggregate.arguments.iter().collect()))
+        .find(|of| type_names(of.iter().copied()) == types);
     let types = dropped.into_iter().flatten().map(typename::argument_name).collect();
     let outcome = SchemaOutcome::changed(
         ddl.schema,

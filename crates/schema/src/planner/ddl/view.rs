@@ -14,7 +14,8 @@ use super::table::{Key, add_column, check_name, clustering_order, refuse_id, tab
 use super::{Ddl, Right, SchemaOutcome, options, view_tests};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::{order_fields, owned};
-use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
+use crate::schema::{Column, ColumnKind, Keyspace, Table, TableOptions, View};
+use uuid::Uuid;
 
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
 
@@ -54,16 +55,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
         let there = ddl.table_exists(statement.if_not_exists, keyspace_name, name)?;
         return Ok(there.warned(vec![EXPERIMENTAL.to_owned()]));
     }
-    if base.is_counter {
-        return Err(ViewRefusal::OnCounters.into());
-    }
-    if base.options.gc_grace_seconds == 0 {
-        return Err(ViewRefusal::Grace {
-            view: name.to_owned(),
-            base: base_name.to_owned(),
-        }
-        .into());
-    }
+    check_base(base, name)?;
     let selected = selected(statement, base, name)?;
     let key = Key::of(&statement.primary_key);
     let order = &statement.options.clustering_order;
@@ -76,14 +68,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     let restricted = Restricted::of(statement, base)?;
     let tests = view_tests::of(ddl, &statement.relations, base, || restricted.check(&key))?;
     let descending = if order.is_empty() {
-        // As in Cassandra, whose types of columns have their direction: a view without an order of its own has its base's.
-        let of_base = base.columns.iter().filter(|column| column.descending);
-        let of_base: BTreeSet<&str> = of_base.map(|column| column.name.as_str()).collect();
-        key.clustering
-            .iter()
-            .copied()
-            .filter(|name| of_base.contains(name))
-            .collect()
+        descending_in_base(&key, base)
     } else {
         clustering_order(&statement.options, &key.clustering, name)?
     };
@@ -99,23 +84,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     let id = table_id(ddl, given_id.as_deref())?;
     check_name(keyspace_name, name)?;
 
-    let mut table = Table {
-        id,
-        storage_id: ddl.context.storage_id,
-        keyspace: keyspace_name.to_owned(),
-        name: name.to_owned(),
-        columns: Vec::new(),
-        partition_key_count: key.partition.len(),
-        clustering_count: key.clustering.len(),
-        is_counter: false,
-        is_virtual: false,
-        compact_storage: false,
-        options,
-        indexes: BTreeMap::new(),
-        triggers: BTreeMap::new(),
-        dropped: BTreeMap::new(),
-        next_column_id: 0,
-    };
+    let mut table = empty_table(ddl, statement, &key, options, id)?;
     for column in base
         .columns
         .iter()
@@ -144,6 +113,59 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     );
     outcome.storage_id_used = true;
     Ok(outcome.warned(vec![EXPERIMENTAL.to_owned()]))
+}
+
+/// Refuses a base table that can have no views.
+fn check_base(base: &Table, view: &str) -> Result<(), DdlError> {
+    if base.is_counter {
+        return Err(ViewRefusal::OnCounters.into());
+    }
+    if base.options.gc_grace_seconds == 0 {
+        return Err(ViewRefusal::Grace {
+            view: view.to_owned(),
+            base: base.name.clone(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// Columns of the view's clustering key that descend in the base. As in Cassandra, whose types of columns have their direction: a
+/// view without an order of its own has its base's.
+fn descending_in_base<'a>(key: &Key<'a>, base: &Table) -> BTreeSet<&'a str> {
+    let descends = |name: &&str| {
+        base.columns
+            .iter()
+            .any(|column| column.descending && column.name == **name)
+    };
+    key.clustering.iter().copied().filter(descends).collect()
+}
+
+/// The view's table, without its columns.
+fn empty_table(
+    ddl: &Ddl<'_>,
+    statement: &CreateView,
+    key: &Key<'_>,
+    options: TableOptions,
+    id: Uuid,
+) -> Result<Table, DdlError> {
+    Ok(Table {
+        id,
+        storage_id: ddl.context.storage_id,
+        keyspace: ddl.keyspace_name(&statement.name)?.to_owned(),
+        name: statement.name.name.as_str().to_owned(),
+        columns: Vec::new(),
+        partition_key_count: key.partition.len(),
+        clustering_count: key.clustering.len(),
+        is_counter: false,
+        is_virtual: false,
+        compact_storage: false,
+        options,
+        indexes: BTreeMap::new(),
+        triggers: BTreeMap::new(),
+        dropped: BTreeMap::new(),
+        next_column_id: 0,
+    })
 }
 
 /// The view's column for a column of the base table.

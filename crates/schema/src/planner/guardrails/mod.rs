@@ -5,7 +5,7 @@ mod switches;
 use grammar::ast::{AlterTableAction, AlterTypeAction, QualifiedName, Statement};
 
 use crate::guardrails::{Guardrails, Violation, amount, guard};
-use crate::schema::{Keyspace, Schema, system};
+use crate::schema::{Keyspace, Schema, Table, system};
 
 impl Guardrails {
     /// Checks a schema change before it is executed.
@@ -26,43 +26,11 @@ impl Guardrails {
             schema.keyspaces.get(keyspace.or(session_keyspace)?)
         };
         match statement {
-            Statement::CreateKeyspace(create) => {
-                let count = amount(user_keyspaces(schema).count() + 1);
-                let name = create.name.as_str();
-                guard(
-                    "keyspaces",
-                    &self.keyspaces,
-                    count,
-                    warnings,
-                    |is_warning, threshold| {
-                        if is_warning {
-                            format!(
-                                "Creating keyspace {name}, current number of keyspaces {count} exceeds warning threshold of {threshold}."
-                            )
-                        } else {
-                            format!(
-                                "Cannot have more than {threshold} keyspaces, aborting the creation of keyspace {name}"
-                            )
-                        }
-                    },
-                )
-            }
+            Statement::CreateKeyspace(create) => self.more_keyspaces(create.name.as_str(), schema, warnings),
             Statement::CreateTable(create) => {
                 let name = create.table.name.as_str();
                 self.columns(name, create.columns.len(), warnings)?;
-                let tables = user_keyspaces(schema)
-                    .map(|keyspace| keyspace.tables.len())
-                    .sum::<usize>();
-                let count = amount(tables + 1);
-                guard("tables", &self.tables, count, warnings, |is_warning, threshold| {
-                    if is_warning {
-                        format!(
-                            "Creating table {name}, current number of tables {count} exceeds warning threshold of {threshold}."
-                        )
-                    } else {
-                        format!("Cannot have more than {threshold} tables, aborting the creation of table {name}")
-                    }
-                })
+                self.more_tables(name, schema, warnings)
             }
             Statement::AlterTable(alter) => {
                 let table =
@@ -84,63 +52,91 @@ impl Guardrails {
                 let table =
                     keyspace_of(&create.table).and_then(|keyspace| keyspace.tables.get(create.table.name.as_str()));
                 let Some(table) = table else { return Ok(()) };
-                let count = amount(table.indexes.len() + 1);
                 let name = create.name.as_ref().map(|name| format!("{} ", name.name.as_str()));
-                let what = format!("{}on table {}", name.unwrap_or_default(), table.name);
-                let threshold = &self.secondary_indexes_per_table;
-                guard(
-                    "secondary_indexes_per_table",
-                    threshold,
-                    count,
-                    warnings,
-                    |is_warning, threshold| {
-                        if is_warning {
-                            format!(
-                                "Creating secondary index {what}, current number of indexes {count} exceeds warning threshold of \
-                             {threshold}."
-                            )
-                        } else {
-                            format!(
-                                "Tables cannot have more than {threshold} secondary indexes, aborting the creation of secondary \
-                             index {what}"
-                            )
-                        }
-                    },
-                )
+                self.more_indexes(&name.unwrap_or_default(), table, warnings)
             }
-            Statement::CreateView(create) => {
-                let Some(keyspace) = keyspace_of(&create.base_table) else {
-                    return Ok(());
-                };
-                let count = amount(keyspace.views_of(create.base_table.name.as_str()).count() + 1);
-                let what = format!(
-                    "{} on table {}",
-                    create.name.name.as_str(),
-                    create.base_table.name.as_str()
-                );
-                let threshold = &self.materialized_views_per_table;
-                guard(
-                    "materialized_views_per_table",
-                    threshold,
-                    count,
-                    warnings,
-                    |is_warning, threshold| {
-                        if is_warning {
-                            format!(
-                                "Creating materialized view {what}, current number of views {count} exceeds warning threshold of \
-                             {threshold}."
-                            )
-                        } else {
-                            format!(
-                                "Tables cannot have more than {threshold} materialized views, aborting the creation of materialized \
-                             view {what}"
-                            )
-                        }
-                    },
-                )
-            }
+            Statement::CreateView(create) => match keyspace_of(&create.base_table) {
+                Some(keyspace) => {
+                    let base = create.base_table.name.as_str();
+                    let count = keyspace.views_of(base).count() + 1;
+                    self.more_views(
+                        &format!("{} on table {base}", create.name.name.as_str()),
+                        count,
+                        warnings,
+                    )
+                }
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
+    }
+
+    fn more_keyspaces(&self, name: &str, schema: &Schema, warnings: &mut Vec<String>) -> Result<(), Violation> {
+        let count = amount(user_keyspaces(schema).count() + 1);
+        guard(
+            "keyspaces",
+            &self.keyspaces,
+            count,
+            warnings,
+            |is_warning, threshold| {
+                if is_warning {
+                    format!(
+                        "Creating keyspace {name}, current number of keyspaces {count} exceeds warning threshold of {threshold}."
+                    )
+                } else {
+                    format!("Cannot have more than {threshold} keyspaces, aborting the creation of keyspace {name}")
+                }
+            },
+        )
+    }
+
+    fn more_tables(&self, name: &str, schema: &Schema, warnings: &mut Vec<String>) -> Result<(), Violation> {
+        let tables = user_keyspaces(schema).map(|keyspace| keyspace.tables.len());
+        let count = amount(tables.sum::<usize>() + 1);
+        guard("tables", &self.tables, count, warnings, |is_warning, threshold| {
+            if is_warning {
+                format!(
+                    "Creating table {name}, current number of tables {count} exceeds warning threshold of {threshold}."
+                )
+            } else {
+                format!("Cannot have more than {threshold} tables, aborting the creation of table {name}")
+            }
+        })
+    }
+
+    /// `name` ends with a blank, unless the index has none yet.
+    fn more_indexes(&self, name: &str, table: &Table, warnings: &mut Vec<String>) -> Result<(), Violation> {
+        let count = amount(table.indexes.len() + 1);
+        let what = format!("{name}on table {}", table.name);
+        let (guardrail, limit) = ("secondary_indexes_per_table", &self.secondary_indexes_per_table);
+        guard(guardrail, limit, count, warnings, |is_warning, threshold| {
+            if is_warning {
+                format!(
+                    "Creating secondary index {what}, current number of indexes {count} exceeds warning threshold of {threshold}."
+                )
+            } else {
+                format!(
+                    "Tables cannot have more than {threshold} secondary indexes, aborting the creation of secondary index {what}"
+                )
+            }
+        })
+    }
+
+    fn more_views(&self, what: &str, count: usize, warnings: &mut Vec<String>) -> Result<(), Violation> {
+        let count = amount(count);
+        let (guardrail, limit) = ("materialized_views_per_table", &self.materialized_views_per_table);
+        guard(guardrail, limit, count, warnings, |is_warning, threshold| {
+            if is_warning {
+                format!(
+                    "Creating materialized view {what}, current number of views {count} exceeds warning threshold of {threshold}."
+                )
+            } else {
+                format!(
+                    "Tables cannot have more than {threshold} materialized views, aborting the creation of materialized view \
+                     {what}"
+                )
+            }
+        })
     }
 
     fn columns(&self, table: &str, count: usize, warnings: &mut Vec<String>) -> Result<(), Violation> {
