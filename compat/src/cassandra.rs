@@ -1,6 +1,6 @@
 //! A Cassandra of our own, started with `oracle/start` on a folder of the cache and stopped when dropped.
 
-use crate::{Error, Outcome, cli};
+use crate::{Error, Outcome};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
@@ -62,7 +62,7 @@ impl Cassandra {
     }
 
     fn call(&self, script: &str, more: &[&str]) -> Outcome<ExitStatus> {
-        Command::new(cli::here("oracle").join(script))
+        Command::new(crate::here("oracle").join(script))
             .args(["-p", &self.port.to_string(), "-d"])
             .arg(&self.folder)
             .args(more)

@@ -250,7 +250,7 @@ fn programs(options: &Options) -> Outcome<(PathBuf, PathBuf)> {
         return Ok((this.clone(), other.clone()));
     }
     let base = options.base.as_deref().unwrap_or("HEAD");
-    let root = crate::cli::here("..");
+    let root = crate::here("..");
     let cache = cache()?.join("cpu");
     let manifest = std::fs::read_to_string(root.join("Cargo.toml"));
     let manifest = manifest.map_err(Error::io(

@@ -20,21 +20,25 @@
 
 mod store;
 
-use crate::launch::{Launch, each_engine};
+use crate::launch::{self, Launch, each_engine};
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{Files, Truth};
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Damages for each engine.
+    #[arg(long, default_value_t = 500)]
     pub trials: u32,
-    /// Engines, as data URLs begin; both if none is named.
+    /// Engine, as a data URL begins; may be repeated. Both if not given.
+    #[arg(long = "engine", value_parser = launch::engine)]
     pub engines: Vec<String>,
     /// Of the damages.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

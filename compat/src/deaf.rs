@@ -14,20 +14,26 @@ use crate::raw::request::{self, Params};
 use crate::raw::{Connection, opcode};
 use crate::server::{Server, rss_kib};
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use std::time::Duration;
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Connections that do not read.
+    #[arg(long, default_value_t = 2000)]
     pub connections: usize,
     /// Requests in flight on each.
+    #[arg(long, default_value_t = 16)]
     pub requests: i16,
-    /// Arguments of the server, as its setting of the memory for answers.
+    /// Argument of the server; may be repeated.
+    #[arg(long = "argument", allow_hyphen_values = true)]
     pub arguments: Vec<String>,
-    /// Memory that unread answers may take, in MiB: the server's setting.
+    /// Memory that unread answers may take, in MiB.
+    #[arg(long, default_value_t = 256)]
     pub budget_mebibytes: u64,
-    /// Longest read of one row by another, at the 99th percentile, in milliseconds.
+    /// Longest read of one row by another at the 99th percentile, milliseconds.
+    #[arg(long, default_value_t = 100.0)]
     pub read_millis_max: f64,
 }
 

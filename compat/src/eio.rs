@@ -24,28 +24,34 @@
 use crate::crash::writers::{Refusals, Writers};
 use crate::crash::{self, Promises, check};
 use crate::disk::Disk;
-use crate::launch::{Injection, Launch, each_engine};
+use crate::launch::{self, Injection, Launch, each_engine};
 use crate::mover::Mover;
 use crate::server::Server;
 use crate::{Error, Outcome, clock, tools};
 use check::Kept;
+use clap::Args;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Trials for each kind of sync: of `fdatasync` spread over the first 60 of a thread, of `fsync` the first ones.
+    /// Syncs of each kind that fail: of `fdatasync` spread over the first 60 of a thread, of `fsync` the first ones.
+    #[arg(long, default_value_t = 60)]
     pub calls: u32,
     /// How often a disk is filled, for each engine.
+    #[arg(long, default_value_t = 30)]
     pub fulls: u32,
-    /// How many first starts meet the end of the disk, for each engine: the first with no block left, each next with one more.
+    /// How many first starts meet the end of the disk, for each engine, each with a block more than the one before.
+    #[arg(long, default_value_t = 60)]
     pub first_starts: u32,
-    /// Engines, as data URLs begin; both if none is named.
+    /// Engine, as a data URL begins; may be repeated. Both if not given.
+    #[arg(long = "engine", value_parser = launch::engine)]
     pub engines: Vec<String>,
-    /// Of the moments and bytes.
+    /// Of moments and bytes.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

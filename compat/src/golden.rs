@@ -11,21 +11,25 @@ mod facts;
 use crate::oracle::report::difference;
 use crate::raw::{Bound, Connection, Params, unhex};
 use crate::{Error, Outcome};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// What to replay.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct Options {
-    /// Server to ask.
+    /// Server to ask, HOST:PORT.
+    #[arg(long = "target")]
     pub address: String,
-    /// The folder `golden`.
-    pub folder: PathBuf,
-    /// Files to replay, without extension; all when empty.
-    pub only: Vec<String>,
     /// Least share of equal answers in scope, in percent.
+    #[arg(long, default_value_t = 98.0)]
     pub threshold: f64,
+    /// Names of files without extension; all when none is given.
+    pub only: Vec<String>,
+    /// The folder `golden`.
+    #[arg(long, default_value_os_t = crate::here("golden"))]
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -14,21 +14,26 @@
 //! Deliberately absent: TTLs over jumps, which go by the wall, and several clients.
 
 use crate::crash::{all_rows, int};
-use crate::launch::{Launch, each_engine};
+use crate::launch::{self, Launch, each_engine};
 use crate::raw::{Connection, unhex};
 use crate::{Error, Outcome, clock, tools};
+use clap::Args;
 use std::collections::BTreeMap;
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Restarts for each engine.
+    #[arg(long, default_value_t = 100)]
     pub rounds: u32,
     /// Statements of a round.
+    #[arg(long, default_value_t = 60)]
     pub statements: u32,
-    /// Engines, as data URLs begin; both if none is named.
+    /// Engine, as a data URL begins; may be repeated. Both if not given.
+    #[arg(long = "engine", value_parser = launch::engine)]
     pub engines: Vec<String>,
     /// Of statements and offsets.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

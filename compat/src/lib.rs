@@ -62,6 +62,12 @@ pub mod tables;
 pub mod throttle;
 pub mod tools;
 
+/// A path inside this crate.
+#[must_use]
+pub fn here(path: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
 pub use error::Error;
 
 /// What every run returns.

@@ -26,22 +26,28 @@ use crate::launch;
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
 use check::Verdict;
+use clap::Args;
 use clients::Shared;
 use history::Operation;
 use std::sync::Arc;
 
 /// What a run does.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct Options {
     /// Operations to be answered.
+    #[arg(long, default_value_t = 100_000)]
     pub operations: u64,
     /// Clients at once.
+    #[arg(long, default_value_t = 64)]
     pub clients: usize,
-    /// Partitions, two registers each.
+    /// Partitions of two registers.
+    #[arg(long, default_value_t = 16)]
     pub pairs: i32,
     /// How often the server is killed.
+    #[arg(long, default_value_t = 40)]
     pub kills: u64,
     /// Of operations and moments.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

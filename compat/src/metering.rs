@@ -13,23 +13,30 @@
 use crate::bench::{self, Kind};
 use crate::server::{self, CpuTimes, Server};
 use crate::{Error, Outcome};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What to run.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct Options {
-    /// Another program: servers of both are compared, and the data is made by the other one. `None`: metering is compared.
+    /// Compare servers of this program with those of another one instead, both with metering.
+    #[arg(long)]
     pub against: Option<PathBuf>,
     /// How often servers are started.
+    #[arg(long, default_value_t = 5)]
     pub starts: usize,
     /// Groups of four rounds for each kind of operation and start.
+    #[arg(long, default_value_t = 5)]
     pub fours: usize,
-    /// Length of a round.
-    pub round: Duration,
-    /// Largest ratio of processor time with metering to that without; `None`: any.
+    /// Length of a round, milliseconds.
+    #[arg(long, default_value_t = 500)]
+    pub round_millis: u64,
+    /// Fail when the ratio of processor time with metering to that without is surely above.
+    #[arg(long)]
     pub ratio_max: Option<f64>,
-    /// How the load is made.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "a comment would be the help of the whole run")]
     pub load: bench::Load,
 }
 
@@ -193,7 +200,12 @@ impl Pair {
 fn one(server: &Server, kind: Kind, options: &Options, round: &mut u64) -> Outcome<f64> {
     *round += 1;
     let before = CpuTimes::read(server.pid())?;
-    let operations = kind.load(server.address(), &options.load, options.round, *round)?;
+    let operations = kind.load(
+        server.address(),
+        &options.load,
+        Duration::from_millis(options.round_millis),
+        *round,
+    )?;
     let spent = CpuTimes::read(server.pid())?.since(&before);
     #[expect(clippy::cast_precision_loss, reason = "counts of a short round")]
     let operations = operations.max(1) as f64;

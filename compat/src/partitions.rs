@@ -39,6 +39,7 @@ use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
 use change::Change;
 use check::{Findings, Part};
+use clap::Args;
 use model::Model;
 use pause::Pauses;
 use std::path::Path;
@@ -48,24 +49,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a run does.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct Options {
-    /// Rows of the table, about.
+    /// Rows of the table.
+    #[arg(long, default_value_t = 200_000)]
     pub rows: u32,
     /// Splits, merges, lifts and lowers.
+    #[arg(long, default_value_t = 200)]
     pub changes: u32,
-    /// How many of them are lifts and lowers.
-    pub lifts: u32,
+    /// How many of them move a partition into a store of its own or back; a twentieth if not given.
+    #[arg(long)]
+    pub lifts: Option<u32>,
     /// How many changes the server is killed in; of the lifts and lowers every third at least, if there are so many kills.
+    #[arg(long, default_value_t = 20)]
     pub kills: u32,
-    /// Clients that write, each with 16 requests in flight.
+    /// Clients that write, 16 requests in flight each.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     pub writers: u32,
-    /// Changes between two readings of the whole table, if it is not small.
+    /// Changes between two readings of the whole table, beyond half a million rows.
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     pub full_every: u32,
-    /// Longest write pause of 99 in a hundred changes; of lifts and lowers of half of them, if stretches without one have
-    /// none half as long.
-    pub pause_max: Duration,
+    /// Longest time without an acknowledged write in 99 of a hundred changes, milliseconds; of lifts and lowers in half of them, if
+    /// stretches without one have none half as long.
+    #[arg(long, default_value_t = 50)]
+    pub pause_millis_max: u64,
     /// Of everything random.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -162,7 +171,7 @@ struct Planned {
 
 /// What the changes are to be, in order.
 fn plan(options: &Options, random: &mut fastrand::Rng) -> Vec<Planned> {
-    let moves = options.lifts.min(options.changes);
+    let moves = options.lifts.unwrap_or(options.changes / 20).min(options.changes);
     let kills = options.kills.min(options.changes);
     // A third of the moves; what is left over when all else is killed too.
     let kills_in_moves = moves
@@ -458,7 +467,7 @@ impl Run<'_> {
         println!("partitions: splits and merges: {}", self.pauses);
         println!("partitions: lifts and lowers: {}", self.move_pauses);
         println!("partitions: {} lost, doubled or wrong", found.faults.len());
-        let limit = self.options.pause_max;
+        let limit = Duration::from_millis(self.options.pause_millis_max);
         // Lifts are few and take long: on a busy machine the longest pause of such would be the machine's own.
         let (lifts, without) = self.move_pauses.p50();
         let short = self.pauses.p99() <= limit && lifts <= limit.max(2 * without);
@@ -482,7 +491,7 @@ mod tests {
             kills,
             writers: 1,
             full_every: 1,
-            pause_max: Duration::ZERO,
+            pause_millis_max: 0,
             seed: 1,
         };
         for (changes, lifts, kills, of_each) in [
@@ -492,7 +501,7 @@ mod tests {
             (10, 0, 3, [0, 0, 3, 7]),
             (0, 3, 3, [0; 4]),
         ] {
-            let plan = plan(&options(changes, lifts, kills), &mut fastrand::Rng::with_seed(5));
+            let plan = plan(&options(changes, Some(lifts), kills), &mut fastrand::Rng::with_seed(5));
             let count = |is_move, is_killed| {
                 let planned = Planned { is_move, is_killed };
                 plan.iter().filter(|one| **one == planned).count()

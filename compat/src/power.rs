@@ -19,28 +19,35 @@ use crate::crash::check::{self, Kept};
 use crate::crash::writers::{Clients, Refusals, Writers};
 use crate::crash::{self, Promises};
 use crate::disk::Disk;
-use crate::launch::{Injection, Launch, each_engine};
+use crate::launch::{self, Injection, Launch, each_engine};
 use crate::mover::{Moved, Mover};
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Cuts for each engine and durability.
+    /// How often, for each engine and durability.
+    #[arg(long, default_value_t = 20)]
     pub cuts: i32,
     /// Cuts of one disk; the next ones begin with an empty disk. The checks after a cut read all rows of the disk.
+    #[arg(long, default_value_t = 25)]
     pub cuts_per_disk_max: i32,
-    /// Engines, as data URLs begin; both if none is named.
+    /// Engine, as a data URL begins; may be repeated. Both if not given.
+    #[arg(long = "engine", value_parser = launch::engine)]
     pub engines: Vec<String>,
-    /// Durabilities, all three if none is named.
+    /// Durability; may be repeated. All three if not given.
+    #[arg(long = "durability")]
     pub durabilities: Vec<String>,
-    /// Whether to run the negative controls.
-    pub controls: bool,
+    /// Leave out the runs that have to lose.
+    #[arg(long)]
+    pub without_controls: bool,
     /// Of everything random.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -116,7 +123,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
                 lies,
                 is_control: true,
             };
-            held &= !options.controls || variant.run(CONTROL_CUTS, options.seed)?;
+            held &= options.without_controls || variant.run(CONTROL_CUTS, options.seed)?;
         }
         Ok(held)
     })

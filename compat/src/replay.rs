@@ -4,20 +4,24 @@
 //! An engine may write its log out sooner than that, whatever is written: then the server is ended when the log has at least half of its
 //! greatest length so far, which is told. A run with less than `LOG_BYTES_MIN` of log proves nothing.
 
-use crate::launch::Launch;
+use crate::launch::{self, Launch};
 use crate::raw::request::{self, Bound, Params};
 use crate::raw::{Connection, opcode};
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use std::path::Path;
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Size of the log at the start, in MiB.
+    #[arg(long, default_value_t = 1024)]
     pub mebibytes: u64,
-    /// Longest time to the first answer, in seconds.
+    /// Longest time to the first answer, seconds.
+    #[arg(long, default_value_t = 10.0)]
     pub seconds_max: f64,
-    /// The engine, as a data URL begins.
+    /// Engine, as a data URL begins.
+    #[arg(long, default_value = "file", value_parser = launch::engine)]
     pub engine: String,
 }
 

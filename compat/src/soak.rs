@@ -14,18 +14,25 @@ use crate::disk::Disk;
 use crate::launch::{ENGINES, Launch};
 use crate::mover::{Moved, Mover};
 use crate::{Error, Outcome, clock, deaf, tools};
+use clap::Args;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a run does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// How long it goes on.
+    /// How long.
+    #[arg(long, default_value_t = 60)]
     pub minutes: u64,
+    /// Mixed operations a second. No faults then: memory, disk and data are printed and have ceilings.
+    #[arg(long)]
+    pub rate: Option<u64>,
     /// Leave clocks as they are.
+    #[arg(long)]
     pub without_jumps: bool,
     /// Of everything random.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

@@ -3,18 +3,22 @@
 
 use crate::server::{Server, rss_kib};
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// What a run measures, and what it allows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct Options {
     /// How many starts.
+    #[arg(long, default_value_t = 5)]
     pub runs: usize,
     /// Longest start in the median, in milliseconds.
+    #[arg(long, default_value_t = 50.0)]
     pub start_millis_max: f64,
-    /// Longest reset that keeps the schema, of 99 in a hundred, in milliseconds.
+    /// Longest reset that keeps the schema of 20 tables, of 99 in a hundred, in milliseconds.
+    #[arg(long, default_value_t = 5.0)]
     pub reset_millis_max: f64,
 }
 

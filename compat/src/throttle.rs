@@ -10,6 +10,7 @@ mod load;
 
 use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
+use clap::Args;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use serde_json::Value;
@@ -17,13 +18,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What to run.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct Options {
-    /// Length of each phase.
-    pub phase: Duration,
+    /// Seconds of each phase.
+    #[arg(long, default_value_t = 30)]
+    pub seconds: u64,
     /// Request units a second of the tables.
+    #[arg(long, value_delimiter = ',', default_value = "400,4000,40000")]
     pub rates: Vec<u32>,
     /// Connections.
+    #[arg(long, default_value_t = 4)]
     pub connections: usize,
 }
 

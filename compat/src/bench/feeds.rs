@@ -8,6 +8,7 @@ use super::{Figures, Options};
 use crate::launch::{ENGINES, Launch};
 use crate::server::{self, Server};
 use crate::{Error, Outcome};
+use std::time::Duration;
 
 /// What a table's feed is called, and the properties that switch it on. The first is what the others are compared with.
 const FEEDS: [(&str, &str); 3] = [
@@ -66,7 +67,12 @@ pub(super) fn run(options: &Options) -> Outcome<bool> {
         }
         for kind in &kinds {
             for loaded in &mut all {
-                kind.load(loaded.server.address(), &options.load, options.warmup, 0)?;
+                kind.load(
+                    loaded.server.address(),
+                    &options.load,
+                    Duration::from_secs(options.warmup),
+                    0,
+                )?;
                 loaded.rounds.clear();
                 loaded.cpu_micros_before = server::cpu_micros(loaded.server.pid())?;
             }
@@ -74,7 +80,12 @@ pub(super) fn run(options: &Options) -> Outcome<bool> {
                 let servers = all.len();
                 all.rotate_left(usize::try_from(round).unwrap_or(0) % servers);
                 for loaded in &mut all {
-                    let figures = kind.measure(&loaded.server, &options.load, options.phase, round + 1)?;
+                    let figures = kind.measure(
+                        &loaded.server,
+                        &options.load,
+                        Duration::from_secs(options.seconds),
+                        round + 1,
+                    )?;
                     loaded.rounds.push(figures);
                 }
                 all.rotate_right(usize::try_from(round).unwrap_or(0) % servers);

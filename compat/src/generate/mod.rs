@@ -38,6 +38,7 @@ mod write;
 
 use crate::oracle::{replay, report, script};
 use crate::{Error, Outcome, cassandra, clock};
+use clap::Args;
 use judge::Verdict;
 use pair::Pair;
 use question::{Kind, Question};
@@ -67,37 +68,52 @@ const UNBUILT_PERCENT_MAX: u64 = 5;
 const DIFFERENCES_MAX: usize = 4000;
 
 /// What to run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Server to judge, HOST:PORT.
+    #[arg(long)]
     pub target: String,
-    /// Cassandra, HOST:PORT; `None` starts one.
+    /// Cassandra, HOST:PORT; without it one is started.
+    #[arg(long)]
     pub cassandra: Option<String>,
     /// Of everything random.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Least number of statements to compare.
+    #[arg(long, default_value_t = 3000)]
     pub statements: u64,
     /// Statements for each table.
+    #[arg(long, default_value_t = 400)]
     pub per_table: u64,
     /// Tables at work at the same time.
+    #[arg(long, default_value_t = 8)]
     pub workers: usize,
-    /// The first round; with `rounds`, to ask some again.
+    /// The first round (table) of the seed to ask.
+    #[arg(long, default_value_t = 0)]
     pub first_round: u64,
     /// Most rounds.
+    #[arg(long)]
     pub rounds: Option<u64>,
-    /// Whether tables have indexes.
-    pub indexes: bool,
-    /// Whether the servers ask for a login, and rounds have roles.
+    /// Make no indexes.
+    #[arg(long)]
+    pub without_indexes: bool,
+    /// The servers ask for a login (cassandra/cassandra): make roles too, and ask as them.
+    #[arg(long = "login")]
     pub roles: bool,
-    /// Whether columns are dropped and added again.
+    /// Drop columns of every table and add them again, with timestamps before, at and behind the writes.
+    #[arg(long)]
     pub dropped_columns: bool,
     /// Folder that takes shrunken differences as scripts.
+    #[arg(long)]
     pub keep: Option<PathBuf>,
-    /// Longest time for making one difference small.
-    pub shrink: Duration,
-    /// Statements with two faults to ask instead; `None`: rounds of mostly right statements.
+    /// Longest time for making one difference small, seconds.
+    #[arg(long, default_value_t = 120)]
+    pub shrink_seconds: u64,
+    /// Ask so many statements with two faults each instead, and compare which fault the servers name.
+    #[arg(long)]
     pub two_faults: Option<u64>,
-    /// Prints each statement with Cassandra's answer, and what known differences look like.
+    /// Print every statement with Cassandra's answer, and what known differences look like.
+    #[arg(long)]
     pub verbose: bool,
 }
 
@@ -274,7 +290,7 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
             return Ok(());
         }
     }
-    if options.indexes && round.rng.u8(0..3) == 0 {
+    if !options.without_indexes && round.rng.u8(0..3) == 0 {
         for i in 0..round.rng.usize(1..4) {
             let Some((text, column)) = schema::index(&mut round.rng, &round.table, i) else {
                 continue;
@@ -391,7 +407,13 @@ fn ask(
     };
     let keyspace = format!("gen_{}_{number}_s", shared.options.seed);
     let mut lab = Pair::new(shared.cassandra, &shared.options.target);
-    let found = shrink::shrink(&mut lab, &keyspace, asked, (theirs, ours), shared.options.shrink)?;
+    let found = shrink::shrink(
+        &mut lab,
+        &keyspace,
+        asked,
+        (theirs, ours),
+        Duration::from_secs(shared.options.shrink_seconds),
+    )?;
     let name = format!("found_{}_{number}_{}", shared.options.seed, asked.len());
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep

@@ -3,24 +3,29 @@
 use super::script::{self, Script};
 use super::{replay, script::Step};
 use crate::{Error, Outcome};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// How to compare.
-#[derive(Debug)]
+#[derive(Debug, Args)]
 pub struct Options {
-    /// Server to ask.
+    /// Server to ask, HOST:PORT.
+    #[arg(long = "target")]
     pub address: String,
-    /// Folder of the scripts.
-    pub folder: PathBuf,
-    /// Scripts to run by name; all when empty.
-    pub only: Vec<String>,
-    /// Write the answers down instead of comparing them.
+    /// Write the answers down (the target should be Cassandra).
+    #[arg(long)]
     pub record: bool,
-    /// Least share of equal answers, in percent, that passes even with unknown differences; `None`: none is allowed.
+    /// Pass with this share of equal answers (percent) in spite of unknown differences.
+    #[arg(long)]
     pub threshold: Option<f64>,
+    /// Folder of the scripts.
+    #[arg(long = "scripts", default_value_os_t = crate::here("oracle/scripts"))]
+    pub folder: PathBuf,
+    /// Names of scripts; all when none is given.
+    pub only: Vec<String>,
 }
 
 /// A difference that has been judged.

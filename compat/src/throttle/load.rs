@@ -40,7 +40,7 @@ pub(super) fn run(
     let threads: Vec<_> = (0..connections)
         .map(|number| {
             let (address, table, places, mine) = (address.to_owned(), table.to_owned(), places.to_vec(), mine.clone());
-            let (phase, seed) = (options.phase, number as u64 + 1);
+            let (phase, seed) = (Duration::from_secs(options.seconds), number as u64 + 1);
             std::thread::spawn(move || one(&address, &table, &places, &mine, phase, seed))
         })
         .collect();
