@@ -1,3 +1,5 @@
+//! Tests of the phases of a connection.
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::super::auth::Credentials;

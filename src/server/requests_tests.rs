@@ -1,3 +1,5 @@
+//! Tests of prepared statements and of requests.
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 

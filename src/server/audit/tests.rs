@@ -1,3 +1,5 @@
+//! Tests of the records of the audit log.
+
 use super::*;
 
 const CLIENT: (IpAddr, Option<u16>) = (IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), Some(7));

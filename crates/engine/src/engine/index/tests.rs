@@ -1,3 +1,5 @@
+//! Tests of the records of indexes and of when an index is used.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tests of partition maps: what cannot be one, growth, records.
+
 use proptest::prelude::*;
 
 use super::*;

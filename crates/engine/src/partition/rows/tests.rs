@@ -1,3 +1,5 @@
+//! Tests of rows in the range of a physical partition.
+
 use std::sync::Arc;
 
 use super::super::entries::{EntryRange, Place, PlaceRange};

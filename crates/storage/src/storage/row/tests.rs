@@ -1,3 +1,5 @@
+//! Tests of rows as bytes and of their merge.
+
 use proptest::prelude::*;
 
 use super::strategy::{deletion, row};

@@ -1,3 +1,5 @@
+//! Tests of the frame decoder: segments, versions, lengths, compression.
+
 use proptest::prelude::*;
 
 use super::super::super::request::Request;

@@ -1,3 +1,5 @@
+//! Tests of the frame encoder: shared segments, sent bytes.
+
 use super::super::super::response::{Body, Response};
 use super::*;
 
