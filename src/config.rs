@@ -113,6 +113,8 @@ pub struct Config {
     pub disk_reserve_bytes: u64,
     /// Whether missing data of a used store is started afresh.
     pub create: bool,
+    /// Whether data that was written with the other profile is opened, and takes this one.
+    pub change_profile: bool,
     /// Interval between sweeps of expired and deleted data; zero means never.
     pub sweep_interval: Duration,
     /// The reaction to a wall clock that jumps ahead.
@@ -228,6 +230,7 @@ impl Config {
             stores_max: values.parsed("stores-max")?,
             disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,
             create: values.parsed("create")?,
+            change_profile: values.parsed("change-profile")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             clock_rules: ClockRules {
                 jump_max: values.seconds("clock-jump-seconds-max")?,

@@ -19,6 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "data",
             "durability",
             "create",
+            "change-profile",
             "init",
             "sweep-seconds",
             "disk-reserve-bytes",

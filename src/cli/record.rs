@@ -1,7 +1,7 @@
 //! The record of a running server, for test harnesses and for the program's other verbs.
 //!
 //! ```json
-//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"token":null,"account":null,"key":null,"certificate_pem":null,"pid":4711}
+//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"token":null,"profile":"cassandra","account":null,"key":null,"certificate_pem":null,"pid":4711}
 //! ```
 //! One line. `api` rises when a field changes its meaning; a reader rejects a number that it does not know. New fields
 //! may appear.
@@ -36,6 +36,9 @@ pub struct ServerRecord {
     pub admin: Option<String>,
     /// The token of requests that change something through the admin port; `None`: the port is off.
     pub token: Option<String>,
+    /// The name of its profile; `None`: not known.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// The user that clients log in as; `None`: no login.
     pub account: Option<String>,
     /// Its password or key.
@@ -102,6 +105,7 @@ impl ServerRecord {
             tls: first(server.tls_addresses()),
             admin: running.admin_address().map(|address| address.to_string()),
             token: running.admin_token().map(str::to_owned),
+            profile: Some(config.profile.to_string()),
             account,
             key,
             certificate_pem,
@@ -118,6 +122,7 @@ impl ServerRecord {
             tls,
             admin: None,
             token: None,
+            profile: None,
             account,
             key,
             certificate_pem: None,
@@ -236,6 +241,7 @@ mod tests {
             tls: None,
             admin: None,
             token: None,
+            profile: Some("cosmos".to_owned()),
             account: Some("ada".to_owned()),
             key: Some("secret \"quoted\"".to_owned()),
             certificate_pem: Some("-----BEGIN\nEND-----\n".to_owned()),

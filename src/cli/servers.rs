@@ -30,7 +30,8 @@ fn is_in_bucket(config: &Config) -> bool {
 /// There is no home directory, and no setting names the data directory.
 pub(super) fn refuse_homeless(values: &Values) -> Result<(), Failure> {
     let is_home = |name| std::env::var_os(name).is_some_and(|path| Path::new(&path).is_absolute());
-    let is_default = values.origin("data") == Some(&Origin::Default) && !values.is_set("ready-json");
+    let is_default = matches!(values.origin("data"), Some(Origin::Default | Origin::Profile(_)));
+    let is_default = is_default && !values.is_set("ready-json");
     if is_default && !is_home("XDG_DATA_HOME") && !is_home("HOME") {
         return Err("data: there is no HOME to keep it in: give --data file:DIR, or --data memory:".into());
     }
@@ -86,6 +87,30 @@ pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> 
     Ok(record.filter(is_there))
 }
 
+/// The profile that was asked for. `None` means that it is a default.
+fn asked_profile(values: &Values) -> Option<&str> {
+    values.text("profile").filter(|_| is_given(values, "profile"))
+}
+
+/// Refuses a server with another profile than the one that was asked for.
+///
+/// # Errors
+/// `profile` is set, and the server has another one.
+pub(super) fn refuse_other_profile(values: &Values, record: &ServerRecord) -> Result<(), Failure> {
+    match (asked_profile(values), &record.profile) {
+        (Some(asked), Some(found)) if asked != found => {
+            let address = record.cql.as_ref().or(record.tls.as_ref());
+            Err(format!(
+                "the server at {} has the profile {found}, and {asked} was asked for: leave --profile out, or name another server with \
+                 --data or --listen",
+                address.map_or("an unknown address", String::as_str)
+            )
+            .into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The record of the server that has the data open, or else of this user's `helenus dev` if no setting names another
 /// server.
 ///
@@ -93,13 +118,16 @@ pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> 
 /// As those of [`running`].
 pub(super) fn running_or_dev(values: &Values, config: &Config) -> Result<Option<ServerRecord>, Failure> {
     if let Some(record) = running(config)? {
+        refuse_other_profile(values, &record)?;
         return Ok(Some(record));
     }
     if is_other_than_dev(values) {
         return Ok(None);
     }
     let is_meant = |record: &ServerRecord| {
-        is_at(values, "listen", record.cql.as_deref()) && is_at(values, "tls-listen", record.tls.as_deref())
+        refuse_other_profile(values, record).is_ok()
+            && is_at(values, "listen", record.cql.as_deref())
+            && is_at(values, "tls-listen", record.tls.as_deref())
     };
     Ok(dev::noted().filter(|record| is_meant(record) && is_alive(record.pid) && answers(record)))
 }
@@ -328,6 +356,9 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
     }
     let config = Config::new(values)?;
     if let Some(place) = admin_socket(&config)? {
+        if let Some(record) = running(&config)? {
+            refuse_other_profile(values, &record)?;
+        }
         return Ok((place, None));
     }
     match running_or_dev(values, &config)? {

@@ -159,6 +159,7 @@ mod tests {
             tls: Some("0.0.0.0:10350".to_owned()),
             admin: None,
             token: None,
+            profile: Some("cosmos".to_owned()),
             account: Some("ada".to_owned()),
             key: Some("50%==".to_owned()),
             certificate_pem: Some("PEM".to_owned()),

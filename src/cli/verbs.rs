@@ -98,6 +98,8 @@ const LINT: Uses = Uses::Only(&[
 const DATA: Uses = Uses::Only(&[
     "config",
     "data",
+    "profile",
+    "change-profile",
     "durability",
     "memory",
     "row-cache-bytes-max",
@@ -128,7 +130,7 @@ const BUCKET: Uses = Uses::Only(&[
 ]);
 
 /// Settings for opening data to change a role.
-const PASSWD: Uses = Uses::Only(&["config", "data", "durability", "password-cost"]);
+const PASSWD: Uses = Uses::Only(&["config", "data", "profile", "durability", "password-cost"]);
 
 /// No settings.
 const NONE: Uses = Uses::Only(&[]);
@@ -198,7 +200,8 @@ pub(super) const VERBS: &[Verb] = &[
             let config = Config::new(&values)?;
             let record = servers::to_connect_to(&values, &config, tls)?;
             let arguments = call.matches.get_many::<String>("arguments").unwrap_or_default();
-            shell::start(&record, config.profile, arguments)
+            let profile = record.profile.as_deref().and_then(|name| name.parse().ok());
+            shell::start(&record, profile.unwrap_or(config.profile), arguments)
         },
     },
     Verb {

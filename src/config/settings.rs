@@ -366,6 +366,10 @@ pub const SETTINGS: &[Setting] = &[
         "create",
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
     ),
+    switch(
+        "change-profile",
+        "Open data that was written with the other profile, and record this one. For one start",
+    ),
     memory::MEMORY,
     memory::ROW_CACHE,
     memory::KEY_FILTER,

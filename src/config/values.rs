@@ -138,7 +138,7 @@ impl Values {
                 (values, Origin::File(path.to_owned()))
             } else {
                 let default = match setting.name {
-                    "data" => Some(default_data(&environment)),
+                    "data" => Some(default_data(&environment, Profile::Cassandra)),
                     _ => setting.default.map(str::to_owned),
                 };
                 (default.into_iter().collect(), Origin::Default)
@@ -146,13 +146,13 @@ impl Values {
             values.insert(setting.name, value);
         }
         let mut gathered = Self { values };
-        gathered.follow_profile();
+        gathered.follow_profile(&environment);
         gathered.follow_memory()?;
         Ok(gathered)
     }
 
     /// Fills settings without a value from the profile.
-    fn follow_profile(&mut self) {
+    fn follow_profile(&mut self, environment: impl Fn(&str) -> Option<String>) {
         let Some(profile) = self.text("profile").and_then(|name| name.parse::<Profile>().ok()) else {
             return;
         };
@@ -161,6 +161,7 @@ impl Values {
         }
         let region: Vec<String> = self.all("region").to_vec();
         for (name, values) in [
+            ("data", vec![default_data(environment, profile)]),
             ("listen", Vec::new()),
             ("tls-listen", vec![COSMOS_LISTEN.to_owned()]),
             ("cluster-name", vec!["CosmosProd".to_owned()]),
@@ -426,12 +427,15 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
 }
 
 /// `file:` in the user's data directory, according to the XDG base directories; in the working directory if there is no
-/// home.
-fn default_data(environment: impl Fn(&str) -> Option<String>) -> String {
+/// home. Each profile has its own.
+fn default_data(environment: impl Fn(&str) -> Option<String>, profile: Profile) -> String {
     let absolute = |name| environment(name).filter(|path| Path::new(path).is_absolute());
     let home = absolute("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| absolute("HOME").map(|home| Path::new(&home).join(".local/share")));
-    let directory = home.unwrap_or_default().join("helenus");
+    let directory = home.unwrap_or_default().join(match profile {
+        Profile::Cassandra => "helenus",
+        Profile::Cosmos => "helenus-cosmos",
+    });
     format!("file:{}", directory.display())
 }

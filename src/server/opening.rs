@@ -123,6 +123,7 @@ pub(super) fn engine_options(
             row_cache_bytes_max: config.row_cache_bytes_max,
             // One store is the main one.
             draw: seed,
+            profile: Some(asked_profile(config)),
             data_stores: config.stores.map(|stores| if stores > 1 { stores.into() } else { 0 }),
             stores_beside_max: config.stores_max,
             disk_reserve_bytes: config.disk_reserve_bytes,
@@ -157,6 +158,19 @@ pub(super) fn engine_options(
         account: config.account,
         virtual_tables: Arc::new(Tables::default()),
     }
+}
+
+/// The profile that the data must have been written with.
+pub(super) const fn asked_profile(config: &Config) -> store::AskedProfile {
+    store::AskedProfile {
+        name: config.profile.name(),
+        is_change_allowed: config.change_profile,
+    }
+}
+
+/// Refuses data that was written with another profile, without opening it.
+pub(super) fn check_profile(config: &Config) -> Result<(), RunError> {
+    Ok(store::check_profile(&config.data.parse()?, asked_profile(config))?)
 }
 
 /// Opens the data according to the settings.
@@ -274,7 +288,7 @@ pub(super) async fn open_unserved(
 ) -> Result<(Database, store::Look), RunError> {
     let (url, durability) = located(config)?;
     let node = node(config, None, &clock);
-    let look = store::Look::at(&url)?;
+    let look = store::Look::at(&url, Some(asked_profile(config)))?;
     let database = open(config, look.url().clone(), durability, node, clock, seed).await?;
     Ok((database, look))
 }

@@ -14,6 +14,7 @@ mod harness;
 mod hostile_cql;
 mod malformed;
 mod memory;
+mod profile;
 mod program;
 #[path = "../raw/mod.rs"]
 mod raw;

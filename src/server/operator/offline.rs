@@ -132,6 +132,7 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
     if to.starts_with(&directory) {
         return Err(OfflineError::Inside { to: to.to_owned() });
     }
+    opening::check_profile(config)?;
     Ok(engine::salvage(&config.data, &clock, config.profile, to).await?)
 }
 

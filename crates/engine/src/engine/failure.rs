@@ -160,6 +160,7 @@ pub(super) fn outward(error: &StoreError) -> Outward {
         | StoreError::NotEmptyAndOpen { .. }
         | StoreError::BeingRestored { .. }
         | StoreError::UnknownFormat { .. }
+        | StoreError::OtherProfile { .. }
         | StoreError::EarlierMoment { .. }
         | StoreError::NotAccepted { .. }
         | StoreError::NoStore { .. } => FailureCause::Closed,

@@ -2,11 +2,11 @@
 
 pub use helenus_storage::storage::row::{CellRef, CellStateRef};
 pub use helenus_storage::storage::{
-    Batch, Both, BucketCache, Cell, CellState, ColumnId, CommitSeq, Committed, Damaged, Deletion, Deletions,
-    Derivation, Derivations, Durability, Entries, Error, Estimate, Expiry, FaultPoint, Faults, Held, KEY_BYTES_MAX,
-    KeyRange, LogOnly, Logged, Look, Marker, Moments, Opening, Options, Order, Positions, RangeTombstone, ReadFaults,
-    Record, Restoring, Result, Row, RowView, Snapshot, Space, Store, Sweep, Swept, TableId, TooLong, Url,
-    check_row_bytes, deletion, split_entry,
+    AskedProfile, Batch, Both, BucketCache, Cell, CellState, ColumnId, CommitSeq, Committed, Damaged, Deletion,
+    Deletions, Derivation, Derivations, Durability, Entries, Error, Estimate, Expiry, FaultPoint, Faults, Held,
+    KEY_BYTES_MAX, KeyRange, LogOnly, Logged, Look, Marker, Moments, Opening, Options, Order, Positions,
+    RangeTombstone, ReadFaults, Record, Restoring, Result, Row, RowView, Snapshot, Space, Store, Sweep, Swept, TableId,
+    TooLong, Url, check_profile, check_row_bytes, deletion, split_entry,
 };
 #[cfg(feature = "simulation")]
 pub use helenus_storage::storage::{Medium, MediumFaults};

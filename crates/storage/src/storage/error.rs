@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::bucket::{Cloud, Refusal};
 use super::damaged::Damaged;
-use super::identity::OTHER_NUMBER;
+use super::identity::{OTHER_NUMBER, OtherProfile};
 use super::location::Url;
 use helenus_base::invariant::Broken;
 
@@ -89,7 +89,7 @@ pub enum Error {
         text: String,
     },
     /// Another process, or another store of this one, holds the directory.
-    #[error("the store in {} is in use by another process{}", directory.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    #[error("the store in {} is in use by another process{}: stop it, or give other data with --data", directory.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Locked {
         /// The store's directory.
         directory: PathBuf,
@@ -140,6 +140,14 @@ pub enum Error {
         found: String,
         /// The format that this version reads.
         known: &'static str,
+    },
+    /// The data was written with another profile.
+    #[error("{place}: {other}")]
+    OtherProfile {
+        /// The store's directory, or the URL of its bucket.
+        place: String,
+        /// The two profiles.
+        other: OtherProfile,
     },
     /// A file is of another store.
     #[error(

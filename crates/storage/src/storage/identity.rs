@@ -1,8 +1,8 @@
 //! Which store a file belongs to, and the format of all of them.
 //!
 //! ```text
-//! DIR/helenus.format     helenus store 3, fjall 3 ⏎ identity 0123456789abcdef/0 ⏎
-//! PREFIX/fleet/id        helenus store 3, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎
+//! DIR/helenus.format     helenus store 4, fjall 3 ⏎ identity 0123456789abcdef/0 ⏎ profile cosmos ⏎
+//! PREFIX/fleet/id        helenus store 4, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
 //! in records             database u64 · store u32                                        big-endian
 //! ```
 //! A database draws its number once, when its first file is written. Its stores are numbered and no number is used
@@ -12,6 +12,9 @@
 //! **The format number** is one for all engines. A program reads its own number only: data of another number is refused
 //! before anything is written. It is raised with each change of what lies in files, and no reader of an older one is kept
 //! before version 0.1.0.
+//!
+//! **The profile** is recorded in the main store only: its rules decide who may log in and how times to live are stored.
+//! A start with another profile is refused, unless it is allowed to change the record ([`AskedProfile`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +22,7 @@ use std::str::FromStr;
 /// The first line of a format file, for an engine. The number in it is the format number.
 macro_rules! format_line {
     ($engine:literal) => {
-        concat!("helenus store 3, ", $engine)
+        concat!("helenus store 4, ", $engine)
     };
 }
 
@@ -41,6 +44,55 @@ pub(super) const IDENTITY_BYTES: usize = 12;
 pub(super) const MAIN: u32 = 0;
 
 const LINE: &str = "identity ";
+const PROFILE_LINE: &str = "profile ";
+
+/// The profile with which a database is opened. Only its name has a meaning here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedProfile {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it replaces another recorded one.
+    pub is_change_allowed: bool,
+}
+
+impl AskedProfile {
+    /// Whether the profile has to be recorded; the recorded one is refused if it is another.
+    pub(super) fn is_to_record(self, recorded: Option<&str>) -> Result<bool, OtherProfile> {
+        match recorded {
+            Some(recorded) if recorded == self.name => Ok(false),
+            Some(recorded) if !self.is_change_allowed => Err(OtherProfile {
+                recorded: recorded.to_owned(),
+                asked: self.name,
+            }),
+            Some(_) | None => Ok(true),
+        }
+    }
+
+    /// The line that names it in a format file.
+    pub(super) fn line(self) -> String {
+        format!("{PROFILE_LINE}{}", self.name)
+    }
+}
+
+/// The profile that such a line names. `None` means that it is none.
+pub(super) fn profile_of_line(line: &str) -> Option<&str> {
+    let name = line.strip_prefix(PROFILE_LINE)?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_name.then_some(name)
+}
+
+/// The data was written with another profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the data was written with the profile {recorded}, and this is the profile {asked}: give --profile {recorded}, or other data; \
+     --profile {asked} --change-profile opens it by the rules of {asked} from now on"
+)]
+pub struct OtherProfile {
+    /// The profile that is recorded.
+    recorded: String,
+    /// The profile that was asked for.
+    asked: &'static str,
+}
 
 /// Names a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,6 +180,9 @@ mod tests {
             "0123456789abcdef/7",
         ] {
             assert_eq!(Identity::of_line(line), None, "{line}");
+        }
+        for line in ["profile ", "profile Cosmos", "cosmos"] {
+            assert_eq!(profile_of_line(line), None, "{line}");
         }
         assert!(FJALL.starts_with(FORMAT_BEGINS) && SLATE.starts_with(FORMAT_BEGINS));
     }

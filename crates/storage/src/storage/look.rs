@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::engine::{Held, How, io_error, link_tree};
-use super::{Error, Result, Url};
+use super::{AskedProfile, Error, Result, Url};
 
 const LOOK: &str = "helenus.look";
 
@@ -26,11 +26,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// Locks the store at a URL and makes links to its files. A store in memory needs none.
+    /// Locks the store at a URL and makes links to its files. A store in memory needs none. A profile that may replace
+    /// the recorded one is accepted, and not recorded.
     ///
     /// # Errors
     /// There is no store, another process holds it, or the medium fails.
-    pub fn at(url: &Url) -> Result<Self> {
+    pub fn at(url: &Url, profile: Option<AskedProfile>) -> Result<Self> {
         // Opening a bucket would take it over from the server that has it open.
         if let Url::Bucket(_) = url {
             return Err(Error::InBucket { url: url.to_string() });
@@ -42,7 +43,7 @@ impl Look {
                 _held: None,
             });
         };
-        let held = Held::of(url, path)?;
+        let held = Held::of(url, path, profile.filter(|asked| !asked.is_change_allowed))?;
         let folder = path.join(LOOK);
         remove(&folder)?;
         if let Err(error) = link_tree(path, &folder, &how) {

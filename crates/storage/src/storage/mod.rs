@@ -83,6 +83,7 @@ pub use engine::simulated::{Medium, MediumFaults};
 use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
 pub use feed::Positions;
+pub use identity::AskedProfile;
 pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
@@ -157,6 +158,14 @@ pub enum Store {
 /// one request.
 #[derive(Clone, Debug)]
 pub struct Snapshot(View);
+
+/// Refuses data in a directory whose first file names another profile. Opens nothing and changes no file.
+///
+/// # Errors
+/// [`Error::OtherProfile`]
+pub fn check_profile(url: &Url, asked: AskedProfile) -> Result<()> {
+    engine::check_profile(url, asked)
+}
 
 #[derive(Clone, Debug)]
 enum View {

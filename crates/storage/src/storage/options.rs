@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Error;
 use super::bucket::Reach;
 use super::feed::{Drawn, Positions};
+use super::identity::AskedProfile;
 use helenus_base::clock::{TimeMark, Timestamps};
 use helenus_base::invariant::Invariant;
 use helenus_base::mutant::{self, Mutant};
@@ -130,6 +131,8 @@ pub struct Options {
     /// The number that a new database in a directory takes as its own; see `identity.rs`. A bucket takes that of its
     /// [`Reach`].
     pub draw: u64,
+    /// The profile, recorded in the first file of a directory or bucket. `None` means that any is accepted.
+    pub profile: Option<AskedProfile>,
     /// Whether the store must exist: it is not created, even if it was never used.
     pub must_exist: bool,
     /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
@@ -179,6 +182,7 @@ impl Default for Options {
             positions: Positions::default(),
             create: false,
             draw: 0,
+            profile: None,
             must_exist: false,
             is_accepted_later: false,
             is_restored_into: false,

@@ -1,9 +1,9 @@
 //! The claim of a prefix: a record of the fleet that the prefix belongs to.
 //!
 //! ```text
-//! PREFIX/fleet/id     helenus store 3, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎
-//!                     the format and the database's number, see `identity.rs`; "log own": each database has a log
-//!                     of its own                                               put if absent, never changed
+//! PREFIX/fleet/id     helenus store 4, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
+//!                     the format, the database's number and its profile, see `identity.rs`; "log own": each database
+//!                     has a log of its own     put if absent; replaced only by the owner of the lease, to change the profile
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening
 //!                     "restoring": a backup is being restored into it              replaced once all is durable
 //! ```
@@ -15,7 +15,7 @@ use slatedb::object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutPay
 use super::check::{self, CHECK};
 use super::found::refusal;
 use super::{Reached, Refusal};
-use crate::storage::identity::{Identity, MAIN, SLATE};
+use crate::storage::identity::{AskedProfile, Identity, MAIN, SLATE, profile_of_line};
 
 const ID: &str = "fleet/id";
 const USED: &str = "fleet/used";
@@ -23,18 +23,22 @@ const USED: &str = "fleet/used";
 const LOGS: [(Logs, &str); 2] = [(Logs::Own, "log own"), (Logs::Shared, "log shared")];
 
 /// What a claim says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::storage) struct Claim {
     pub(in crate::storage) logs: Logs,
     /// The main store of the database.
     pub(in crate::storage) identity: Identity,
+    /// The name of its profile.
+    profile: Option<String>,
 }
 
 impl Claim {
-    fn text(self) -> String {
+    /// The text of the claim, with this profile.
+    fn text(&self, profile: Option<AskedProfile>) -> String {
         let logs = LOGS.iter().find(|(logs, _)| *logs == self.logs);
         let log = logs.map_or("", |(_, line)| line);
-        format!("{SLATE}\n{}\n{log}\n", self.identity.line())
+        let profile = profile.map(|asked| format!("{}\n", asked.line())).unwrap_or_default();
+        format!("{SLATE}\n{}\n{log}\n{profile}", self.identity.line())
     }
 
     fn of_text(text: &str) -> Option<Self> {
@@ -42,8 +46,37 @@ impl Claim {
         let identity = Identity::of_line(lines.next()?)?;
         let log = lines.next()?;
         let (logs, _) = LOGS.iter().find(|(_, line)| *line == log)?;
-        let claim = Self { logs: *logs, identity };
-        (identity.store == MAIN && lines.next().is_none()).then_some(claim)
+        let profile = lines.next();
+        let named = profile.and_then(profile_of_line);
+        let is_whole = identity.store == MAIN && named.is_some() == profile.is_some() && lines.next().is_none();
+        let claim = Self {
+            logs: *logs,
+            identity,
+            profile: named.map(str::to_owned),
+        };
+        is_whole.then_some(claim)
+    }
+
+    /// Whether the claim has to be put anew with this profile.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherProfile`]
+    pub(in crate::storage) fn is_to_record(&self, asked: Option<AskedProfile>) -> Result<bool, Refusal> {
+        let is_to_record = asked.map(|asked| asked.is_to_record(self.profile.as_deref()));
+        Ok(is_to_record.transpose()?.unwrap_or(false))
+    }
+
+    /// Puts the claim with this profile. Only the owner of the lease does it.
+    ///
+    /// # Errors
+    /// The bucket cannot be reached.
+    pub(in crate::storage) async fn record(
+        &self,
+        reached: &Reached,
+        asked: Option<AskedProfile>,
+    ) -> Result<(), Refusal> {
+        let put = reached.objects.put(&Path::from(ID), self.text(asked).into()).await;
+        put.map(drop).map_err(|error| refusal(&error))
     }
 }
 
@@ -114,17 +147,28 @@ pub(super) async fn refuse_others(reached: &Reached) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Claims the prefix, if it is not claimed: checks the bucket and puts the claim, with `wanted`. Returns what is claimed.
+/// How a prefix is claimed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::storage) struct Wish {
+    /// The number of the new database, and of the check.
+    pub(in crate::storage) draw: u64,
+    /// Where it logs.
+    pub(in crate::storage) logs: Logs,
+    /// Its profile; `None` means that none is recorded.
+    pub(in crate::storage) profile: Option<AskedProfile>,
+}
+
+/// Claims the prefix, if it is not claimed: checks the bucket and puts the claim, as wanted. Returns what is claimed.
 ///
 /// # Errors
 /// There are other objects below the prefix or a database above it, the bucket is not fit, or it cannot be reached.
-pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs) -> Result<Claim, Refusal> {
+pub(in crate::storage) async fn claim(reached: &Reached, wish: Wish) -> Result<Claim, Refusal> {
     if let Some(claim) = claimed(reached).await? {
         return Ok(claim);
     }
     refuse_others(reached).await?;
     tracing::info!("checking whether the bucket can keep a database; this is done once, and takes some seconds");
-    let checked = check::check(reached, draw).await?;
+    let checked = check::check(reached, wish.draw).await?;
     for note in &checked.notes {
         tracing::warn!(note, "the bucket was checked");
     }
@@ -137,13 +181,14 @@ pub(in crate::storage) async fn claim(reached: &Reached, draw: u64, wanted: Logs
         return Err(Refusal::Unfit { failed });
     }
     let wanted = Claim {
-        logs: wanted,
+        logs: wish.logs,
         identity: Identity {
-            database: draw,
+            database: wish.draw,
             store: MAIN,
         },
+        profile: wish.profile.map(|asked| asked.name.to_owned()),
     };
-    let body = PutPayload::from(wanted.text());
+    let body = PutPayload::from(wanted.text(wish.profile));
     match reached
         .objects
         .put_opts(&Path::from(ID), body, PutMode::Create.into())

@@ -5,7 +5,7 @@
 //! az://account/container/prefix            az://emulator/… is Azurite, with its well-known key
 //! gs://bucket/prefix                       credentials as gcloud keeps them, or a service account's
 //!
-//! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, never changed
+//! PREFIX/fleet/id                          the fleet that owns the prefix (claim.rs): put once, replaced only to change the profile
 //! PREFIX/fleet/used                        marks that there is a database, or that one is being restored
 //! PREFIX/fleet/owner                       the server that has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
@@ -54,7 +54,7 @@ use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
-pub(super) use self::claim::{Claim, Logs, Mark, claim, claimed, is_used, mark};
+pub(super) use self::claim::{Logs, Mark, Wish, claim, claimed, is_used, mark};
 #[cfg(feature = "slate")]
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]

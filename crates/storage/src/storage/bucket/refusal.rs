@@ -1,7 +1,7 @@
 //! Why a bucket cannot be used: one sentence each. No text of a store is repeated, since it may hold parts of the
 //! request.
 
-use crate::storage::identity::OTHER_NUMBER;
+use crate::storage::identity::{OTHER_NUMBER, OtherProfile};
 
 /// Why a bucket cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +100,9 @@ pub enum Refusal {
         /// The object below the prefix.
         object: &'static str,
     },
+    /// The database was written with another profile.
+    #[error(transparent)]
+    OtherProfile(#[from] OtherProfile),
     /// The database below the prefix is a part of a backup.
     #[error(
         "a backup is being restored into this prefix, or its restore was interrupted: then remove the objects below it, or choose a prefix that is new, and restore again"

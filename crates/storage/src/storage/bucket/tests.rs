@@ -16,8 +16,9 @@ use slatedb::object_store::{
 
 use tokio::time::Instant;
 
-use super::claim::{Logs, Mark, claim, claimed, is_used, mark, refuse_others};
+use super::claim::{Logs, Mark, Wish, claim, claimed, is_used, mark, refuse_others};
 use super::*;
+use crate::storage::AskedProfile;
 use helenus_base::clock::Clock;
 
 /// A fault of a store.
@@ -179,7 +180,7 @@ async fn each_lie_is_refused_by_name_and_nothing_is_left() {
         ),
     ] {
         let (store, reached) = lying(lie);
-        let refusal = claim(&reached, 7, Logs::Own).await.unwrap_err();
+        let refusal = claim(&reached, wish(7, Logs::Own)).await.unwrap_err();
         let Refusal::Unfit { failed } = &refusal else {
             panic!("{lie:?}: {refusal}")
         };
@@ -191,15 +192,50 @@ async fn each_lie_is_refused_by_name_and_nothing_is_left() {
     }
 }
 
+const fn wish(draw: u64, logs: Logs) -> Wish {
+    Wish {
+        draw,
+        logs,
+        profile: None,
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_keeps_its_profile_until_it_may_be_changed() {
+    let (_, reached) = lying(Lie::None);
+    let asked = |name, is_change_allowed| {
+        Some(AskedProfile {
+            name,
+            is_change_allowed,
+        })
+    };
+    let cosmos = Wish {
+        profile: asked("cosmos", false),
+        ..wish(7, Logs::Own)
+    };
+    let claimed_anew = claim(&reached, cosmos).await.unwrap();
+    assert!(!claimed_anew.is_to_record(asked("cosmos", false)).unwrap());
+    let read = claimed(&reached).await.unwrap().unwrap();
+    assert_eq!(read, claimed_anew);
+    let refused = read.is_to_record(asked("cassandra", false)).unwrap_err().to_string();
+    assert!(refused.contains("give --profile cosmos"), "{refused}");
+    let change = asked("cassandra", true);
+    assert!(read.is_to_record(change).unwrap());
+    read.record(&reached, change).await.unwrap();
+    let changed = claimed(&reached).await.unwrap().unwrap();
+    assert!(!changed.is_to_record(asked("cassandra", false)).unwrap());
+    assert_eq!((changed.identity, changed.logs), (read.identity, read.logs));
+}
+
 #[tokio::test]
 async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
     let (store, reached) = lying(Lie::None);
     assert_eq!(claimed(&reached).await.unwrap(), None);
-    claim(&reached, 7, Logs::Own).await.unwrap();
+    claim(&reached, wish(7, Logs::Own)).await.unwrap();
     assert_eq!(objects(&store).await, ["fleet/id"]);
     let puts = store.puts.load(Ordering::SeqCst);
     assert!(puts > 800, "8 racers, 50 rounds, twice: {puts}");
-    let claim_again = claim(&reached, 8, Logs::Shared).await.unwrap();
+    let claim_again = claim(&reached, wish(8, Logs::Shared)).await.unwrap();
     assert_eq!((claim_again.logs, claim_again.identity.database), (Logs::Own, 7));
     assert_eq!(store.puts.load(Ordering::SeqCst), puts);
     assert!(!is_used(&reached).await.unwrap());
@@ -210,13 +246,13 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
 
     let (store, reached) = lying(Lie::None);
     store.put(&Path::from("photos/1.jpg"), "x".into()).await.unwrap();
-    assert_eq!(claim(&reached, 7, Logs::Own).await.unwrap_err(), Refusal::NotOurs);
+    assert_eq!(claim(&reached, wish(7, Logs::Own)).await.unwrap_err(), Refusal::NotOurs);
     assert_eq!(objects(&store).await, ["photos/1.jpg"]);
     store
         .put(&Path::from("fleet/id"), "helenus fleet 3\n".into())
         .await
         .unwrap();
-    let told = claim(&reached, 7, Logs::Own).await.unwrap_err().to_string();
+    let told = claim(&reached, wish(7, Logs::Own)).await.unwrap_err().to_string();
     assert!(told.contains("\"helenus fleet 3\""), "{told}");
 }
 
@@ -243,7 +279,7 @@ async fn a_prefix_within_that_of_another_database_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_takes_one_change_of_an_object_a_second_is_fit_and_keeps_a_lease() {
     let (store, reached) = lying(Lie::TakesOneASecond);
-    claim(&reached, 7, Logs::Own).await.unwrap();
+    claim(&reached, wish(7, Logs::Own)).await.unwrap();
     assert_eq!(objects(&store).await, ["fleet/id"]);
     let reach = Reach::default();
     for _ in 0..3 {

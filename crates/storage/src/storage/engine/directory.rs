@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use fs4::fs_std::FileExt;
 
-use crate::storage::identity::{FORMAT_BEGINS, Identity, MAIN};
+use crate::storage::identity::{AskedProfile, FORMAT_BEGINS, Identity, MAIN, profile_of_line};
 use crate::storage::restoring::MARK;
 use crate::storage::{Error, Options, Result};
 use helenus_base::permissions;
@@ -54,6 +54,17 @@ pub(super) struct Wanted {
     pub(super) identity: Option<Identity>,
     /// The number of a database that is made there.
     pub(super) draw: u64,
+    /// The profile of the database; `None` means any. Side stores record none.
+    pub(super) profile: Option<AskedProfile>,
+}
+
+/// What the format file of a directory says.
+#[derive(Debug)]
+pub(super) struct FormatFile {
+    /// The store.
+    pub(super) identity: Identity,
+    /// The name of the profile, in a main store.
+    pub(super) profile: Option<String>,
 }
 
 impl Wanted {
@@ -63,6 +74,7 @@ impl Wanted {
             format,
             identity: None,
             draw: options.draw,
+            profile: options.profile,
         }
     }
 
@@ -72,7 +84,13 @@ impl Wanted {
             format,
             identity: None,
             draw: 0,
+            profile: None,
         }
+    }
+
+    /// The profile that the format file has to name.
+    fn asked_profile(&self) -> Option<AskedProfile> {
+        self.profile.filter(|_| self.identity.is_none())
     }
 
     fn new_identity(&self) -> Identity {
@@ -96,14 +114,20 @@ impl Directory {
             return Err(without_format(path, format_path));
         }
         let lock = lock(path)?;
-        let identity = match read_identity(path, wanted)? {
-            Some(identity) => identity,
-            None => {
-                let identity = wanted.new_identity();
-                write_format(path, wanted.format, identity)?;
-                identity
-            }
-        };
+        let asked = wanted.asked_profile();
+        let found = read_format(path, wanted)?;
+        let recorded = found.as_ref().and_then(|found| found.profile.as_deref());
+        let is_to_record = asked.map(|asked| asked.is_to_record(recorded)).transpose();
+        let is_to_record = is_to_record.map_err(|other| Error::OtherProfile {
+            place: path.display().to_string(),
+            other,
+        })?;
+        let identity = found
+            .as_ref()
+            .map_or_else(|| wanted.new_identity(), |found| found.identity);
+        if found.is_none() || is_to_record == Some(true) {
+            write_format(path, wanted, identity)?;
+        }
         Ok(Self {
             path: path.to_owned(),
             lock,
@@ -255,11 +279,11 @@ fn without_format(directory: &Path, path: PathBuf) -> Error {
     }
 }
 
-/// Reads which store a directory holds. `None` means that no format file was written yet.
+/// Reads which store a directory holds, and its profile. `None` means that no format file was written yet.
 ///
 /// # Errors
 /// It has another format, or is another store than the wanted one.
-pub(super) fn read_identity(directory: &Path, wanted: Wanted) -> Result<Option<Identity>> {
+pub(super) fn read_format(directory: &Path, wanted: Wanted) -> Result<Option<FormatFile>> {
     let path = directory.join(FORMAT);
     let corrupt = |path: &Path, what: &str| Error::Corrupt {
         path: path.to_owned(),
@@ -284,12 +308,18 @@ pub(super) fn read_identity(directory: &Path, wanted: Wanted) -> Result<Option<I
         });
     }
     let identity = lines.next().and_then(Identity::of_line);
-    let Some(identity) = identity.filter(|_| lines.next().is_none()) else {
+    let profile = lines.next();
+    let named = profile.and_then(profile_of_line);
+    let is_whole = named.is_some() == profile.is_some() && lines.next().is_none();
+    let Some(identity) = identity.filter(|_| is_whole) else {
         return Err(corrupt(&path, "it does not name the store; put it back from a backup"));
     };
     let expected = wanted.identity.unwrap_or(identity.beside(MAIN));
     check_identity(&path, identity, expected)?;
-    Ok(Some(identity))
+    Ok(Some(FormatFile {
+        identity,
+        profile: named.map(str::to_owned),
+    }))
 }
 
 /// Refuses a file of another store.
@@ -338,11 +368,14 @@ pub(in crate::storage) fn is_open(directory: &Path) -> bool {
     matches!(held, Ok(false))
 }
 
-fn write_format(directory: &Path, format: &str, identity: Identity) -> Result<()> {
+fn write_format(directory: &Path, wanted: Wanted, identity: Identity) -> Result<()> {
     let (path, unfinished) = (directory.join(FORMAT), directory.join(format!("{FORMAT}.new")));
     let written = File::create(&unfinished)
         .and_then(|mut file| {
-            writeln!(file, "{format}\n{}", identity.line())?;
+            writeln!(file, "{}\n{}", wanted.format, identity.line())?;
+            if let Some(asked) = wanted.asked_profile() {
+                writeln!(file, "{}", asked.line())?;
+            }
             file.sync_all()
         })
         .and_then(|()| fs::rename(&unfinished, &path))

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::directory::{Directory, Wanted};
+use super::directory::{Directory, Wanted, read_format};
 use super::{fjall, slate};
-use crate::storage::{Error, Result, Url};
+use crate::storage::{AskedProfile, Error, Result, Url};
 
 /// A store's directory, locked and not opened.
 #[derive(Debug)]
@@ -13,19 +13,47 @@ pub(in crate::storage) struct Held {
 }
 
 impl Held {
-    /// Locks the directory of an existing store.
-    pub(in crate::storage) fn of(url: &Url, path: &Path) -> Result<Self> {
+    /// Locks the directory of an existing store, whose profile must be this one if it is given.
+    pub(in crate::storage) fn of(url: &Url, path: &Path, profile: Option<AskedProfile>) -> Result<Self> {
         if !fjall::is_store(path) {
             return Err(Error::NoStore {
                 directory: path.to_owned(),
             });
         }
-        let format = match url {
-            Url::SlateFile(_) => slate::FORMAT,
-            _ => fjall::FORMAT,
+        let wanted = Wanted {
+            profile,
+            ..existing(url)
         };
         Ok(Self {
-            _directory: Directory::open(path, Wanted::existing(format))?,
+            _directory: Directory::open(path, wanted)?,
         })
+    }
+}
+
+/// A main store with the format of a URL.
+const fn existing(url: &Url) -> Wanted {
+    Wanted::existing(match url {
+        Url::SlateFile(_) => slate::FORMAT,
+        _ => fjall::FORMAT,
+    })
+}
+
+/// Refuses a directory whose format file names another profile. An unreadable format file refuses nothing. Changes no
+/// file.
+///
+/// # Errors
+/// [`Error::OtherProfile`]
+pub(in crate::storage) fn check_profile(url: &Url, asked: AskedProfile) -> Result<()> {
+    let Some(path) = url.directory() else { return Ok(()) };
+    let found = read_format(path, existing(url)).ok().flatten();
+    let Some(recorded) = found.and_then(|found| found.profile) else {
+        return Ok(());
+    };
+    match asked.is_to_record(Some(&recorded)) {
+        Ok(_) => Ok(()),
+        Err(other) => Err(Error::OtherProfile {
+            place: path.display().to_string(),
+            other,
+        }),
     }
 }

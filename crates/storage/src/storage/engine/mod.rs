@@ -21,7 +21,7 @@ pub(super) mod slate;
 
 pub(super) use self::aside::{How, link_tree};
 pub(super) use self::directory::{io_error, is_open};
-pub(super) use self::held::Held;
+pub(super) use self::held::{Held, check_profile};
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};

@@ -575,11 +575,11 @@ async fn a_look_changes_nothing() {
         "slate+file",
     ] {
         let place = Place::new(scheme);
-        assert!(matches!(Look::at(&place.url), Err(Error::NoStore { .. })));
+        assert!(matches!(Look::at(&place.url, None), Err(Error::NoStore { .. })));
         assert!(!directory(&place).exists());
         let expected = used(&place, false).await;
         let whole = files(&directory(&place));
-        let look = Look::at(&place.url).unwrap();
+        let look = Look::at(&place.url, None).unwrap();
         assert!(matches!(place.try_open().await, Err(Error::Locked { .. })));
         let store = Store::open(look.url(), &place.options, Clock::system()).await.unwrap();
         assert_eq!(rows(&store).await.unwrap(), expected);
@@ -610,7 +610,7 @@ async fn what_is_no_file_is_refused_and_a_look_leaves_nothing() {
         };
         assert!(refusal.to_string().contains(name), "{refusal}");
         if name == "engine/lock" {
-            assert!(Look::at(&place.url).is_err());
+            assert!(Look::at(&place.url, None).is_err());
             assert!(!folder.join("helenus.look").exists());
         }
         fs::remove_file(&path).unwrap();

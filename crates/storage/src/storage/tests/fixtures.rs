@@ -178,7 +178,7 @@ async fn directory_is_refused(scheme: &str, name: &str) {
         );
         let salvaged = Box::pin(Salvage::open(&place.url, 0, Clock::system())).await;
         assert!(matches!(salvaged, Err(Error::UnknownFormat { .. })));
-        assert!(Look::at(&place.url).is_err());
+        assert!(Look::at(&place.url, None).is_err());
         assert!(files(&directory) == before, "a byte was changed");
     }
 }

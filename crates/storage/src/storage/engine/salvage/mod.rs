@@ -30,7 +30,7 @@ use fs4::fs_std::FileExt;
 use self::piece::{Change, Entry, Files, Place, Stretch};
 pub use self::piece::{Damage, Gap};
 use super::acknowledged::{Expected, Link, Recorded};
-use super::directory::{Wanted, read_identity};
+use super::directory::{Wanted, read_format};
 use super::fjall;
 use super::layout::{OWN, Own, full_range, parse_own};
 use super::moments::{self, Durable, Moment};
@@ -405,8 +405,8 @@ fn named(url: &Url, main: &Path, directory: &Path, number: u32) -> Result<(Optio
         });
     };
     let wanted = Wanted::existing(format);
-    let main_store = match read_identity(main, wanted) {
-        Ok(Some(identity)) => Some(identity),
+    let main_store = match read_format(main, wanted) {
+        Ok(Some(found)) => Some(found.identity),
         refused => {
             // The record of what was acknowledged names the store, too. An older program's does not.
             let witness = witness_of(url, main);
@@ -425,7 +425,7 @@ fn named(url: &Url, main: &Path, directory: &Path, number: u32) -> Result<(Optio
             identity: store,
             ..wanted
         };
-        match read_identity(directory, wanted) {
+        match read_format(directory, wanted) {
             Ok(Some(_)) => {}
             Ok(None) => lose(directory, "it is missing".to_owned()),
             Err(error) => lose(directory, error.to_string()),

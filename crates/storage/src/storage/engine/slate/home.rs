@@ -24,7 +24,7 @@ use super::medium::Medium;
 use super::places::{DATABASE, number_of};
 use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
-use crate::storage::bucket::{Address, Claim, Logs, Mark, Owner, Reached, Refusal, claim, claimed, is_used, mark};
+use crate::storage::bucket::{Address, Logs, Mark, Owner, Reached, Refusal, Wish, claim, claimed, is_used, mark};
 use crate::storage::engine::directory::{Directory, Wanted, check_identity};
 use crate::storage::engine::layout::Origin;
 use crate::storage::engine::moments::{Durable, Moment};
@@ -151,12 +151,18 @@ impl Home {
             url: location.to_string(),
             refusal,
         };
-        let wanted = if options.data_stores.is_some_and(|stores| stores > 0) {
-            Logs::Shared
-        } else {
-            Logs::Own
+        let wish = Wish {
+            draw: options.reach.draw,
+            logs: if options.data_stores.is_some_and(|stores| stores > 0) {
+                Logs::Shared
+            } else {
+                Logs::Own
+            },
+            profile: options.profile,
         };
-        let Claim { logs, identity } = claim(&reached, options.reach.draw, wanted).await.map_err(refused)?;
+        let claim = claim(&reached, wish).await.map_err(refused)?;
+        let is_to_record = claim.is_to_record(options.profile).map_err(refused)?;
+        let (logs, identity) = (claim.logs, claim.identity);
         let objects: Arc<dyn ObjectStore> = match &options.bucket_cache {
             Some(cache) => Arc::new(DiskCache::open(Arc::clone(&reached.objects), cache)?),
             None => Arc::clone(&reached.objects),
@@ -175,7 +181,15 @@ impl Home {
         medium.ask_owner(owner.asked(), &ticks);
         // Read only after this process owns the bucket: another server may have created the database while this one
         // waited.
-        let is_used = match is_used(&reached).await {
+        let recorded = match is_to_record {
+            true => claim.record(&reached, options.profile).await,
+            false => Ok(()),
+        };
+        let is_used = match recorded {
+            Ok(()) => is_used(&reached).await,
+            Err(refusal) => Err(refusal),
+        };
+        let is_used = match is_used {
             Ok(is_used) => is_used,
             Err(refusal) => {
                 owner.release().await;
