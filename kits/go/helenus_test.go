@@ -46,6 +46,9 @@ func TestChargesAreCounted(t *testing.T) {
 	if server.Charge(cql, "charges") <= before {
 		t.Fatal("the insert has no charge")
 	}
+	if _, err := server.Server.Charge(cql, "chargse"); err == nil || !strings.Contains(err.Error(), "the tables are: charges.t") {
+		t.Fatalf("the charge of an unknown keyspace: %v", err)
+	}
 }
 
 // Two hundred tests, two at a time, each on a table of the same name.

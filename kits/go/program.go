@@ -72,7 +72,7 @@ func FindProgram(program string) (string, error) {
 	}
 	path, err := exec.LookPath("helenus")
 	if err != nil {
-		return "", errors.New("helenus: there is no helenus in PATH: set HELENUS_BIN to the program")
+		return "", errors.New("helenus: there is no helenus in PATH: set HELENUS_BIN to the program; in a clone `cargo build --release` makes target/release/helenus")
 	}
 	return path, nil
 }

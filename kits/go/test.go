@@ -2,6 +2,8 @@ package helenus
 
 import (
 	"fmt"
+	"sort"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,16 +113,37 @@ func (t *Test) Throttles(session *gocql.Session) int {
 	return count
 }
 
-// Charge returns the request units that the tables of a keyspace were charged.
+// Charge returns the request units that the tables of a keyspace were charged. A keyspace without tables ends the test: its charge
+// would be 0 for ever.
 func (t *Test) Charge(session *gocql.Session, keyspace string) float64 {
 	t.tb.Helper()
-	rows := session.Query("SELECT request_units FROM system_cosmos.tables WHERE keyspace_name = ?", keyspace).Iter()
-	var sum, one float64
-	for rows.Scan(&one) {
-		sum += one
-	}
-	t.check(rows.Close())
+	sum, err := t.Server.Charge(session, keyspace)
+	t.check(err)
 	return sum
+}
+
+// Charge returns the request units that the tables of a keyspace were charged. It fails for a keyspace without tables.
+func (s *Server) Charge(session *gocql.Session, keyspace string) (float64, error) {
+	rows := session.Query("SELECT keyspace_name, table_name, request_units FROM system_cosmos.tables").Iter()
+	var sum, one float64
+	var of, table string
+	var known []string
+	found := false
+	for rows.Scan(&of, &table, &one) {
+		known = append(known, of+"."+table)
+		if of == keyspace {
+			sum, found = sum+one, true
+		}
+	}
+	if err := rows.Close(); err != nil {
+		return 0, err
+	}
+	if !found {
+		sort.Strings(known)
+		const text = "helenus: there is no table in a keyspace %s, so nothing is charged to it; the tables are: %s"
+		return 0, fmt.Errorf(text, keyspace, strings.Join(known, ", "))
+	}
+	return sum, nil
 }
 
 // RequireChargeMax fails the test when work charges the tables of a keyspace more request units than max.

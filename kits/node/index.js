@@ -10,6 +10,7 @@
  * reads its standard input, which this process holds open.
  */
 
+import { AssertionError } from "node:assert";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { findProgram } from "./program.js";
@@ -168,13 +169,27 @@ export class Server {
     return (await client.execute("SELECT * FROM system_cosmos.throttles")).rows;
   }
 
-  /** The request units that the tables of a keyspace were charged; with `work`, those that it adds. */
+  /**
+   * The request units that the tables of a keyspace were charged; with `work`, those that it adds. Refuses a keyspace without tables: its
+   * charge would be 0 for ever.
+   */
   async charge(client, keyspace, work) {
     const before = work ? await this.charge(client, keyspace) : 0;
     await work?.();
-    const query = "SELECT request_units FROM system_cosmos.tables WHERE keyspace_name = ?";
-    const { rows } = await client.execute(query, [keyspace]);
-    return rows.reduce((sum, row) => sum + row.request_units, 0) - before;
+    const { rows } = await client.execute("SELECT keyspace_name, table_name, request_units FROM system_cosmos.tables");
+    const own = rows.filter((row) => row.keyspace_name === keyspace);
+    if (!own.length) {
+      const known = rows.map((row) => `${row.keyspace_name}.${row.table_name}`).sort().join(", ") || "none";
+      throw new Error(`there is no table in a keyspace ${keyspace}, so nothing is charged to it; the tables are: ${known}`);
+    }
+    return own.reduce((sum, row) => sum + row.request_units, 0) - before;
+  }
+
+  /** Fails when the work charges the tables of a keyspace more request units than `max`. Returns the charge. */
+  async assertChargeMax(client, keyspace, max, work) {
+    const charge = await this.charge(client, keyspace, work);
+    if (charge > max) throw new AssertionError({ message: `the charge is ${charge.toFixed(2)} request units, more than ${max}` });
+    return charge;
   }
 
   async #ask(method, path, body) {

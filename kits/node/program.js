@@ -19,7 +19,7 @@ export function findProgram(program) {
     const candidate = join(folder, NAME);
     if (folder && isProgram(candidate)) return candidate;
   }
-  throw new Error("there is no helenus in PATH: set HELENUS_BIN to the program, or install the package helenus-server");
+  throw new Error("there is no helenus in PATH: set HELENUS_BIN to the program, or install the package helenus-server; in a clone `cargo build --release` makes target/release/helenus");
 }
 
 /**

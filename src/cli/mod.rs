@@ -9,6 +9,7 @@
 //! server leaves it, and its reader notices that when it connects.
 
 pub mod backups;
+mod bash;
 #[cfg(test)]
 mod book;
 mod cert;
@@ -34,6 +35,7 @@ mod settings;
 pub mod shell;
 mod switches;
 mod terminal;
+mod tips;
 mod verbs;
 mod verify;
 pub mod warnings;
@@ -56,13 +58,13 @@ pub fn run() -> ExitCode {
     }
     let matches = match verbs::command().try_get_matches_from(arguments(std::env::args_os())) {
         Ok(matches) => matches,
-        Err(error) => match switches::separated(std::env::args()) {
-            Some(hint) if error.use_stderr() => {
+        Err(error) => match tips::of(&error, &texts(std::env::args_os())) {
+            Some(hint) => {
                 terminal::say(format_args!("error: {hint}"));
                 return ExitCode::from(USAGE);
             }
             // Help and the version are such errors, too.
-            Some(_) | None => error.exit(),
+            None => error.exit(),
         },
     };
     match verbs::run(&matches) {
@@ -74,6 +76,12 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The arguments as texts, up to those of a command behind `--`.
+fn texts(given: impl Iterator<Item = OsString>) -> Vec<String> {
+    let texts = given.map(|argument| argument.to_string_lossy().into_owned());
+    texts.take_while(|argument| argument != "--").collect()
 }
 
 /// The program's arguments. `help` is a verb of clap's own that takes no `-h`, so that is left out there.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
 
-use super::{Failure, verbs};
+use super::{Failure, bash, verbs};
 
 /// The argument of `helenus completions`.
 #[must_use]
@@ -27,8 +27,10 @@ pub(super) fn shell_argument(command: Command) -> Command {
 /// Standard output is closed.
 pub(super) fn completions(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
-    if let Some(shell) = matches.get_one::<Shell>("shell") {
-        clap_complete::generate(*shell, &mut verbs::command(), "helenus", &mut text);
+    match matches.get_one::<Shell>("shell") {
+        Some(Shell::Bash) => text = bash::script().into_bytes(),
+        Some(shell) => clap_complete::generate(*shell, &mut verbs::to_complete(), "helenus", &mut text),
+        None => {}
     }
     std::io::stdout().lock().write_all(&text)?;
     Ok(ExitCode::SUCCESS)

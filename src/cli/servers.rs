@@ -180,7 +180,12 @@ pub(super) fn connect(mut address: SocketAddr) -> Result<TcpStream, Failure> {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     let socket = TcpStream::connect_timeout(&address, LOOK_WITHIN);
-    let socket = socket.map_err(|error| format!("cannot connect to {address}: {error}"))?;
+    let socket = socket.map_err(|error| match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => format!(
+            "no server listens at {address}: start it with helenus, or give --listen ADDRESS:PORT of the one that is meant"
+        ),
+        _ => format!("cannot connect to {address}: {error}"),
+    })?;
     socket.set_read_timeout(Some(LOOK_WITHIN))?;
     socket.set_write_timeout(Some(LOOK_WITHIN))?;
     Ok(socket)

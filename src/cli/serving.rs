@@ -276,13 +276,17 @@ fn banner(config: &Config, running: &Running) -> String {
 /// How to connect, and how to stop.
 fn next_steps(config: &Config, running: &Running) -> String {
     let plain = running.server().addresses().first();
+    let is_valid = |user: &str| running.database().roles().is_none_or(|roles| roles.admit(user).is_ok());
     let user = match &config.server.credentials {
-        Some(credentials) => format!("-u {} ", credentials.user),
+        Some(credentials) if is_valid(&credentials.user) => format!("-u {} ", credentials.user),
+        // The role of the settings was dropped, or may no longer log in.
+        Some(_) => "-u ROLE ".to_owned(),
         None => String::new(),
     };
     let cqlsh = plain.filter(|_| !config.profile.is_cosmos());
     let cqlsh = cqlsh.map(|address| format!("cqlsh {user}{} {}", address.ip(), address.port()));
-    let shell = data_directory(config).map(|_| format!("helenus shell --data {}", config.data));
+    let of_role = if user == "-u ROLE " { " -- -u ROLE" } else { "" };
+    let shell = data_directory(config).map(|_| format!("helenus shell --data {}{of_role}", config.data));
     let ways: Vec<String> = cqlsh.into_iter().chain(shell).collect();
     match ways.as_slice() {
         [] => "stop: Ctrl-C".to_owned(),

@@ -1,14 +1,16 @@
-//! `helenus shell`: cqlsh against a running server, with its login and its certificate.
+//! `helenus shell`: cqlsh against a running server, with its login and its certificate. Where there is no cqlsh, this program's own runs
+//! statements and files; only a prompt needs Python's.
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::Failure;
+use super::cqlsh::{self, Unreached};
 use super::record::ServerRecord;
+use super::{Failure, terminal};
 use helenus_base::permissions::{self, PRIVATE};
 use helenus_schema::profile::Profile;
 
@@ -106,11 +108,10 @@ impl Call {
         further: impl Iterator<Item = &'a String>,
     ) -> io::Result<std::process::ExitStatus> {
         let environment = self.environment.iter().map(|(name, value)| (*name, value));
-        Command::new(cqlsh)
-            .args(&self.arguments)
-            .args(further)
-            .envs(environment)
-            .status()
+        let mut command = Command::new(cqlsh);
+        // By this name the program itself acts as cqlsh, too.
+        std::os::unix::process::CommandExt::arg0(&mut command, cqlsh::NAME);
+        command.args(&self.arguments).args(further).envs(environment).status()
     }
 }
 
@@ -123,25 +124,61 @@ pub fn find_cqlsh() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Runs cqlsh against a server until it ends; prints how to install cqlsh if it is missing.
+/// Whether the arguments of cqlsh, or standard input, have what it shall run: then it needs no prompt.
+fn is_script<'a>(mut arguments: impl Iterator<Item = &'a String>) -> bool {
+    let begins = ["-e", "-f", "--execute", "--file"];
+    arguments.any(|argument| begins.iter().any(|option| argument.starts_with(option))) || !io::stdin().is_terminal()
+}
+
+/// What to do about a failure of cqlsh, if its cause is the server's address or login.
+fn next_step(record: &ServerRecord) -> Option<String> {
+    let address = record.cql.as_ref().or(record.tls.as_ref())?;
+    match cqlsh::why_unreached(record)? {
+        Unreached::Stopped => Some(format!(
+            "no server listens at {address}: start it with helenus, or give --listen ADDRESS:PORT of the one that is meant"
+        )),
+        Unreached::WrongLogin => Some(format!(
+            "the server at {address} refuses the login of its settings as {}: the role was dropped, or its password changed; \
+             log in as another one with helenus shell -- -u ROLE -p PASSWORD",
+            record.account.as_deref().unwrap_or("nobody")
+        )),
+    }
+}
+
+/// Runs cqlsh against a server until it ends. Without cqlsh on the machine this program's own runs statements and files; for a prompt it
+/// prints how to install cqlsh.
 ///
 /// # Errors
 /// A file for the login cannot be written, or cqlsh cannot be started.
 pub fn start<'a>(
     record: &ServerRecord,
     profile: Profile,
-    arguments: impl Iterator<Item = &'a String>,
+    arguments: impl Iterator<Item = &'a String> + Clone,
 ) -> Result<ExitCode, Failure> {
     let name = format!("helenus-shell-{}", std::process::id());
     let call = Call::new(record, profile, &std::env::temp_dir(), &name)?;
-    let Some(cqlsh) = find_cqlsh() else {
-        println!(
-            "cqlsh is not on the search path. To use it:\n\n    pipx install cqlsh\n    helenus shell, with the same arguments{}",
-            call.advice()
-        );
-        return Ok(ExitCode::FAILURE);
+    let cqlsh = match find_cqlsh() {
+        Some(cqlsh) => cqlsh,
+        None if is_script(arguments.clone()) => std::env::current_exe()?,
+        None => {
+            println!(
+                "cqlsh is not on the search path, and only it has a prompt. Statements run without it:\n\n    helenus shell -e STATEMENTS\n    \
+                 helenus shell -f FILE\n\nFor a prompt:\n\n    pipx install cqlsh\n    helenus shell, with the same arguments{}",
+                call.advice()
+            );
+            return Ok(ExitCode::FAILURE);
+        }
     };
-    let status = call.run(&cqlsh, arguments)?;
+    let status = call.run(&cqlsh, arguments.clone())?;
+    let is_own_login = !arguments
+        .into_iter()
+        .any(|argument| argument.starts_with("-u") || argument.starts_with("--user"));
+    if status.code() == Some(1)
+        && is_own_login
+        && let Some(next) = next_step(record)
+    {
+        terminal::say(format_args!("helenus: {next}"));
+    }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }

@@ -236,8 +236,8 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Print every setting, its value and where it comes from, as a configuration file",
         uses: Uses::All,
-        arguments: |command| command,
-        run: |call| settings::print(&call.values()?),
+        arguments: settings::arguments,
+        run: |call| settings::run(&call.values()?, call.matches),
     },
     Verb {
         name: "lint",
@@ -264,7 +264,7 @@ pub(super) const VERBS: &[Verb] = &[
         arguments: |command| lint::arguments(command).hide(true),
         run: |call| match call.matches.get_one::<String>("schema") {
             Some(schema) => lint::run(&call.values()?, call.matches, schema),
-            None => settings::print(&call.values()?),
+            None => settings::print(&call.values()?, false),
         },
     },
     Verb {
@@ -369,6 +369,17 @@ pub(super) const VERBS: &[Verb] = &[
 /// The command line.
 #[must_use]
 pub(super) fn command() -> Command {
+    build(true)
+}
+
+/// The command line without the settings that a verb takes and does not use: completions offer hidden arguments, too.
+#[must_use]
+pub(super) fn to_complete() -> Command {
+    build(false)
+}
+
+/// `takes_all`: each verb takes all settings, and hides those that it does not use.
+fn build(takes_all: bool) -> Command {
     let command = Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"))
@@ -378,20 +389,22 @@ pub(super) fn command() -> Command {
         )
         .subcommand_value_name("VERB")
         .subcommand_help_heading("Verbs");
-    let command = with_settings(command, &Uses::All);
+    let command = with_settings(command, &Uses::All, takes_all);
     command.subcommands(VERBS.iter().map(|verb| {
         let command = Command::new(verb.name).about(verb.summary).aliases(verb.aliases);
-        with_settings((verb.arguments)(command), &verb.uses)
+        with_settings((verb.arguments)(command), &verb.uses, takes_all)
     }))
 }
 
-/// Adds all settings. Unused ones are accepted but hidden, so that a script can give every verb the same settings.
-fn with_settings(command: Command, uses: &Uses) -> Command {
+/// Adds settings. Unused ones are accepted but hidden, so that a script can give every verb the same settings; without `takes_all`
+/// they are left out.
+fn with_settings(command: Command, uses: &Uses, takes_all: bool) -> Command {
     let config = Arg::new("config")
         .long("config")
         .value_name("FILE")
         .help("Configuration file: TOML, one key for each setting [env: HELENUS_CONFIG]");
     let arguments = std::iter::once(config).chain(SETTINGS.iter().map(argument));
+    let arguments = arguments.filter(|argument| takes_all || uses.has(argument.get_id().as_str()));
     command.args(arguments.map(|argument| {
         let name = argument.get_id().to_string();
         let is_common = COMMON.iter().any(|(common, _)| *common == name);

@@ -398,8 +398,9 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, ConfigError> 
         let scalar = |value: toml::Value| match value {
             toml::Value::String(text) => Ok(text),
             toml::Value::Integer(number) => Ok(number.to_string()),
+            toml::Value::Float(number) => Ok(number.to_string()),
             toml::Value::Boolean(yes) => Ok(yes.to_string()),
-            _ => Err(wrong("the value must be a text, a whole number or a boolean")),
+            _ => Err(wrong("the value must be a text, a number or a boolean")),
         };
         let list = match value {
             toml::Value::Array(list) if setting.repeatable => list.into_iter().map(scalar).collect::<Result<_, _>>()?,

@@ -36,6 +36,10 @@ test("charges are counted", async () => {
   await cql.execute("CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)");
   const charge = await server.charge(cql, "charges", () => cql.execute("INSERT INTO t (k) VALUES (1)"));
   assert.ok(charge > 1 && charge < 100, `the charge is ${charge}`);
+  const insert = () => cql.execute("INSERT INTO t (k) VALUES (2)");
+  await server.assertChargeMax(cql, "charges", 100, insert);
+  await assert.rejects(server.assertChargeMax(cql, "charges", 0.1, insert), assert.AssertionError);
+  await assert.rejects(server.charge(cql, "chargse"), /no table in a keyspace chargse.*charges\.t/);
 });
 
 test("a prepared statement outlives a reset that keeps the schema", async () => {

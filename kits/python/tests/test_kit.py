@@ -81,6 +81,28 @@ def test_a_throttle_is_met_and_ends(helenus, cql):
     cql.execute(insert, (1,))
 
 
+def test_charges_are_counted(helenus, cql):
+    cql.execute("CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)")
+    with helenus.charged(cql, "test", "t") as units:
+        cql.execute("INSERT INTO t (k) VALUES (1)")
+    assert 1 < units.spent < 100
+    with helenus.assert_charge_max(cql, "test", 100):
+        cql.execute("INSERT INTO t (k) VALUES (2)")
+    with pytest.raises(AssertionError, match="more than 0.10"):
+        with helenus.assert_charge_max(cql, "test", 0.1):
+            cql.execute("INSERT INTO t (k) VALUES (3)")
+
+
+def test_the_charge_of_what_is_not_there_is_refused(helenus, cql):
+    cql.execute("CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)")
+    for wrong in (("nokeyspace",), ("test", "nosuch")):
+        with pytest.raises(kit.HelenusError, match="test.t"):
+            helenus.charge(cql, *wrong)
+        with pytest.raises(kit.HelenusError):
+            with helenus.charged(cql, *wrong):
+                pass
+
+
 def test_the_server_goes_with_a_killed_parent():
     script = "import helenus, time; server = helenus.start(); print(server.pid, flush=True); time.sleep(60)"
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

@@ -37,7 +37,8 @@ pub fn find(program: Option<&Path>) -> Result<PathBuf, String> {
         .into_iter()
         .chain(env::split_paths(&search))
         .map(|folder| folder.join(NAME));
-    let missing = "there is no helenus in PATH: set HELENUS_BIN to the program";
+    let missing = "there is no helenus in PATH: set HELENUS_BIN to the program; in a clone `cargo build --release` makes \
+                   target/release/helenus";
     places.find(|path| is_program(path)).ok_or_else(|| missing.to_owned())
 }
 

@@ -186,13 +186,21 @@ impl Server {
             .unwrap_or_default()
     }
 
-    /// The request units that the tables of a keyspace were charged.
+    /// The request units that the tables of a keyspace were charged. Panics for a keyspace without tables: its charge would be 0 for
+    /// ever.
     #[must_use]
+    #[track_caller]
     pub fn charge(&self, keyspace: &str) -> f64 {
         let answer = self.ask("GET", "/api/tables", None);
-        let tables = answer["tables"].as_array().into_iter().flatten();
-        let own = tables.filter(|table| table["keyspace"] == keyspace);
-        own.filter_map(|table| table["request_units"].as_f64()).sum()
+        let tables: Vec<&Value> = answer["tables"].as_array().into_iter().flatten().collect();
+        let own = tables.iter().filter(|table| table["keyspace"] == keyspace);
+        let charges: Vec<f64> = own.filter_map(|table| table["request_units"].as_f64()).collect();
+        assert!(
+            !charges.is_empty(),
+            "there is no table in a keyspace {keyspace}, so nothing is charged to it; the tables are: {}",
+            known(&tables)
+        );
+        charges.iter().sum()
     }
 
     /// Panics when no statement was refused for want of request units.
@@ -265,4 +273,11 @@ impl Log {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// The names of tables.
+fn known(tables: &[&Value]) -> String {
+    let text = |table: &Value, name: &str| table[name].as_str().unwrap_or_default().to_owned();
+    let names = tables.iter().map(|table| format!("{}.{}", text(table, "keyspace"), text(table, "table")));
+    names.collect::<Vec<_>>().join(", ")
 }

@@ -29,10 +29,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use self::client::{ClientError, Connection, Target, Trust};
 pub(super) use self::client::{is_certificate_required, with_any_certificate};
 use self::session::Session;
+use super::record::ServerRecord;
 use super::{Failure, terminal};
 
 /// The name under which the program acts as cqlsh.
-const NAME: &str = "cqlsh";
+pub(super) const NAME: &str = "cqlsh";
+
+/// Timeout of a connection that only shows why another one failed.
+const PROBE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Exit code after a failed statement.
 const STATEMENT_FAILED: u8 = 2;
@@ -168,6 +172,40 @@ fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         true => ExitCode::from(STATEMENT_FAILED),
         false => ExitCode::SUCCESS,
     })
+}
+
+/// Why the login of a server's record does not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreached {
+    /// Nothing listens at its address.
+    Stopped,
+    /// The server refuses the user or the password.
+    WrongLogin,
+}
+
+/// Connects and logs in as a record says. `None` means that this works, or fails for another reason.
+pub(super) fn why_unreached(record: &ServerRecord) -> Option<Unreached> {
+    let address = record.cql.as_ref().or(record.tls.as_ref())?;
+    let (host, port) = address.rsplit_once(':')?;
+    let target = Target {
+        host: host.trim_matches(['[', ']']).to_owned(),
+        port: port.parse().ok()?,
+        login: record.account.clone().zip(record.key.clone()),
+        trust: match (&record.cql, &record.certificate_pem) {
+            (Some(_), _) => Trust::Plain,
+            (None, Some(pem)) => Trust::Certificates(pem.clone().into_bytes()),
+            (None, None) => return None,
+        },
+        connect_within: PROBE_WITHIN,
+        answer_within: PROBE_WITHIN,
+    };
+    match Connection::open(&target) {
+        Err(ClientError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Some(Unreached::Stopped)
+        }
+        Err(ClientError::Refused { code: 0x0100, .. }) => Some(Unreached::WrongLogin),
+        _ => None,
+    }
 }
 
 /// In the Python driver's words.

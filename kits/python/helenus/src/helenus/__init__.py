@@ -9,6 +9,7 @@ however it dies: the child reads its standard input, which ends with this proces
 """
 
 import collections
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -43,7 +44,7 @@ def find_program(program=None):
             if not os.access(candidate, os.X_OK):
                 raise HelenusError(f"{candidate} is not a program")
             return os.fspath(candidate)
-    raise HelenusError("there is no helenus on the search path: set HELENUS_BIN to the program")
+    raise HelenusError("there is no helenus on the search path: set HELENUS_BIN to the program; in a clone `cargo build --release` makes target/release/helenus")
 
 
 def _carried_program():
@@ -74,6 +75,12 @@ def start(*arguments, program=None, cosmos=False, nodes=None, **settings):
         text = str(value).lower() if isinstance(value, bool) else value
         command.append(f"--{name.replace('_', '-')}={text}")
     return Server([*command, *arguments])
+
+
+class Units:
+    """Request units that a block was charged: `spent`, once the block has ended."""
+
+    spent = None
 
 
 class Server:
@@ -181,10 +188,36 @@ class Server:
         """The statements that were refused for want of request units, as rows of `system_cosmos.throttles`."""
         return list(session.execute("SELECT * FROM system_cosmos.throttles"))
 
-    def charge(self, session, keyspace):
-        """The request units that the tables of a keyspace were charged."""
-        rows = session.execute("SELECT request_units FROM system_cosmos.tables WHERE keyspace_name = %s", [keyspace])
-        return sum(row.request_units for row in rows)
+    def charge(self, session, keyspace, table=None):
+        """The request units that the tables of a keyspace, or one of them, were charged. Raises HelenusError when there is no such table."""
+        rows = list(session.execute("SELECT keyspace_name, table_name, request_units FROM system_cosmos.tables"))
+        charges = [row.request_units for row in rows if row.keyspace_name == keyspace and table in (None, row.table_name)]
+        if not charges:
+            known = ", ".join(sorted(f"{row.keyspace_name}.{row.table_name}" for row in rows)) or "none"
+            wanted = f"table {keyspace}.{table}" if table else f"table in a keyspace {keyspace}"
+            raise HelenusError(f"there is no {wanted}, so nothing is charged to it; the tables are: {known}")
+        return sum(charges)
+
+    @contextlib.contextmanager
+    def charged(self, session, keyspace, table=None):
+        """Counts what a block is charged:
+
+            with helenus.charged(session, "shop") as units:
+                session.execute(…)
+            assert units.spent < 10
+        """
+        units = Units()
+        before = self.charge(session, keyspace, table)
+        yield units
+        units.spent = self.charge(session, keyspace, table) - before
+
+    @contextlib.contextmanager
+    def assert_charge_max(self, session, keyspace, most, table=None):
+        """Fails when a block is charged more request units than `most`."""
+        with self.charged(session, keyspace, table) as units:
+            yield units
+        if units.spent > most:
+            raise AssertionError(f"the charge is {units.spent:.2f} request units, more than {most:.2f}")
 
     def _ask(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()

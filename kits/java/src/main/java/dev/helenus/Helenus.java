@@ -170,11 +170,21 @@ public final class Helenus implements AutoCloseable {
     return ask("GET", "/api/status", null).path("throttled").asLong();
   }
 
-  /** The request units that the tables of a keyspace were charged. */
+  /** The request units that the tables of a keyspace were charged. Refuses a keyspace without tables: its charge would be 0 for ever. */
   public double charge(String keyspace) {
     double sum = 0;
+    boolean found = false;
+    List<String> known = new ArrayList<>();
     for (JsonNode table : ask("GET", "/api/tables", null).path("tables")) {
-      sum += table.path("keyspace").asText().equals(keyspace) ? table.path("request_units").asDouble() : 0;
+      known.add(table.path("keyspace").asText() + "." + table.path("table").asText());
+      if (table.path("keyspace").asText().equals(keyspace)) {
+        found = true;
+        sum += table.path("request_units").asDouble();
+      }
+    }
+    if (!found) {
+      throw new HelenusException(
+          "there is no table in a keyspace " + keyspace + ", so nothing is charged to it; the tables are: " + String.join(", ", known));
     }
     return sum;
   }

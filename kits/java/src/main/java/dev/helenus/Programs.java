@@ -41,7 +41,8 @@ public final class Programs {
         return candidate;
       }
     }
-    throw new HelenusException("there is no helenus in PATH: set HELENUS_BIN to the program");
+    throw new HelenusException(
+        "there is no helenus in PATH: set HELENUS_BIN to the program; in a clone `cargo build --release` makes target/release/helenus");
   }
 
   /**

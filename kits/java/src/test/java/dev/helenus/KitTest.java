@@ -47,6 +47,8 @@ class KitTest {
     double before = server.charge("charges");
     server.assertChargeMax("charges", 100, () -> cql.execute("INSERT INTO t (k) VALUES (1)"));
     assertTrue(server.charge("charges") > before);
+    HelenusException unknown = assertThrows(HelenusException.class, () -> server.charge("chargse"));
+    assertTrue(unknown.getMessage().contains("charges.t"), unknown.getMessage());
     assertThrows(
         AssertionError.class, () -> server.assertChargeMax("charges", 0.1, () -> cql.execute("INSERT INTO t (k) VALUES (2)")));
   }
