@@ -770,13 +770,13 @@ fn a_crate_is_seen_through_a_reexport() {
 }
 
 #[test]
-fn the_readme_maps_every_crate_and_every_room_of_the_program() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+fn contributing_maps_every_crate_and_every_room_of_the_program() {
+    let map = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     for folder in ["src", "crates"] {
         let inside = fs::read_dir(root().join(folder)).unwrap();
         for room in inside.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
             let named = format!("`{folder}/{}`", room.file_name().unwrap().to_string_lossy());
-            assert!(readme.contains(&named), "{named} is not in the README's map");
+            assert!(map.contains(&named), "{named} is not in the map of CONTRIBUTING.md");
         }
     }
 }

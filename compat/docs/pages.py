@@ -21,6 +21,10 @@ last until the end of the page. A comment before a block says what it is; the re
     <!-- run: not REASON -->            does not run here, for this reason
     <!-- before: COMMANDS -->           commands of bash that the reader does not see
 
+README.md has no such comments: it is typed as it stands, from top to bottom, in one shell whose home is empty and whose search path has the
+system's programs, cargo and a C compiler. Blocks fenced as `sh` are typed, those fenced as `text` are what the block before printed, and lines
+of other languages stand in the page of docs/src/testing that the text before links. With --build cargo compiles there.
+
 Pages print fixed ports. The shell therefore has a network of its own, with a loopback interface and nothing else; installers run `outside` it.
 Where the system gives no such network, the fixed ports must be free. `cargo run --release -- …` runs the program that HELENUS_BIN names.
 """
@@ -233,10 +237,11 @@ class Page:
         self.clone = self.work / "helenus"
         self.tools(program, cqlsh)
         environment = {**os.environ, **self.environment()}
+        environment = {name: value for name, value in environment.items() if value is not None}
         for name in list(environment):
-            if name.startswith("HELENUS_") and name not in ("HELENUS_COMPAT_CACHE", "HELENUS_BIN"):
+            if name.startswith("HELENUS_") and name != "HELENUS_COMPAT_CACHE":
                 del environment[name]
-        environment["HELENUS_BIN"] = str(self.work / "bin/helenus")
+        environment.update(self.own())
         self.inside = Shell(self.clone, environment, lonely)
         self.outside = Shell(self.clone, environment, None)
         self.shell = self.inside
@@ -269,11 +274,16 @@ class Page:
         return {
             "PATH": f"{self.work / 'bin'}:{os.environ['PATH']}",
             "XDG_DATA_HOME": str(self.work / "data"),
+            "XDG_RUNTIME_DIR": str(self.work),
             "HELENUS": str(self.clone),
             "CARGO_TARGET_DIR": os.environ.get("HELENUS_DOCS_TARGET", str(self.work / "target")),
             "PYTHONDONTWRITEBYTECODE": "1",
             "COLUMNS": "200",
         }
+
+    def own(self):
+        """Variables with the prefix HELENUS_."""
+        return {"HELENUS_BIN": str(self.work / "bin/helenus")}
 
     def run(self, block):
         shell = self.shell = self.outside if block.word("outside") is not None else self.inside
@@ -406,6 +416,75 @@ class Page:
         shutil.rmtree(self.work, ignore_errors=True)
 
 
+#: Programs that a reader of README.md need not have, and the program itself.
+NOT_NEEDED = re.compile(r"(cqlsh|helenus|python|pip|node|np[mx]|go|gofmt|java|mvn)[0-9.]*\Z")
+
+
+class Typed(Page):
+    """README.md, typed as it stands."""
+
+    def __init__(self, path, program, cqlsh, lonely, build):
+        self.build = build
+        super().__init__(path, program, cqlsh, None if build else lonely)
+        self.linked = None
+
+    def tools(self, program, cqlsh):
+        super().tools(program, cqlsh)
+        (self.work / "home").mkdir()
+        tools = self.work / "bin"
+        for name in ("helenus", "cqlsh", "cargo"):
+            (tools / name).unlink()
+        for folder in ("/usr/local/bin", "/usr/bin", "/bin"):
+            for file in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []:
+                if not NOT_NEEDED.match(file.name) and not (tools / file.name).exists():
+                    (tools / file.name).symlink_to(file)
+        if self.build:
+            shutil.rmtree(self.clone / "target")
+            for name in ("cargo", "rustc"):
+                (tools / name).unlink(missing_ok=True)
+                (tools / name).symlink_to(shutil.which(name))
+        else:
+            # The program is built.
+            (tools / "cargo").unlink(missing_ok=True)
+            (tools / "cargo").write_text('#!/bin/sh\n[ "$*" = "build --release" ]\n')
+            (tools / "cargo").chmod(0o755)
+
+    def environment(self):
+        home = str(self.work / "home")
+        rustup = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
+        emptied = ("CARGO_TARGET_DIR", "CARGO_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
+        return {"PATH": str(self.work / "bin"), "HOME": home, "RUSTUP_HOME": rustup, "LANG": "C.UTF-8", **dict.fromkeys(emptied)}
+
+    def own(self):
+        return {}
+
+    def check(self, text):
+        """No comment changes what the page says; what its tables say of the kits stands in their pages."""
+        if "<!--" in text:
+            raise Wrong("README.md has a comment that its reader does not see")
+        for line in text.split("\n"):
+            link = re.match(r"\| \[\w+\]\((docs/src/testing/\S+)\) \|", line)
+            for code in re.findall("`([^`]+)`", line) if link else []:
+                if code not in (ROOT / link[1]).read_text():
+                    raise Wrong(f"{link[1]} has no {code}")
+
+    def run(self, block):
+        self.ran += 1
+        if block.language == "sh":
+            self.output = self.shell.must(block.text)
+        elif block.language == "text":
+            compare(block.text, self.output, whole=False)
+        else:
+            page = (ROOT / f"docs/src/testing/{block.language}.md").read_text()
+            there = {line.strip() for other in blocks(page) for line in other.lines}
+            for line in block.lines:
+                if line.strip() and line.strip() not in there:
+                    raise Wrong(f"docs/src/testing/{block.language}.md runs no line {line.strip()}")
+
+    def stop(self):
+        self.inside.run("kill $(jobs -p); wait")
+
+
 def lonely():
     """The command that gives a program a network of its own; `None`: the system gives none."""
     for command in (["unshare", "-rn"], ["unshare", "-n"]):
@@ -443,6 +522,7 @@ def pages(named):
 def main():
     arguments = argparse.ArgumentParser(description="runs what pages of the book print")
     arguments.add_argument("--cqlsh", required=True)
+    arguments.add_argument("--build", action="store_true", help="compile the program that README.md names")
     arguments.add_argument("pages", nargs="*")
     given = arguments.parse_args()
     program = Path(os.environ["HELENUS_BIN"]).resolve()
@@ -456,10 +536,14 @@ def main():
         if not found:
             continue
         begun = time.monotonic()
-        page = Page(path, program, given.cqlsh, apart)
+        is_readme = path == ROOT / "README.md"
+        page = Typed(path, program, given.cqlsh, apart, given.build) if is_readme else Page(path, program, given.cqlsh, apart)
         name = path.relative_to(ROOT)
         block = None
         try:
+            if is_readme:
+                block = found[0]
+                page.check(path.read_text())
             for block in found:
                 page.run(block)
             print(f"{name}: {page.ran} blocks hold, {page.left} do not run here, {time.monotonic() - begun:.0f} s", flush=True)

@@ -90,7 +90,7 @@ fn look(values: &Values) -> Result<(), Failure> {
         return ask_admin(admin.into());
     }
     let config = Config::new(values)?;
-    if let Some(place) = servers::admin_socket(&config)? {
+    if let Some(place) = servers::admin_socket(values, &config)? {
         return ask_admin(place);
     }
     let (cql, tls) = match servers::running_or_dev(values, &config)? {

@@ -328,8 +328,8 @@ pub(super) fn addresses(config: &Config) -> (Option<String>, Option<String>) {
 /// The admin socket of the server that has the data open; `None` means that there is no socket.
 ///
 /// # Errors
-/// `ready-json` names a file without a running server.
-pub(super) fn admin_socket(config: &Config) -> Result<Option<Place>, Failure> {
+/// `ready-json` names a file without a running server, or the server has another profile than the one that was asked for.
+pub(super) fn admin_socket(values: &Values, config: &Config) -> Result<Option<Place>, Failure> {
     let Some(directory) = data_directory(config) else {
         return Ok(None);
     };
@@ -340,7 +340,13 @@ pub(super) fn admin_socket(config: &Config) -> Result<Option<Place>, Failure> {
             return Ok(None);
         }
     }
-    Ok(Some(Place::Directory(directory)).filter(Place::is_listened_on))
+    let place = Some(Place::Directory(directory)).filter(Place::is_listened_on);
+    if place.is_some()
+        && let Some(record) = running(config)?
+    {
+        refuse_other_profile(values, &record)?;
+    }
+    Ok(place)
 }
 
 /// The admin port of a running server: the address of the settings, or that of the server that has the data open.
@@ -360,10 +366,7 @@ pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure>
         return Ok((address.into(), given.or_else(|| same?.token)));
     }
     let config = Config::new(values)?;
-    if let Some(place) = admin_socket(&config)? {
-        if let Some(record) = running(&config)? {
-            refuse_other_profile(values, &record)?;
-        }
+    if let Some(place) = admin_socket(values, &config)? {
         return Ok((place, None));
     }
     match running_or_dev(values, &config)? {

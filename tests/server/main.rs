@@ -25,6 +25,7 @@ mod salvage;
 mod security;
 mod serve;
 mod shapes;
+mod shell;
 mod sizes;
 #[expect(dead_code, reason = "the tests of the database use more of it")]
 #[path = "../support/mod.rs"]

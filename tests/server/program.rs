@@ -334,10 +334,10 @@ fn the_other_commands() {
         .env("PATH", "/nowhere")
         .output()
         .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
     assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("cqlsh 127.0.0.1 9999")
+        !output.status.success() && error.contains("no server listens at 127.0.0.1:9999: start it"),
+        "{error}"
     );
 }
 

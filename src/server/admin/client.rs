@@ -76,7 +76,7 @@ impl Place {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No answer.
-    #[error("no answer from the admin port {place}: {source}")]
+    #[error("no answer from the admin port {place}: {source}{}", next_step(source))]
     Io {
         /// The port.
         place: Place,
@@ -107,6 +107,16 @@ pub enum ClientError {
         /// What is wrong.
         what: String,
     },
+}
+
+/// What to do if nothing listens there.
+fn next_step(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            "; start the server with --admin-listen ADDRESS:PORT, or give its address"
+        }
+        _ => "",
+    }
 }
 
 /// Requests one page. Returns the status and the body.
