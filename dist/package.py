@@ -13,6 +13,7 @@ import io
 import json
 import pathlib
 import platform
+import struct
 import subprocess
 import sys
 import tarfile
@@ -26,8 +27,11 @@ VERSION = NAMES["version"]
 #: What travels with every copy of the program: its licence, and those of the packages in it.
 TERMS = {name: (HERE.parent / name).read_bytes() for name in ("LICENSE", "NOTICE")}
 
-#: Most bytes of the image, compressed.
-IMAGE_BYTES_MAX = 15_000_000
+#: Most bytes of a package: what its user downloads.
+PACKAGE_BYTES_MAX = 16_000_000
+
+#: The kind of an ELF program header that names a dynamic linker.
+PT_INTERP = 3
 
 #: What each format calls this architecture: Debian and OCI, wheels, npm. Only x86_64 has been run.
 DEBIAN, WHEEL, NODE = {"x86_64": ("amd64", "x86_64", "x64"), "aarch64": ("arm64", "aarch64", "arm64")}[platform.machine()]
@@ -66,11 +70,30 @@ def zipped(data):
 
 
 def say(file):
-    print(f"{file.name}: {file.stat().st_size} bytes")
+    """Names a package and its size, which is what a user downloads."""
+    size = file.stat().st_size
+    print(f"{file.name}: {size} bytes")
+    if size > PACKAGE_BYTES_MAX:
+        sys.exit(f"package: {file.name} is larger than {PACKAGE_BYTES_MAX} bytes")
+
+
+def refuse_dynamic(program):
+    """Ends with an error for a program that needs a dynamic linker: tags and dependencies of the packages say that it needs no library."""
+    head = program.read_bytes()[: 1 << 16]
+    is_64_bit_elf = head[:5] == b"\x7fELF\x02"
+    begin, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    kinds = [struct.unpack_from("<I", head, begin + size * number)[0] for number in range(count)] if is_64_bit_elf else [PT_INTERP]
+    if PT_INTERP in kinds:
+        sys.exit(f"package: {program} needs the libraries of its machine: dist/build without --program makes one that needs none")
 
 
 def printed(program, *arguments):
     return subprocess.run([program, *arguments], check=True, capture_output=True).stdout
+
+
+def script(name):
+    """A script that dpkg runs."""
+    return (f"./{name}", (HERE / f"debian-{name}").read_bytes(), 0o755, 0)
 
 
 def deb(folder, program):
@@ -80,6 +103,8 @@ def deb(folder, program):
         f"usr/bin/{name}": (program.read_bytes(), 0o755),
         "usr/share/man/man1/helenus.1.gz": (zipped(printed(program, "man")), 0o644),
         "usr/share/bash-completion/completions/helenus": (printed(program, "completions", "bash"), 0o644),
+        "usr/share/zsh/vendor-completions/_helenus": (printed(program, "completions", "zsh"), 0o644),
+        "usr/share/fish/vendor_completions.d/helenus.fish": (printed(program, "completions", "fish"), 0o644),
         "usr/lib/systemd/system/helenus.service": ((HERE / "helenus.service").read_bytes(), 0o644),
         "etc/helenus/helenus.toml": ((HERE / "helenus.toml").read_bytes(), 0o644),
         f"usr/share/doc/{name}/copyright": (TERMS["NOTICE"] + b"\n" + TERMS["LICENSE"], 0o644),
@@ -91,6 +116,7 @@ def deb(folder, program):
     )
     target = folder / f"{name}_{VERSION}_{DEBIAN}.deb"
     control_tar = [("./control", control.encode(), 0o644, 0), ("./conffiles", b"/etc/helenus/helenus.toml\n", 0o644, 0)]
+    control_tar += [script("postinst"), script("prerm"), script("postrm")]
     folders = sorted({str(parent) for path in files for parent in pathlib.PurePath(path).parents if str(parent) != "."})
     data = [(f"./{path}", None, 0o755, 0) for path in folders]
     data += [(f"./{path}", content, mode, 0) for path, (content, mode) in sorted(files.items())]
@@ -267,13 +293,12 @@ def image(folder, program):
     target = folder / f"{NAMES['image']}_{VERSION}_{DEBIAN}.oci.tar"
     target.write_bytes(tar(layout))
     say(target)
-    if target.stat().st_size > IMAGE_BYTES_MAX:
-        sys.exit(f"package: the image is larger than {IMAGE_BYTES_MAX} bytes")
 
 
 def main():
     part, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     program = folder / "helenus"
+    refuse_dynamic(program)
     {"deb": deb, "wheel": wheel, "npm": npm, "image": image}[part](folder, program)
 
 

@@ -782,6 +782,28 @@ fn contributing_maps_every_crate_and_every_room_of_the_program() {
 }
 
 #[test]
+fn log_lines_for_people_have_no_debug_forms() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            for event in ["info!(", "warn!(", "error!("].iter().flat_map(|macro_name| program.split(&format!("tracing::{macro_name}")).skip(1)) {
+                let event = event.split(");").next().unwrap();
+                let fields = event.split('"').next().unwrap();
+                let is_debug = fields.split([',', ' ', '(']).any(|word| word.starts_with('?'));
+                assert!(!is_debug, "{}: a field with `?` prints Rust's form: {fields}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn what_the_kits_builds_leave_is_not_for_the_repository() {
     let ignored = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".gitignore")).unwrap();
     for line in [

@@ -141,6 +141,7 @@ impl Model {
             keyspace: input.keyspace.to_owned(),
             assumed: BTreeMap::new(),
             created: BTreeSet::new(),
+            missing: BTreeSet::new(),
             number: 0,
             rules: Rules {
                 profile: input.profile,
@@ -192,6 +193,20 @@ impl Model {
     }
 }
 
+/// The table, as it is written, that a statement without a syntax tree would create. Folded to lower case unless it is quoted.
+fn created_table(text: &str) -> Option<String> {
+    let mut words = text.split([' ', '\t', '\n', '\r', '(']).filter(|word| !word.is_empty());
+    let is = |word: Option<&str>, wanted: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(wanted));
+    if !is(words.next(), "create") || !is(words.next(), "table") {
+        return None;
+    }
+    let name = words.find(|word| !["if", "not", "exists"].contains(&word.to_ascii_lowercase().as_str()))?;
+    Some(match name.contains('"') {
+        true => name.replace('"', ""),
+        false => name.to_lowercase(),
+    })
+}
+
 /// The tables that a statement reads or writes.
 fn tables_of(statement: &Statement) -> Vec<&QualifiedName> {
     use grammar::ast::Modification;
@@ -223,6 +238,8 @@ struct Reader {
     assumed: BTreeMap<String, Spot>,
     /// Keyspaces that the scripts create.
     created: BTreeSet<String>,
+    /// Tables whose CREATE TABLE is refused: what follows from that is no finding of its own.
+    missing: BTreeSet<(String, String)>,
     number: u32,
     /// The dialect of the profile.
     rules: Rules,
@@ -244,6 +261,12 @@ impl Reader {
                 Err(error) => {
                     let place = found.inner(error.line, error.column.unwrap_or_default());
                     self.refuse(&found, place, error.message);
+                    if let Some(name) = created_table(found.text()) {
+                        self.missing.insert(match name.split_once('.') {
+                            Some((keyspace, table)) => (keyspace.to_owned(), table.to_owned()),
+                            None => (self.keyspace.clone(), name),
+                        });
+                    }
                     continue;
                 }
             };
@@ -305,11 +328,22 @@ impl Reader {
                 self.model.unfiltered.push(finding);
                 self.ask(found, statement);
             }
+            Err(_) if self.needs_missing(&statement) => {}
             Err(error) => {
                 self.refuse(found, found.place(), error.to_string());
+                if let Statement::CreateTable(create) = &statement {
+                    self.missing.insert(self.key(&create.table));
+                }
                 self.ask(found, statement);
             }
         }
+    }
+
+    /// Whether a statement needs a table whose CREATE TABLE was refused.
+    fn needs_missing(&self, statement: &Statement) -> bool {
+        let keys = names_of(statement).into_iter().map(|name| self.key(name));
+        let mut missing = keys.filter(|(keyspace, table)| self.schema.table_or_view(keyspace, table).is_none());
+        !matches!(statement, Statement::CreateTable(_)) && missing.any(|key| self.missing.contains(&key))
     }
 
     /// Notes a keyspace that does not exist so far.
@@ -393,7 +427,12 @@ impl Reader {
             self.schema = self.schema.without_keyspace(create.name.as_str());
         }
         if let Err(error) = self.apply(statement) {
-            self.refuse(found, found.place(), error);
+            if let Statement::CreateTable(create) = statement {
+                self.missing.insert(self.key(&create.table));
+            }
+            if !self.needs_missing(statement) {
+                self.refuse(found, found.place(), error);
+            }
             return;
         }
         match statement {

@@ -391,6 +391,23 @@ fn what_the_server_refuses_is_told() {
     assert!(told[0].1.contains("name that file itself") && told[1].1.contains("helenus import"));
 }
 
+#[test]
+fn a_refused_table_has_no_further_findings() {
+    let queries = "SELECT * FROM sessions WHERE id = ?; INSERT INTO sessions (id) VALUES (?); CREATE INDEX i ON sessions (a);";
+    for create in [
+        "CREATE TABLE sessions (id uuid PRIMARY KEY, a nosuchtype);",
+        "CREATE TABLE IF NOT EXISTS sessions (id uuid, a int, PRIMARY KEY (id), PRIMARY KEY (a));",
+        "CREATE TABLE sessions (id uuid PRIMARY KEY, a int",
+    ] {
+        let found = judged(&format!("{create}\n;{queries}"), "", Profile::Cassandra, None).findings;
+        let lines: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        assert_eq!(lines.len(), 1, "{create} {lines:?}");
+    }
+    // A table that nobody tried to create stays a finding.
+    let found = judged("SELECT * FROM sessions WHERE id = ?;", "", Profile::Cassandra, None).findings;
+    assert!(found.iter().any(|found| found.message.contains("sessions")), "{found:?}");
+}
+
 const VIEW: &str = "CREATE TABLE orders (id uuid PRIMARY KEY, status text, placed timestamp);\n\
                     CREATE MATERIALIZED VIEW by_status AS SELECT * FROM orders\n\
                     WHERE status IS NOT NULL AND id IS NOT NULL PRIMARY KEY (status, id);";

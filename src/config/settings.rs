@@ -67,7 +67,7 @@ pub const SETTINGS: &[Setting] = &[
         value: "ADDRESS:PORT",
         default: Some("127.0.0.1:9042"),
         repeatable: true,
-        help: "Where CQL is served; port 0 takes a free one",
+        help: "Where CQL is served without TLS; port 0 takes a free one, none serves only with TLS",
     },
     setting(
         "durability",

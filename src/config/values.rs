@@ -95,6 +95,9 @@ pub enum ConfigError {
     Together(String),
 }
 
+/// In place of the addresses of a setting: it serves on none.
+const NO_ADDRESS: &str = "none";
+
 /// The default address of the profile `cosmos`: this machine's own, with Cosmos's port.
 const COSMOS_LISTEN: &str = "127.0.0.1:10350";
 
@@ -331,7 +334,11 @@ impl Values {
     /// A value is not an address.
     pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
         let mut addresses = Vec::new();
-        for text in self.all(name) {
+        let given = self.all(name);
+        if given == [NO_ADDRESS] {
+            return Ok(addresses);
+        }
+        for text in given {
             if let Some(address) = of_localhost(text) {
                 addresses.push(address);
                 continue;

@@ -45,7 +45,7 @@ pub(super) async fn enable(
         .unwrap_or_default();
     if config.cidr_groups.is_none() && !restricted.is_empty() {
         tracing::warn!(
-            roles = ?restricted,
+            roles = restricted.join(", "),
             "ACCESS FROM CIDRS of these roles is not checked, because the setting cidr-groups is not set"
         );
     }

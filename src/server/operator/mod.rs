@@ -88,6 +88,23 @@ pub enum Ask {
     },
 }
 
+impl std::fmt::Display for Ask {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Backup { to, scope } => {
+                let of = match scope {
+                    Scope::Whole => "the whole database".to_owned(),
+                    Scope::Keyspace { keyspace } => format!("keyspace {keyspace}"),
+                    Scope::Table { keyspace, table } => format!("table {keyspace}.{table}"),
+                };
+                write!(out, "backup of {of} to {}", to.display())
+            }
+            Self::Export { table, to, .. } => write!(out, "export of {}.{} to {}", table.0, table.1, to.display()),
+            Self::Import { table, from, .. } => write!(out, "import of {} into {}.{}", from.display(), table.0, table.1),
+        }
+    }
+}
+
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -228,7 +245,7 @@ async fn read_request(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Resu
 
 /// Executes a request.
 pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
-    tracing::info!(?ask, "an operator requested an operation");
+    tracing::info!(operation = %ask, "an operator requested an operation");
     let came = match ask {
         Ask::Backup { to, scope } => database
             .backups()

@@ -49,7 +49,7 @@ impl Error {
         let outward = outward(&failure.error);
         // A refusal is an error of the client, which gets its whole text.
         if !matches!(outward, Outward::Refuse(_)) {
-            tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");
+            tracing::warn!(error = %failure.error, access = %failure.access, "a store failed a request");
         }
         match (outward, failure.access) {
             (Outward::Refuse(refusal), _) => refusal.into(),

@@ -16,6 +16,15 @@ pub enum Access {
     Write,
 }
 
+impl std::fmt::Display for Access {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
 /// A failure of a store inside the program.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
