@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("mutant", &[]),
     ("invariant", &["metrics"]),
     ("permissions", &[]),
+    ("progress", &[]),
     ("tasks", &["metrics"]),
     ("backup", &["permissions"]),
     (
@@ -131,6 +132,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "profile",
             "consistency",
             "budget",
+            "progress",
             "tasks",
             "backup",
         ],
@@ -793,11 +795,17 @@ fn log_lines_for_people_have_no_debug_forms() {
             }
             let text = fs::read_to_string(&path).unwrap_or_default();
             let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-            for event in ["info!(", "warn!(", "error!("].iter().flat_map(|macro_name| program.split(&format!("tracing::{macro_name}")).skip(1)) {
+            let macros = ["tracing::info!(", "tracing::warn!(", "tracing::error!("];
+            let events = macros.iter().flat_map(|name| program.split(name).skip(1));
+            for event in events {
                 let event = event.split(");").next().unwrap();
                 let fields = event.split('"').next().unwrap();
                 let is_debug = fields.split([',', ' ', '(']).any(|word| word.starts_with('?'));
-                assert!(!is_debug, "{}: a field with `?` prints Rust's form: {fields}", path.display());
+                assert!(
+                    !is_debug,
+                    "{}: a field with `?` prints Rust's form: {fields}",
+                    path.display()
+                );
             }
         }
     }

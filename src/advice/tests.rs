@@ -393,7 +393,8 @@ fn what_the_server_refuses_is_told() {
 
 #[test]
 fn a_refused_table_has_no_further_findings() {
-    let queries = "SELECT * FROM sessions WHERE id = ?; INSERT INTO sessions (id) VALUES (?); CREATE INDEX i ON sessions (a);";
+    let queries =
+        "SELECT * FROM sessions WHERE id = ?; INSERT INTO sessions (id) VALUES (?); CREATE INDEX i ON sessions (a);";
     for create in [
         "CREATE TABLE sessions (id uuid PRIMARY KEY, a nosuchtype);",
         "CREATE TABLE IF NOT EXISTS sessions (id uuid, a int, PRIMARY KEY (id), PRIMARY KEY (a));",
@@ -405,7 +406,10 @@ fn a_refused_table_has_no_further_findings() {
     }
     // A table that nobody tried to create stays a finding.
     let found = judged("SELECT * FROM sessions WHERE id = ?;", "", Profile::Cassandra, None).findings;
-    assert!(found.iter().any(|found| found.message.contains("sessions")), "{found:?}");
+    assert!(
+        found.iter().any(|found| found.message.contains("sessions")),
+        "{found:?}"
+    );
 }
 
 const VIEW: &str = "CREATE TABLE orders (id uuid PRIMARY KEY, status text, placed timestamp);\n\

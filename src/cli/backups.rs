@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::progress;
 use super::terminal::{self, count};
 use crate::config::Config;
+use helenus_base::progress::Progress;
 use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};
 use crate::server::run::THREAD_STACK_BYTES;
@@ -137,24 +139,42 @@ fn table_name(text: &str) -> Result<(String, String), Failure> {
 /// itself.
 fn carry_out(config: &Config, seed: u64, ask: Ask) -> Result<Came, Failure> {
     permissions::keep_new_files_private();
-    let asked = match offline::operator_folder(config)? {
-        Some(directory) => operator::client::ask(&directory, &ask)?,
-        None => None,
+    let folder = offline::operator_folder(config)?;
+    let counted = Arc::new(Progress::default());
+    let verb = match &ask {
+        Ask::Backup { .. } => "backup",
+        Ask::Export { .. } => "export",
+        Ask::Import { .. } => "import",
     };
-    let came = match asked {
-        Some(came) => came,
-        None => {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .thread_stack_size(THREAD_STACK_BYTES)
-                .build()?;
-            runtime.block_on(offline::carry_out(config, Clock::system(), seed, ask))?
+    let work = async {
+        let asked = match folder {
+            Some(folder) => {
+                let (ask, counted) = (ask.clone(), Arc::clone(&counted));
+                tokio::task::spawn_blocking(move || operator::client::ask(&folder, &ask, &counted)).await??
+            }
+            None => None,
+        };
+        match asked {
+            Some(came) => Ok::<_, Failure>(came),
+            None => Ok(offline::carry_out(config, Clock::system(), seed, ask).await?),
         }
     };
-    match came {
+    let runtime = runtime()?;
+    let came = runtime.block_on(progress::shown(verb, Arc::clone(&counted), work));
+    // After Ctrl-C a thread may still wait for the server.
+    runtime.shutdown_background();
+    match came? {
         Came::Refused(why) => Err(why.into()),
         came => Ok(came),
     }
+}
+
+/// The runtime of work on data that no server has open.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .build()
 }
 
 fn form(matches: &ArgMatches) -> Form {
@@ -302,11 +322,9 @@ fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     permissions::keep_new_files_private();
     let to = matches.get_one::<String>("to").cloned().unwrap_or_default();
     let to = std::path::absolute(to)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_stack_size(THREAD_STACK_BYTES)
-        .build()?;
-    let salvaged = quietly(|| runtime.block_on(offline::salvage(config, Clock::system(), &to)))?;
+    let runtime = runtime()?;
+    let work = offline::salvage(config, Clock::system(), &to);
+    let salvaged = quietly(|| runtime.block_on(progress::shown("salvage", Arc::default(), work)))?;
     let manifest = &salvaged.manifest;
     for table in &manifest.tables {
         let name = format!("{}.{}", table.keyspace, table.table);
@@ -349,13 +367,15 @@ fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode,
         (None, None) => What::All,
     };
     let from = PathBuf::from(given("from").unwrap_or_default());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let clock = Clock::system();
-    let restored = if what == What::All && !matches.get_flag("add") {
-        runtime.block_on(offline::restore_anew(config, clock, seed, &from))?
-    } else {
-        runtime.block_on(offline::restore_beside(config, clock, seed, &from, &what))?
+    let is_anew = what == What::All && !matches.get_flag("add");
+    let work = async {
+        match is_anew {
+            true => offline::restore_anew(config, clock, seed, &from).await,
+            false => offline::restore_beside(config, clock, seed, &from, &what).await,
+        }
     };
+    let restored = runtime()?.block_on(progress::shown("restore", Arc::default(), work))?;
     println!(
         "{}, {} in {}",
         count(restored.tables, "table"),

@@ -166,7 +166,7 @@ fn virtual_tables() -> String {
         for table in shown {
             let _ = write!(page, "\n### {}\n\n", table.name);
             page.push_str(&wrapped(&format!("{}.", table.options.comment), ""));
-            page.push_str("\n| column | type | key |\n|---|---|---|\n");
+            page.push_str("\n| column | type | key | meaning |\n|---|---|---|---|\n");
             for column in &table.columns {
                 let key = match column.kind {
                     ColumnKind::PartitionKey => "partition",
@@ -174,7 +174,13 @@ fn virtual_tables() -> String {
                     ColumnKind::Static => "static",
                     ColumnKind::Regular => "",
                 };
-                let _ = writeln!(page, "| `{}` | `{}` | {key} |", column.name, column.ty.cql_name());
+                let meaning = views::meaning(table, &column.name).unwrap_or_default();
+                let _ = writeln!(
+                    page,
+                    "| `{}` | `{}` | {key} | {meaning} |",
+                    column.name,
+                    column.ty.cql_name()
+                );
             }
         }
     }

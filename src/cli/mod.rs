@@ -27,6 +27,7 @@ mod pages;
 pub mod parent;
 mod passwd;
 mod pkcs12;
+mod progress;
 pub mod record;
 mod running;
 mod servers;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::terminal::count;
-use super::{Failure, seed, servers, serving};
+use super::{Failure, progress, seed, servers, serving};
 use crate::config::Config;
 use crate::server::{opening, survey};
 use helenus_base::clock::Clock;
@@ -36,7 +37,8 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     }
     let directory = directory(config)?;
     let runtime = serving::runtime(config)?;
-    let figures = runtime.block_on(survey::survey(config, Clock::system(), seed()?))?;
+    let work = survey::survey(config, Clock::system(), seed()?);
+    let figures = runtime.block_on(progress::shown("verify", Arc::default(), work))?;
     let rows: u64 = figures.iter().map(|figure| figure.rows).sum();
     let views = figures.iter().filter(|figure| figure.is_view).count();
     let of_views = match views {

@@ -7,4 +7,5 @@ pub mod memory;
 pub mod metrics;
 pub mod mutant;
 pub mod permissions;
+pub mod progress;
 pub mod tasks;

@@ -200,7 +200,11 @@ impl Tasks {
         let running: Vec<(&'static str, AbortHandle)> = lock(&self.0.owned).running.values().cloned().collect();
         let names: Vec<&str> = running.iter().map(|(name, _)| *name).collect();
         let carried = self.0.carried.load(Ordering::Relaxed);
-        tracing::warn!(names = names.join(", "), carried, "background tasks aborted: they took too long to stop");
+        tracing::warn!(
+            names = names.join(", "),
+            carried,
+            "background tasks aborted: they took too long to stop"
+        );
         for (_, task) in running {
             task.abort();
         }

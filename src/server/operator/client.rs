@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::socket;
 use super::{Ask, Came, SOCKET};
+use helenus_base::progress::Progress;
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -29,11 +30,12 @@ pub enum AskError {
     },
 }
 
-/// Sends a request to the server of a data directory and waits for the result. `None` means no server runs there.
+/// Sends a request to the server of a data directory and waits for the result, with its progress meanwhile. `None` means no server
+/// runs there.
 ///
 /// # Errors
 /// It refuses, or does not answer.
-pub fn ask(directory: &Path, ask: &Ask) -> Result<Option<Came>, AskError> {
+pub fn ask(directory: &Path, ask: &Ask, progress: &Progress) -> Result<Option<Came>, AskError> {
     let io = |source| AskError::Io {
         directory: directory.to_owned(),
         source,
@@ -51,13 +53,13 @@ pub fn ask(directory: &Path, ask: &Ask) -> Result<Option<Came>, AskError> {
     let mut line = serde_json::to_vec(ask).map_err(|_| strange())?;
     line.push(b'\n');
     socket.write_all(&line).map_err(io)?;
-    let mut answer = String::new();
-    BufReader::new(&socket).read_line(&mut answer).map_err(io)?;
-    if answer.is_empty() {
-        return Err(io(ErrorKind::UnexpectedEof.into()));
-    }
-    match serde_json::from_str(&answer).map_err(|_| strange())? {
-        Came::Refused(why) => Err(AskError::Refused(why)),
-        came => Ok(Some(came)),
+    let mut lines = BufReader::new(&socket).lines();
+    loop {
+        let line = lines.next().unwrap_or_else(|| Err(ErrorKind::UnexpectedEof.into()));
+        match serde_json::from_str(&line.map_err(io)?).map_err(|_| strange())? {
+            Came::Progress(done) => progress.take(done),
+            Came::Refused(why) => return Err(AskError::Refused(why)),
+            came => return Ok(Some(came)),
+        }
     }
 }

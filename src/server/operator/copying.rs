@@ -19,6 +19,7 @@ use super::counted::CountedPartitions;
 use super::inserts::{Bound, Inserts};
 use super::records::{Endless, Lines, Record, RecordError, Records, csv_cells};
 use super::text::{Form, csv_value, json_value, put_cell, put_csv, put_json};
+use helenus_base::progress;
 use helenus_base::permissions;
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
@@ -285,6 +286,7 @@ async fn write_pages(
         put_rows(&mut out, &rows, form);
         file.write_all(out.as_bytes()).map_err(io)?;
         count += u64::from(rows.row_count);
+        progress::pass(rows.row_count.into(), 0);
         params.paging_state = rows.paging_state;
         if params.paging_state.is_none() {
             return Ok(count);
@@ -422,7 +424,9 @@ async fn import_rows(
         source,
     };
     let inserts = Inserts::new(database, Arc::clone(&table))?;
-    let mut records = Records::new(BufReader::new(File::open(from).map_err(io)?), form);
+    let file = File::open(from).map_err(io)?;
+    progress::expect(file.metadata().map_err(io)?.len());
+    let mut records = Records::new(BufReader::new(file), form);
     let columns = match form {
         Form::Csv => Columns::of_header(table, &header(&mut records, &io)?)?,
         Form::Json => Columns {
@@ -435,6 +439,10 @@ async fn import_rows(
     loop {
         let (some, error) = next_records(&mut records);
         let last = some.last().map(|record| record.lines.last);
+        let lines = some.iter().filter_map(|record| record.text.as_ref());
+        // With the line's end.
+        let bytes: u64 = lines.map(|text| text.len() as u64 + 1).sum();
+        let rows_before = imported.rows;
         let rows = some.into_iter().map(|record| {
             let bound = bind(&inserts, &columns, &record, form, &mut counted);
             (record.lines, bound)
@@ -452,6 +460,7 @@ async fn import_rows(
                 Err(bad) => imported.add_bad(bad),
             }
         }
+        progress::pass(imported.rows - rows_before, bytes);
         match (error, last) {
             (Some(RecordError::Io(error)), _) => return Err(io(error)),
             (Some(RecordError::Endless(error)), _) => {

@@ -32,6 +32,7 @@ use tokio::task::JoinSet;
 use self::copying::Imported;
 use self::text::Form;
 use super::socket::OwnSocket;
+use helenus_base::progress::{Done, Progress, watch};
 use helenus_base::permissions;
 use helenus_cql::cql::Database;
 use helenus_engine::engine::{BackedUp, has_roles, is_of_roles};
@@ -48,6 +49,9 @@ const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
 /// Time limit from connecting to the whole request.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time between two lines of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Time between attempts to make the socket.
 const LISTEN_INTERVAL: Duration = Duration::from_secs(5);
@@ -100,7 +104,9 @@ impl std::fmt::Display for Ask {
                 write!(out, "backup of {of} to {}", to.display())
             }
             Self::Export { table, to, .. } => write!(out, "export of {}.{} to {}", table.0, table.1, to.display()),
-            Self::Import { table, from, .. } => write!(out, "import of {} into {}.{}", from.display(), table.0, table.1),
+            Self::Import { table, from, .. } => {
+                write!(out, "import of {} into {}.{}", from.display(), table.0, table.1)
+            }
         }
     }
 }
@@ -117,6 +123,8 @@ pub enum Came {
     Imported(Imported),
     /// Nothing was done; the reason.
     Refused(String),
+    /// The operation goes on; a further line follows.
+    Progress(Done),
 }
 
 /// Figures of a backup.
@@ -217,16 +225,28 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     };
     let came = match came {
         Err(refused) => refused,
-        Ok(ask) => tokio::select! {
-            came = carry_out(ask, &database) => came,
-            // Clients send nothing after the request: a read that returns means the operator disconnected.
-            _ = read.read_u8() => {
-                tracing::info!("an operator disconnected, so the operation was cancelled");
-                return;
+        Ok(ask) => {
+            let progress = Arc::new(Progress::default());
+            let mut work = std::pin::pin!(watch(Arc::clone(&progress), carry_out(ask, &database)));
+            loop {
+                tokio::select! {
+                    came = &mut work => break came,
+                    // Clients send nothing after the request: a read that returns means the operator disconnected.
+                    _ = read.read_u8() => {
+                        tracing::info!("an operator disconnected, so the operation was cancelled");
+                        return;
+                    }
+                    () = tokio::time::sleep(PROGRESS_INTERVAL) => send(&mut write, &Came::Progress(progress.done())).await,
+                }
             }
-        },
+        }
     };
-    let Ok(mut line) = serde_json::to_vec(&came) else {
+    send(&mut write, &came).await;
+}
+
+/// Sends a line to an operator. One who has disconnected is noticed by the next read.
+async fn send(write: &mut (impl tokio::io::AsyncWrite + Unpin), came: &Came) {
+    let Ok(mut line) = serde_json::to_vec(came) else {
         return;
     };
     line.push(b'\n');

@@ -37,6 +37,7 @@ use super::pending;
 use super::snapshot::Snapshot;
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::{KeyBound, KeySpan, Placement};
+use helenus_base::progress;
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::record::rename;
 use helenus_schema::schema::{Table, system};
@@ -350,7 +351,9 @@ impl Copy<'_> {
             let mut rest = Rest::all(self.table.storage_id, partition, kind);
             loop {
                 let filled = self.frozen.moments.fill(&mut block, partition, &mut rest).await;
-                count += filled.map_err(|error| storage_read(&error))?;
+                let filled = filled.map_err(|error| storage_read(&error))?;
+                progress::pass(filled, 0);
+                count += filled;
                 if rest.is_done() {
                     break;
                 }

@@ -15,6 +15,7 @@ use super::snapshot::Snapshot;
 use super::value::key_components;
 use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
+use helenus_base::progress;
 use helenus_schema::schema::{Table, system};
 
 /// Logical partitions that are kept of each table: this many of the largest and of the busiest.
@@ -229,6 +230,7 @@ async fn survey_table(table: &Arc<Table>, partitions: &TablePartitions) -> Resul
         let rows = partition.rows(table.storage_id);
         let walked = partition.scan(&rows, &at, |row| {
             walk.row(row);
+            progress::pass(1, 0);
             ControlFlow::Continue(())
         });
         walked.await.map_err(|error| storage_read(&error))?;

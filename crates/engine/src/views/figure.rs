@@ -130,6 +130,8 @@ pub(crate) struct Column {
     pub(crate) kind: Kind,
     /// Its type as CQL writes it.
     pub(crate) ty: &'static str,
+    /// Its meaning and its unit, a sentence.
+    pub(crate) meaning: &'static str,
 }
 
 /// The Prometheus type of a figure.
@@ -183,7 +185,12 @@ impl<R> Figure<R> {
 
     /// Adds a column of the primary key.
     pub(crate) const fn keyed(mut self, kind: Kind, name: &'static str, ty: &'static str) -> Self {
-        self.column = Some(Column { name, kind, ty });
+        self.column = Some(Column {
+            name,
+            kind,
+            ty,
+            meaning: self.help,
+        });
         self
     }
 

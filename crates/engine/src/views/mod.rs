@@ -61,6 +61,14 @@ pub fn is_own(table: &Table) -> bool {
     view(table).is_some_and(|view| view.own.is_some())
 }
 
+/// The meaning of a column of a table that Cassandra lacks.
+#[cfg(test)]
+pub(crate) fn meaning(table: &Table, column: &str) -> Option<&'static str> {
+    let own = view(table)?.own.as_ref()?;
+    let mut columns = (own.columns)().into_iter();
+    columns.find(|own| own.name == column).map(|own| own.meaning)
+}
+
 /// Adds the tables that Cassandra does not have to the system keyspaces.
 pub fn define(schema: &mut Schema) {
     for view in VIEWS.into_iter().flatten() {
@@ -148,7 +156,7 @@ mod tests {
         for view in VIEWS.into_iter().flatten() {
             let Some(own) = &view.own else { continue };
             writeln!(text, "table {}.{}: {}", view.keyspace, view.name, own.comment).unwrap();
-            for Column { name, kind, ty } in (own.columns)() {
+            for Column { name, kind, ty, .. } in (own.columns)() {
                 writeln!(text, "  {name} {ty} {kind:?}").unwrap();
             }
         }

@@ -14,6 +14,7 @@ use crate::engine::catalog::Catalog;
 use crate::engine::storage_write;
 use crate::engine::terms::clock::WriteClock;
 use crate::partition::backups::{Counts, changes};
+use helenus_base::progress;
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::StorageId;
 use helenus_storage::backup::{self, Manifest, Reader, TableEntry};
@@ -109,6 +110,8 @@ impl Restorer<'_> {
         numbers: &Range<StorageId>,
     ) -> Result<Restored, BackupError> {
         let manifest = reader.manifest();
+        let all = plan.tables.iter().filter_map(|(place, _)| manifest.tables.get(*place));
+        progress::expect(all.map(entries).sum());
         let mut restored = Restored {
             moment_micros: manifest.moment_micros,
             lost: manifest.lost.len(),
@@ -145,7 +148,10 @@ impl Restorer<'_> {
             let (block, back) = blocking(move || blocks.next_block().map(|block| (block, blocks))).await?;
             blocks = back;
             let Some(payload) = block else { break };
+            let before = counts;
             let batch = changes(&payload, id, &mut counts);
+            let others = counts.deletions + counts.late - before.deletions - before.late;
+            progress::pass(counts.rows - before.rows, counts.rows - before.rows + others);
             let batch = batch.ok_or_else(|| damaged(table, "an entry cannot be read"))?;
             // A merged row depends on the row that it is merged with, so such commits run one at a time.
             let in_work_max = if counts.late > 0 { 0 } else { COMMITS_MAX - 1 };
@@ -167,6 +173,11 @@ impl Restorer<'_> {
         }
         Ok(())
     }
+}
+
+/// The entries of a table in a backup.
+const fn entries(table: &TableEntry) -> u64 {
+    table.rows + table.deletions + table.late
 }
 
 fn damaged(table: &TableEntry, what: &'static str) -> backup::Error {

@@ -22,6 +22,7 @@ use crate::engine::pending;
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::salvage::{Gaps, Stores, map_of, meaning};
 use crate::partition::{KeySpan, PartitionMap, Placement, StoreId};
+use helenus_base::progress;
 use helenus_base::clock::Clock;
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::record::{self, rename};
@@ -308,6 +309,7 @@ impl Work {
                     }
                     break;
                 };
+                progress::pass(added, 0);
                 count += added;
                 if !rest.is_done() {
                     writer = write_block(writer, std::mem::take(&mut block)).await?;
