@@ -463,8 +463,7 @@ fn wide(tell: &mut impl FnMut(Option<&str>, &rules::Rule, Level, String), table:
         }
         Some(_) => {}
         None => {
-            let message =
-                "as many partition keys in one statement as are bound: a single one costs nothing extra".to_owned();
+            let message = "`IN ?` reads every key of the bound list: send one query for each key instead".to_owned();
             tell(first, &rules::WIDE_IN, Level::Note, message);
         }
     }

@@ -24,7 +24,7 @@ pub(super) const KEY_FILTER: Setting = setting(
     "key-filter-bytes-max",
     "BYTES",
     Some("67108864"),
-    "Memory to know new rows by",
+    "Memory of the filter that tells new rows from stored ones without a read; 0 turns it off",
 );
 
 /// That of blocks.

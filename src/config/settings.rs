@@ -28,7 +28,7 @@ pub const SETTINGS: &[Setting] = &[
         "profile",
         "PROFILE",
         Some("cassandra"),
-        "Whom to behave as: cassandra, or cosmos (Azure Cosmos DB for Apache Cassandra: its rules, texts and budgets)",
+        "The server to emulate: cassandra, or cosmos (Azure Cosmos DB for Apache Cassandra: its rules, texts and budgets)",
     ),
     setting(
         "account",
@@ -653,7 +653,7 @@ pub const SETTINGS: &[Setting] = &[
         "log",
         "FILTER",
         Some("warn,helenus=info"),
-        "What is logged: error, warn, info, debug, or module=level,…; the libraries below speak of their own work from info on",
+        "What is logged: error, warn, info, debug, or module=level,…; at info and below libraries log, too",
     ),
     setting(
         "log-format",

@@ -63,3 +63,42 @@ pub fn ask(directory: &Path, ask: &Ask, progress: &Progress) -> Result<Option<Ca
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::progress::Done;
+    use crate::server::operator::text::Form;
+
+    #[test]
+    fn progress_comes_before_the_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
+        let done = Done {
+            rows: 3,
+            parts: 30,
+            parts_total: 100,
+        };
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            BufReader::new(socket.try_clone().unwrap())
+                .read_line(&mut String::new())
+                .unwrap();
+            for came in [Came::Progress(Done::default()), Came::Progress(done), Came::Exported(5)] {
+                let line = serde_json::to_string(&came).unwrap();
+                writeln!(socket, "{line}").unwrap();
+            }
+        });
+        let export = Ask::Export {
+            table: ("a".to_owned(), "b".to_owned()),
+            form: Form::Csv,
+            to: "/c".into(),
+        };
+        let progress = Progress::default();
+        let came = ask(folder.path(), &export, &progress).unwrap();
+        assert_eq!((came, progress.done()), (Some(Came::Exported(5)), done));
+        server.join().unwrap();
+    }
+}

@@ -13,7 +13,7 @@ pub enum Refusal {
         form: &'static str,
     },
     /// There is no such bucket.
-    #[error("there is no such bucket or container; create it, or mend its name in the URL")]
+    #[error("there is no such bucket or container; create it, or correct its name in the URL")]
     NoBucket,
     /// The credentials are valid, but do not allow the access.
     #[error(
