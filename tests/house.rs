@@ -785,7 +785,7 @@ fn contributing_maps_every_crate_and_every_room_of_the_program() {
 
 #[test]
 fn log_lines_for_people_have_no_debug_forms() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut folders = vec![root().join("src"), root().join("crates")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

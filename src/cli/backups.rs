@@ -13,12 +13,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::progress;
 use super::terminal::{self, count};
 use crate::config::Config;
-use helenus_base::progress::Progress;
 use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};
 use crate::server::run::THREAD_STACK_BYTES;
 use helenus_base::clock::Clock;
 use helenus_base::permissions;
+use helenus_base::progress::Progress;
 use helenus_engine::engine::{RestoredRoles, What};
 use helenus_storage::backup::Scope;
 

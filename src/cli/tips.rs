@@ -86,7 +86,6 @@ fn meant(verb: &str, unknown: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::cli::verbs;
 
     #[test]

@@ -584,3 +584,26 @@ async fn conditions_and_pages_are_charged_too() {
     let pages = client.pages("SELECT * FROM t WHERE k = 1", 10).await;
     assert_eq!(pages.concat().len(), 70);
 }
+
+#[tokio::test]
+async fn lowered_throughput_that_partitions_share_is_warned_of() {
+    let client = Client::limited(ThroughputRules::default()).await;
+    let with = |units: u32| format!("WITH cosmosdb_provisioned_throughput = {units}");
+    client
+        .ok(&format!("CREATE TABLE t (k int PRIMARY KEY) {}", with(12_000)))
+        .await;
+    let warnings = client.ok(&format!("ALTER TABLE t {}", with(400))).await.warnings;
+    assert_eq!(
+        warnings,
+        [
+            "ks.t keeps its 2 physical partitions: each has 200 of its 400 request units a second, and a partition key gets no more than that"
+        ]
+    );
+    let raised = client.ok(&format!("ALTER TABLE t {}", with(500))).await.warnings;
+    assert!(raised.is_empty(), "{raised:?}");
+    client
+        .ok(&format!("CREATE TABLE one (k int PRIMARY KEY) {}", with(4_000)))
+        .await;
+    let one = client.ok(&format!("ALTER TABLE one {}", with(400))).await.warnings;
+    assert!(one.is_empty(), "{one:?}");
+}

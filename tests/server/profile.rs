@@ -4,14 +4,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Stdio};
 
 use crate::program::{helenus, output, ready, terminate};
 
 /// A server on free addresses.
 fn serve(data: &str, file: &Path, further: &[&str]) -> Child {
-    let mut command = helenus(&["--data", data, "--listen", "127.0.0.1:0", "--ready-file"]);
-    let mut child = command.arg(file).args(further).spawn().unwrap();
+    let mut command = helenus(&[
+        "--data",
+        data,
+        "--listen",
+        "127.0.0.1:0",
+        "--exit-with-stdin",
+        "--ready-file",
+    ]);
+    let mut child = command.arg(file).args(further).stdin(Stdio::piped()).spawn().unwrap();
     ready(file, &mut child);
     child
 }

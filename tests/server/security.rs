@@ -103,8 +103,10 @@ impl Program {
             .arg(format!("file:{}", folder.path().join("data").display()))
             .arg("--ready-file")
             .arg(&ready)
+            // It ends with this process, however that ends.
+            .arg("--exit-with-stdin")
             .env_remove("HELENUS_CONFIG")
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(file.try_clone().unwrap())
             .stderr(file)
             .spawn()

@@ -69,8 +69,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     use super::*;
-    use crate::progress::Done;
     use crate::server::operator::text::Form;
+    use helenus_base::progress::Done;
 
     #[test]
     fn progress_comes_before_the_result() {

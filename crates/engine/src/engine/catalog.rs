@@ -74,7 +74,7 @@ use crate::engine::builds::index::Build;
 use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Progress, Record};
 use crate::engine::logical::Recorded;
-use crate::engine::offers::Offers;
+use crate::engine::offers::{self, Offers};
 use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
@@ -245,6 +245,12 @@ impl Catalog {
             return Ok(outcome);
         }
         let mut outcome = outcome;
+        outcome
+            .warnings
+            .extend(offers::divided(&before, &outcome.schema, |table| {
+                let map = current.partitions.get(&table.storage_id);
+                map.map_or(1, |map| map.all().len())
+            }));
         let first = changing.next_storage_id;
         changing.next_storage_id += u32::from(outcome.storage_id_used);
         let next_id = &mut changing.next_storage_id;

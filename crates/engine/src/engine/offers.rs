@@ -280,6 +280,33 @@ impl Offers {
     }
 }
 
+/// Warnings about tables whose lowered throughput is divided among physical partitions that stay.
+pub(crate) fn divided(before: &Schema, next: &Schema, partitions: impl Fn(&Table) -> usize) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, keyspace) in &next.keyspaces {
+        let Some(was) = before.keyspaces.get(name) else {
+            continue;
+        };
+        for table in keyspace.tables_since(was) {
+            let then = was.table_or_view(&table.name).and_then(|old| old.options.throughput);
+            let (Some(now), Some(then)) = (table.options.throughput, then) else {
+                continue;
+            };
+            let count = u32::try_from(partitions(table)).unwrap_or(u32::MAX);
+            if now.most() < then.most() && count > 1 {
+                warnings.push(format!(
+                    "{name}.{} keeps its {count} physical partitions: each has {} of its {} request units a second, and a partition key \
+                     gets no more than that",
+                    table.name,
+                    now.most() / count,
+                    now.most()
+                ));
+            }
+        }
+    }
+    warnings
+}
+
 fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
     let (asked, least, step) = match throughput {
         Throughput::Manual(units) => (units, footing.least_manual(), 100),

@@ -62,8 +62,8 @@ pub fn is_own(table: &Table) -> bool {
 }
 
 /// The meaning of a column of a table that Cassandra lacks.
-#[cfg(test)]
-pub(crate) fn meaning(table: &Table, column: &str) -> Option<&'static str> {
+#[must_use]
+pub fn meaning(table: &Table, column: &str) -> Option<&'static str> {
     let own = view(table)?.own.as_ref()?;
     let mut columns = (own.columns)().into_iter();
     columns.find(|own| own.name == column).map(|own| own.meaning)
