@@ -6,15 +6,13 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-use super::verbs;
 use crate::config::SETTINGS;
 
 /// Kinds of values that name a file or a directory.
 const PATHS: [&str; 3] = ["FILE", "DIR", "SCHEMA.CQL"];
 
-/// The script.
-pub(super) fn script() -> String {
-    let mut command = verbs::command();
+/// The script for a command line.
+pub(super) fn script(mut command: Command) -> String {
     command.build();
     let names = |verb: &Command| -> Vec<String> {
         let shown = verb.get_arguments().filter(|argument| !argument.is_hide_set());
@@ -109,13 +107,14 @@ fn positional(verb: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::verbs;
 
     /// Most bytes of the script.
     const BYTES_MAX: usize = 60_000;
 
     #[test]
     fn the_script_is_small_and_has_every_setting_and_verb() {
-        let script = script();
+        let script = script(verbs::command());
         assert!(script.len() <= BYTES_MAX, "{} bytes", script.len());
         for setting in SETTINGS {
             let name = format!("--{}", setting.name);

@@ -28,7 +28,7 @@ pub(super) fn shell_argument(command: Command) -> Command {
 pub(super) fn completions(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     match matches.get_one::<Shell>("shell") {
-        Some(Shell::Bash) => text = bash::script().into_bytes(),
+        Some(Shell::Bash) => text = bash::script(verbs::command()).into_bytes(),
         Some(shell) => clap_complete::generate(*shell, &mut verbs::to_complete(), "helenus", &mut text),
         None => {}
     }
