@@ -25,7 +25,7 @@ pub(super) fn script(mut command: Command) -> String {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     let verbs: Vec<&str> = shown.map(Command::get_name).collect();
     let mut script = format!(
-        "_helenus() {{\n    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} verb= words= i\n    \
+        "_helenus() {{\n    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} verb= words= i\n    COMPREPLY=()\n    \
          local verbs='{}'\n    local settings='{}'\n    \
          for ((i = 1; i < COMP_CWORD; i++)); do\n        \
          [[ \" $verbs \" == *\" ${{COMP_WORDS[i]}} \"* ]] && {{ verb=${{COMP_WORDS[i]}}; break; }}\n    done\n    case $before in\n",
