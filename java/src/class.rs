@@ -133,6 +133,7 @@ classes! {
     Double "Double" "java.lang.Double" 0 [Number Comparable],
     String "String" "java.lang.String" 0 [CharSequence Comparable],
     StringBuilder "StringBuilder" "java.lang.StringBuilder" 0 [CharSequence],
+    StringBuffer "StringBuffer" "java.lang.StringBuffer" 0 [StringBuilder],
     Math "Math" "java.lang.Math" 0 [],
     Iterable "Iterable" "java.lang.Iterable" 1 [],
     ClassOf "Class" "java.lang.Class" 1 [],
@@ -153,6 +154,26 @@ classes! {
     Arrays "Arrays" "java.util.Arrays" 0 [],
     Collections "Collections" "java.util.Collections" 0 [],
     Objects "Objects" "java.util.Objects" 0 [],
+    System "System" "java.lang.System" 0 [],
+    Random "Random" "java.util.Random" 0 [],
+    Optional "Optional" "java.util.Optional" 1 [],
+    Base64 "Base64" "java.util.Base64" 0 [],
+    Encoder "Encoder" "java.util.Base64$Encoder" 0 [],
+    Decoder "Decoder" "java.util.Base64$Decoder" 0 [],
+    StringTokenizer "StringTokenizer" "java.util.StringTokenizer" 0 [],
+    Locale "Locale" "java.util.Locale" 0 [],
+    TimeZone "TimeZone" "java.util.TimeZone" 0 [],
+    Calendar "Calendar" "java.util.Calendar" 0 [Comparable],
+    GregorianCalendar "GregorianCalendar" "java.util.GregorianCalendar" 0 [Calendar],
+    DateFormat "DateFormat" "java.text.DateFormat" 0 [],
+    SimpleDateFormat "SimpleDateFormat" "java.text.SimpleDateFormat" 0 [DateFormat],
+    Day "LocalDate" "java.time.LocalDate" 0 [Comparable],
+    Instant "Instant" "java.time.Instant" 0 [Comparable],
+    DayOfWeek "DayOfWeek" "java.time.DayOfWeek" 0 [Comparable],
+    Month "Month" "java.time.Month" 0 [Comparable],
+    ChronoUnit "ChronoUnit" "java.time.temporal.ChronoUnit" 0 [Comparable],
+    Pattern "Pattern" "java.util.regex.Pattern" 0 [],
+    Matcher "Matcher" "java.util.regex.Matcher" 0 [],
     Uuid "UUID" "java.util.UUID" 0 [Comparable],
     Date "Date" "java.util.Date" 0 [Comparable],
     BigInteger "BigInteger" "java.math.BigInteger" 0 [Number Comparable],
@@ -182,6 +203,23 @@ classes! {
     Unsupported "UnsupportedOperationException" "java.lang.UnsupportedOperationException" 0 [RuntimeException],
     NoSuchElement "NoSuchElementException" "java.util.NoSuchElementException" 0 [RuntimeException],
     ConcurrentModification "ConcurrentModificationException" "java.util.ConcurrentModificationException" 0 [RuntimeException],
+    ArrayStore "ArrayStoreException" "java.lang.ArrayStoreException" 0 [RuntimeException],
+    BufferOverflow "BufferOverflowException" "java.nio.BufferOverflowException" 0 [RuntimeException],
+    BufferUnderflow "BufferUnderflowException" "java.nio.BufferUnderflowException" 0 [RuntimeException],
+    ReadOnlyBuffer "ReadOnlyBufferException" "java.nio.ReadOnlyBufferException" 0 [Unsupported],
+    DateTime "DateTimeException" "java.time.DateTimeException" 0 [RuntimeException],
+    DateTimeParse "DateTimeParseException" "java.time.format.DateTimeParseException" 0 [DateTime],
+    PatternSyntax "PatternSyntaxException" "java.util.regex.PatternSyntaxException" 0 [IllegalArgument],
+    IllegalFormat "IllegalFormatException" "java.util.IllegalFormatException" 0 [IllegalArgument],
+    FormatConversion "IllegalFormatConversionException" "java.util.IllegalFormatConversionException" 0 [IllegalFormat],
+    FormatPrecision "IllegalFormatPrecisionException" "java.util.IllegalFormatPrecisionException" 0 [IllegalFormat],
+    FormatFlags "FormatFlagsConversionMismatchException" "java.util.FormatFlagsConversionMismatchException" 0 [IllegalFormat],
+    IllegalFlags "IllegalFormatFlagsException" "java.util.IllegalFormatFlagsException" 0 [IllegalFormat],
+    MissingFormatArgument "MissingFormatArgumentException" "java.util.MissingFormatArgumentException" 0 [IllegalFormat],
+    MissingFormatWidth "MissingFormatWidthException" "java.util.MissingFormatWidthException" 0 [IllegalFormat],
+    UnknownConversion "UnknownFormatConversionException" "java.util.UnknownFormatConversionException" 0 [IllegalFormat],
+    DuplicateFlags "DuplicateFormatFlagsException" "java.util.DuplicateFormatFlagsException" 0 [IllegalFormat],
+    Parse "ParseException" "java.text.ParseException" 0 [Exception],
     DriverFailure "DriverException" "org.apache.cassandra.cql3.functions.types.exceptions.DriverException" 0 [RuntimeException],
     CodecNotFound "CodecNotFoundException" "org.apache.cassandra.cql3.functions.types.exceptions.CodecNotFoundException" 0 [DriverFailure],
     InvalidType "InvalidTypeException" "org.apache.cassandra.cql3.functions.types.exceptions.InvalidTypeException" 0 [DriverFailure],
@@ -193,22 +231,24 @@ impl Class {
     pub(crate) fn named(name: &str) -> Option<Self> {
         let full = |class: &&Self| class.full_name().replace('$', ".") == name;
         let simple = |class: &&Self| class.name() == name && class.is_imported();
-        let nested = match name {
-            "Map.Entry" => Some(Self::Entry),
-            _ => None,
+        let nested = |class: &&Self| {
+            let inner = class.full_name().strip_prefix("java.util.").unwrap_or_default();
+            inner.contains('$') && inner.replace('$', ".") == name
         };
-        nested.or_else(|| Self::ALL.iter().find(|class| simple(class) || full(class)).copied())
+        let is = |class: &&Self| simple(class) || full(class) || nested(class);
+        Self::ALL.iter().find(is).copied()
     }
 
     /// Whether its simple name is known without an import.
     fn is_imported(self) -> bool {
-        let nested = self == Self::Entry;
-        let package = self.full_name();
+        let full = self.full_name();
+        let package = full.rsplit_once('.').map_or("", |(package, _)| package);
+        let nested = full.contains('$');
         let is_ours = matches!(
             self,
             Self::TupleValue | Self::UdtValue | Self::UdfContext | Self::ByteBuffer
         );
-        !nested && (is_ours || package.starts_with("java.lang.") || package.starts_with("java.util."))
+        !nested && (is_ours || matches!(package, "java.lang" | "java.util"))
     }
 
     /// Whether each value of this class is also one of `other`.
@@ -235,12 +275,15 @@ impl Class {
                 | Self::Map
                 | Self::Entry
                 | Self::Iterator
+                | Self::Calendar
+                | Self::DateFormat
+                | Self::TimeZone
         )
     }
 
     /// Whether a value of any other class may also have this one: it is an interface.
     pub(crate) fn is_interface(self) -> bool {
-        self.is_abstract() && self != Self::Number
+        self.is_abstract() && !matches!(self, Self::Number | Self::Calendar | Self::DateFormat | Self::TimeZone)
     }
 
     /// Whether it is a checked exception; a function cannot declare any.
@@ -343,10 +386,11 @@ impl fmt::Display for Ty {
             Self::Null => f.write_str("null"),
             Self::Prim(kind) => f.write_str(kind.name()),
             Self::Ref(class, arguments) => {
-                f.write_str(if *class == Class::Entry {
-                    "Map.Entry"
-                } else {
-                    class.name()
+                f.write_str(match class {
+                    Class::Entry => "Map.Entry",
+                    Class::Encoder => "Base64.Encoder",
+                    Class::Decoder => "Base64.Decoder",
+                    class => class.name(),
                 })?;
                 if let Some((first, rest)) = arguments.split_first() {
                     write!(f, "<{first}")?;

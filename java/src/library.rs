@@ -1,20 +1,33 @@
 //! The classes that a body may use: their methods, constructors and constants. All others are absent: no files, no
-//! threads, no clock, no randomness, no reflection.
+//! threads, no reflection. Time and randomness are inputs of the call.
 //!
 //! A method is a row: its class, name, parameters and result in Java syntax, and its body. `E`, `K` and `V` are the
 //! type arguments of the receiver; `T` and `U` are the method's
 //! own.
 
+mod array;
+mod base64;
 mod boxes;
+pub(crate) mod buffer;
+pub(crate) mod calendar;
 pub(crate) mod collection;
+mod date_format;
+pub(crate) mod day;
 mod exception;
+pub(crate) mod format;
+pub(crate) mod instant;
 mod map;
 mod math;
 pub(crate) mod number;
+mod optional;
 mod parse;
+pub(crate) mod pattern;
+pub(crate) mod random;
 mod sequence;
+mod system;
 pub(crate) mod text;
 pub(crate) mod time;
+mod tokenizer;
 pub(crate) mod tuple;
 
 use std::fmt;
@@ -109,6 +122,8 @@ pub(crate) struct Signature {
 
 impl Method {
     pub(crate) fn signature(&self, on: &Ty, arguments: &[Ty]) -> Signature {
+        // A StringBuffer is a StringBuilder here, whose methods give the receiver.
+        let buffer = (self.returns == "StringBuilder" && *on == Ty::class(Class::StringBuffer)).then(|| on.clone());
         let on: &[Ty] = if let Ty::Ref(_, given) = on { given } else { &[] };
         let written: Vec<&str> = split(self.parameters);
         // An array may stand for all variable arguments (JLS §15.12.2.2: no method with a variable number of them is then looked for).
@@ -147,7 +162,7 @@ impl Method {
         }
         Signature {
             parameters,
-            returns: ty(self.returns, on, &own),
+            returns: buffer.unwrap_or_else(|| ty(self.returns, on, &own)),
         }
     }
 
@@ -204,6 +219,9 @@ fn bind(text: &'static str, argument: &Ty, own: &mut [Option<Ty>; 2]) {
         });
         return;
     }
+    if let (Some(element), Ty::Array(of)) = (text.strip_suffix("[]"), argument) {
+        bind(element, of, own);
+    }
     if let Some((_, inside)) = text.strip_suffix('>').and_then(|text| text.split_once('<'))
         && let Ty::Ref(_, given) = argument
     {
@@ -238,14 +256,17 @@ fn ty(text: &'static str, on: &[Ty], own: &[Ty; 2]) -> Ty {
         ),
         None => (text, Vec::new()),
     };
-    let short = |class: &&Class| class.name() == name || (name == "Map.Entry" && **class == Class::Entry);
+    let short = |class: &&Class| {
+        let full = class.full_name();
+        full == name || (class.name() == name && !full.starts_with("java.time.")) || (name == "Map.Entry" && **class == Class::Entry)
+    };
     let class = Class::ALL.iter().find(short).copied().unwrap_or(Class::Object);
     // All types of a raw receiver are raw.
     let is_raw = on.is_empty() && text.contains(['E', 'K', 'V']) && !arguments.is_empty() && !text.contains('T');
     Ty::Ref(class, if is_raw { Vec::new() } else { arguments })
 }
 
-const TABLES: [&[Method]; 14] = [
+const TABLES: [&[Method]; 27] = [
     text::METHODS,
     sequence::METHODS,
     number::METHODS,
@@ -255,6 +276,19 @@ const TABLES: [&[Method]; 14] = [
     collection::METHODS,
     map::METHODS,
     time::METHODS,
+    array::METHODS,
+    base64::METHODS,
+    buffer::METHODS,
+    calendar::METHODS,
+    date_format::METHODS,
+    day::METHODS,
+    format::METHODS,
+    instant::METHODS,
+    optional::METHODS,
+    pattern::METHODS,
+    random::METHODS,
+    system::METHODS,
+    tokenizer::METHODS,
     tuple::ACCESSORS,
     tuple::OTHERS,
     tuple::SETTERS,
@@ -284,11 +318,10 @@ pub(crate) fn constructors(class: Class) -> impl Iterator<Item = &'static Method
 /// Common Java methods that this library lacks, so that the error can say so.
 pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "format",
-        "matches",
-        "replaceAll",
-        "replaceFirst",
         "stream",
+        "atStartOfDay",
+        "getErrorOffset",
+        "format",
         "chars",
         "forEach",
         "merge",
@@ -303,18 +336,12 @@ pub(crate) fn is_left_out(class: Class, name: &str) -> bool {
         "getClass",
         "printStackTrace",
         "intern",
-        "codePointAt",
-        "getBytes",
-        "random",
-        "randomUUID",
         "getHostName",
         "getByName",
-        "formatted",
         "lines",
         "parallelStream",
         "setLength",
         "subMap",
-        "toInstant",
         "toGMTString",
         "toLocaleString",
     ];
@@ -350,6 +377,13 @@ pub(crate) fn field(class: Class, name: &str) -> Option<(Ty, Value)> {
         (Class::Float, "NEGATIVE_INFINITY") => prim(Prim::Float(f32::NEG_INFINITY)),
         (Class::Boolean, "TRUE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(true), 0))),
         (Class::Boolean, "FALSE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(false), 0))),
+        (Class::Calendar | Class::GregorianCalendar, name) => calendar::field(name).map(|value| (Ty::INT, Value::int(value))),
+        (Class::Pattern, name) => pattern::flag(name).map(|value| (Ty::INT, Value::int(value))),
+        (Class::DayOfWeek | Class::Month | Class::ChronoUnit, name) => {
+            day::constant(class, name).map(|value| (Ty::class(class), value))
+        }
+        (Class::Locale, name) => format::locale(name).map(|value| (Ty::class(class), value)),
+        (Class::Instant, "EPOCH") => Some((Ty::class(class), Value::plain(Plain::Instant { seconds: 0, nanos: 0 }))),
         (Class::Math, "PI") => prim(Prim::Double(std::f64::consts::PI)),
         (Class::Math, "E") => prim(Prim::Double(std::f64::consts::E)),
         (Class::BigInteger | Class::BigDecimal | Class::RoundingMode, name) => {
@@ -357,6 +391,11 @@ pub(crate) fn field(class: Class, name: &str) -> Option<(Ty, Value)> {
         }
         _ => None,
     }
+}
+
+/// The checked exception that a method declares.
+pub(crate) fn throws(method: &Method) -> Option<Class> {
+    (method.class == Class::DateFormat && method.name == "parse").then_some(Class::Parse)
 }
 
 /// The argument at a position, by kind. Each accessor fails with a fault if the checker has accepted a wrong type.

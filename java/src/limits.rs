@@ -9,6 +9,10 @@ pub struct Limits {
     pub steps_max: u64,
     /// Maximum bytes charged for texts, numbers and objects; they are freed only at the end of the call.
     pub bytes_max: u64,
+    /// The time, µs since 1970-01-01 UTC.
+    pub now_micros: i64,
+    /// The seed of `Math.random()` and its kin.
+    pub seed: u64,
     /// A double as Java prints it.
     pub double_text: fn(f64) -> String,
     /// A float as Java prints it.

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use crate::class::Class;
 use crate::datum::{Datum, Fields, Type};
-use crate::library::tuple;
+use crate::library::{buffer, tuple};
 use crate::run::text::plain_text;
 use crate::run::{Machine, Run, VALUE_BYTES};
 use crate::value::{Decimal, Object, Plain, Prim, Table, Value, utf8};
@@ -25,7 +25,7 @@ pub(crate) fn value_of(m: &mut Machine<'_>, datum: Option<&Datum>, ty: &Type) ->
         (Datum::Text(text), Type::Text | Type::Ascii) => m.string(text)?,
         (Datum::Blob(bytes), Type::Blob) => {
             m.allocate(bytes.len() as u64)?;
-            Value::plain(Plain::Blob(bytes.clone()))
+            buffer::of_bytes(m, bytes.clone())?
         }
         (Datum::BigInteger(value), Type::BigInteger) => big(m, value)?,
         (Datum::BigDecimal { unscaled, scale }, Type::BigDecimal) => {
@@ -132,7 +132,6 @@ pub(crate) fn datum_of(m: &mut Machine<'_>, value: &Value, ty: &Type) -> Run<Opt
             Some(Datum::Text(utf8(text)))
         }
         (Value::Plain(plain), ty) => match (&**plain, ty) {
-            (Plain::Blob(bytes), Type::Blob) => Some(Datum::Blob(bytes.clone())),
             (Plain::Big(value), Type::BigInteger) => Some(Datum::BigInteger(value.clone())),
             (Plain::Decimal(value), Type::BigDecimal) => Some(Datum::BigDecimal {
                 unscaled: value.unscaled.clone(),
@@ -186,6 +185,7 @@ fn object_datum(m: &mut Machine<'_>, handle: u32, ty: &Type) -> Run<Option<Datum
             }
             Some(Datum::Map(entries))
         }
+        Type::Blob if class == Class::ByteBuffer => Some(Datum::Blob(buffer::remaining(m, handle)?)),
         // An empty collection of one kind is bytes of the other.
         Type::List(_) | Type::Set(_) if class.is(Class::Collection) && m.size(handle)? == 0 => {
             Some(Datum::List(Vec::new()))

@@ -10,7 +10,7 @@ use crate::class::{Class, Kind};
 use crate::datum::Types;
 use crate::limits::{Failure, Limits};
 use crate::tree::{Call, Node, Place, Reason, Statement};
-use crate::value::{Handle, Object, Prim, Table, Text, Value, utf8};
+use crate::value::{Handle, Object, Plain, Prim, Table, Text, Value, utf8};
 
 /// The reason why a run stops.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Machine<'a> {
     bytes: u64,
     boxes: u32,
     depth: u32,
+    /// State of the generator of random numbers.
+    random: u64,
     /// The types that `udfContext` can create.
     pub(crate) returns: &'a crate::datum::Type,
     pub(crate) parameters: &'a [(String, crate::datum::Type)],
@@ -72,6 +74,7 @@ impl<'a> Machine<'a> {
             bytes: 0,
             boxes: 0,
             depth: 0,
+            random: limits.seed,
             returns,
             parameters,
         }
@@ -162,6 +165,15 @@ impl<'a> Machine<'a> {
     pub(crate) fn boxed_anew(&mut self, value: Prim) -> Value {
         self.boxes = self.boxes.wrapping_add(1).max(1);
         Value::Boxed(value, self.boxes)
+    }
+
+    /// 64 random bits (SplitMix64).
+    pub(crate) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
     /// Runs `inner` one level deeper in a value.
@@ -626,7 +638,11 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         (Value::Null, Value::Null) | (Value::Context, Value::Context) => true,
         (Value::Boxed(a, x), Value::Boxed(b, y)) => x == y && a.equals(*b),
         (Value::Text(a), Value::Text(b)) => Arc::ptr_eq(a, b),
-        (Value::Plain(a), Value::Plain(b)) => Arc::ptr_eq(a, b),
+        (Value::Plain(a), Value::Plain(b)) => match (&**a, &**b) {
+            // Each constant of an enum is one object.
+            (Plain::Constant(..), Plain::Constant(..)) => a == b,
+            _ => Arc::ptr_eq(a, b),
+        },
         (Value::Ref(a), Value::Ref(b)) => a == b,
         _ => false,
     }

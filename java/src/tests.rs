@@ -8,6 +8,8 @@ fn limits() -> Limits {
     Limits {
         steps_max: 1_000_000,
         bytes_max: 16 * 1024 * 1024,
+        now_micros: 1_600_000_000_123_456,
+        seed: 7,
         double_text: |value| format!("{value:?}"),
         float_text: |value| format!("{value:?}"),
     }

@@ -8,6 +8,11 @@ use num_bigint::BigInt;
 
 use crate::class::{Class, Kind};
 use crate::datum::{Datum, Type};
+use crate::library::buffer::Buffer;
+use crate::library::calendar::Calendar;
+use crate::library::pattern::Matcher;
+use crate::library::random::Random;
+use crate::regex::Pattern;
 
 /// A primitive value.
 #[derive(Clone, Copy, Debug)]
@@ -98,11 +103,38 @@ pub(crate) enum Plain {
         days: i32,
         nanos: i64,
     },
-    Blob(Vec<u8>),
+    /// A day of `java.time`, counted from 1970-01-01.
+    Day(i64),
+    Instant {
+        seconds: i64,
+        nanos: u32,
+    },
+    /// A constant of an enum, by its ordinal.
+    Constant(Class, u8),
+    Zone(Zone),
+    Coder(Coder),
     Big(BigInt),
     Decimal(Decimal),
     Rounding(Rounding),
     Class(Class),
+}
+
+/// A time zone of a fixed offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Zone {
+    pub(crate) id: String,
+    pub(crate) offset_seconds: i32,
+}
+
+/// An encoder or decoder of `java.util.Base64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coder {
+    pub(crate) decodes: bool,
+    /// Whether it has the alphabet of URLs.
+    pub(crate) url: bool,
+    /// Whether it writes lines of 76 characters, and reads over all that is not in its alphabet.
+    pub(crate) mime: bool,
+    pub(crate) padded: bool,
 }
 
 /// Rounding modes of `setScale` and `divide`.
@@ -245,6 +277,23 @@ pub(crate) enum Object {
         class: Class,
         message: Option<Text>,
     },
+    /// The content of a buffer until a body asks for it as an array.
+    Bytes(Vec<u8>),
+    Buffer(Buffer),
+    Random(Random),
+    Optional(Value),
+    Tokenizer {
+        units: Text,
+        by: Text,
+        at: usize,
+    },
+    Calendar(Calendar),
+    DateFormat {
+        pattern: Text,
+        zone: Zone,
+    },
+    Pattern(Arc<Pattern>),
+    Matcher(Matcher),
     /// An object without fields: `new Object()`.
     Bare,
 }

@@ -112,6 +112,9 @@ impl Checker {
                 },
             );
         }
+        if let Some(class) = library::throws(method) {
+            self.may_throw(line, class);
+        }
         let mut nodes = Vec::with_capacity(arguments.len() + 1);
         let mut on_null = None;
         if let (Some(receiver), false) = (receiver, method.is_static) {

@@ -416,16 +416,21 @@ impl Checker {
         Statement::Return(node)
     }
 
+    /// Reports a checked exception that nothing around it catches.
+    pub(super) fn may_throw(&mut self, line: u32, class: Class) {
+        let is_caught = self.caught.iter().flatten().any(|caught| class.is(*caught));
+        if class.is_checked() && !is_caught {
+            self.mistake(line, Mistake::Unhandled(class.name().to_owned()));
+        }
+    }
+
     fn throw(&mut self, line: u32, value: &Expr) -> Statement {
         let value = self.expression(value);
         self.assigned = Assigned::unreached();
         match &value.ty {
             Ty::Unknown | Ty::Null => {}
             Ty::Ref(class, _) if class.is(Class::Throwable) => {
-                let is_caught = self.caught.iter().flatten().any(|caught| class.is(*caught));
-                if class.is_checked() && !is_caught {
-                    self.mistake(line, Mistake::Unhandled(class.name().to_owned()));
-                }
+                self.may_throw(line, *class);
             }
             ty => {
                 let ty = ty.to_string();

@@ -391,7 +391,7 @@ fn extreme(m: &mut Machine<'_>, a: &[Value], max: bool) -> Run<Value> {
     Ok(best)
 }
 
-fn sort_array(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+pub(super) fn sort_array(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     let of = collection(m, a, 0)?;
     let sorted = m.elements(of)?;
     let sorted = m.sorted(sorted, false)?;
@@ -401,7 +401,7 @@ fn sort_array(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     Ok(Value::Null)
 }
 
-fn array_text(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+pub(super) fn array_text(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     if matches!(a.value(0), Value::Null) {
         return m.string("null");
     }

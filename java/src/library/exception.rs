@@ -24,7 +24,20 @@ pub(super) const METHODS: &[Method] = &[
 
 /// Whether an exception class has the constructor of a placeholder row. Those of Cassandra's driver take a message.
 pub(super) fn has(class: Class, parameters: &str) -> bool {
-    class != Class::DriverFailure && (!class.is(Class::DriverFailure) || !parameters.is_empty())
+    // Those whose constructors take something else are made by methods only.
+    let is_made_by_methods = class == Class::DriverFailure
+        || class == Class::Parse
+        || class == Class::PatternSyntax
+        || class == Class::DateTimeParse
+        || class.is(Class::IllegalFormat);
+    let takes_message = class.is(Class::DriverFailure) || class == Class::DateTime;
+    let takes_none = matches!(class, Class::BufferOverflow | Class::BufferUnderflow | Class::ReadOnlyBuffer);
+    match parameters {
+        _ if is_made_by_methods => false,
+        "" => !takes_message,
+        "String" => !takes_none,
+        _ => true,
+    }
 }
 
 fn made(m: &mut Machine<'_>, class: Class, a: &[Value]) -> Run<Value> {
@@ -48,7 +61,7 @@ macro_rules! constructors {
 constructors! {
     Throwable Exception Error RuntimeException IllegalArgument NumberFormat IllegalState Arithmetic NullPointer ClassCast
     IndexOutOfBounds StringIndex ArrayIndex NegativeSize Unsupported NoSuchElement ConcurrentModification StackOverflow
-    CodecNotFound InvalidType
+    CodecNotFound InvalidType ArrayStore DateTime BufferOverflow BufferUnderflow ReadOnlyBuffer
 }
 
 /// The constructor itself; for an exception, that of its class.

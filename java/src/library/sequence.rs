@@ -1,29 +1,18 @@
-//! `StringBuilder`.
+//! `StringBuilder` and `StringBuffer`, which is one here.
 
 use super::{Arguments, Method, constructor, count, instance, text};
 use crate::class::Class;
-use crate::class::Class::StringBuilder as Builder;
+use crate::class::Class::{StringBuffer, StringBuilder as Builder};
 use crate::run::{Machine, Run};
 use crate::value::{Object, Value};
 
 pub(super) const METHODS: &[Method] = &[
     constructor(Builder, "", |m, _| m.make(Object::Builder(Vec::new()))),
-    constructor(Builder, "int", |m, a| match a.int(0)? {
-        size if size < 0 => m.throw(Class::NegativeSize, size.to_string()),
-        _ => m.make(Object::Builder(Vec::new())),
-    }),
-    constructor(Builder, "String", |m, a| {
-        if matches!(a.first(), Some(Value::Null)) {
-            // The words are those of Java 17, whose constructor asks for the length first.
-            return m.throw(
-                Class::NullPointer,
-                "Cannot invoke \"String.length()\" because \"str\" is null",
-            );
-        }
-        let units = text(m, a, 0)?;
-        m.allocate(units.len() as u64 * 2)?;
-        m.make(Object::Builder(units.to_vec()))
-    }),
+    constructor(Builder, "int", sized),
+    constructor(Builder, "String", copied),
+    constructor(StringBuffer, "", |m, _| m.make(Object::Builder(Vec::new()))),
+    constructor(StringBuffer, "int", sized),
+    constructor(StringBuffer, "String", copied),
     instance(Builder, "append", "String", "StringBuilder", append),
     instance(Builder, "append", "int", "StringBuilder", append),
     instance(Builder, "append", "long", "StringBuilder", append),
@@ -108,6 +97,26 @@ pub(super) const METHODS: &[Method] = &[
         builder_slice(m, &units, from, to)
     }),
 ];
+
+fn sized(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+    match a.int(0)? {
+        size if size < 0 => m.throw(Class::NegativeSize, size.to_string()),
+        _ => m.make(Object::Builder(Vec::new())),
+    }
+}
+
+fn copied(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+    if matches!(a.first(), Some(Value::Null)) {
+        // The words are those of Java 17, whose constructor asks for the length first.
+        return m.throw(
+            Class::NullPointer,
+            "Cannot invoke \"String.length()\" because \"str\" is null",
+        );
+    }
+    let units = text(m, a, 0)?;
+    m.allocate(units.len() as u64 * 2)?;
+    m.make(Object::Builder(units.to_vec()))
+}
 
 fn builder_slice(m: &mut Machine<'_>, units: &[u16], from: i32, to: i32) -> Run<Value> {
     let slice = match (usize::try_from(from), usize::try_from(to)) {

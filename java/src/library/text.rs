@@ -148,6 +148,12 @@ pub(super) const METHODS: &[Method] = &[
     instance(Text, "toLowerCase", "", "String", |m, a| {
         mapped(m, a, |text| text.to_lowercase())
     }),
+    instance(Text, "toUpperCase", "Locale", "String", |m, a| {
+        mapped(m, a, |text| text.to_uppercase())
+    }),
+    instance(Text, "toLowerCase", "Locale", "String", |m, a| {
+        mapped(m, a, |text| text.to_lowercase())
+    }),
     instance(Text, "trim", "", "String", |m, a| {
         let units = text(m, a, 0)?;
         trimmed(m, a, &units, |unit| unit <= 32, true)
@@ -178,8 +184,14 @@ pub(super) const METHODS: &[Method] = &[
     instance(Text, "replace", "CharSequence,CharSequence", "String", |m, a| {
         replace(m, a)
     }),
-    instance(Text, "split", "String", "String[]", |m, a| split(m, a, 0)),
-    instance(Text, "split", "String,int", "String[]", |m, a| split(m, a, a.int(2)?)),
+    instance(Text, "codePointAt", "int", "int", |m, a| {
+        let units = text(m, a, 0)?;
+        let at = usize::try_from(a.int(1)?).ok();
+        match at.and_then(|at| crate::regex::code_at(&units, at)) {
+            Some((code, _)) => Ok(Value::int(i32::try_from(code).unwrap_or(0))),
+            None => char_at(m, a),
+        }
+    }),
     instance(Text, "toCharArray", "", "char[]", |m, a| {
         let units = text(m, a, 0)?;
         m.allocate(units.len() as u64 * crate::run::VALUE_BYTES)?;
@@ -447,62 +459,6 @@ fn replace(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
         at += 1;
     }
     if found { m.text(&replaced) } else { Ok(a.value(0)) }
-}
-
-/// Splits at a literal text. A regular expression is rejected: a special character must be escaped.
-fn split(m: &mut Machine<'_>, a: &[Value], limit: i32) -> Run<Value> {
-    let (units, by) = (text(m, a, 0)?, text(m, a, 1)?);
-    let mut wanted = Vec::new();
-    let mut escaped = false;
-    for unit in by.iter() {
-        let is_special = char::from_u32((*unit).into()).is_some_and(|c| ".$|()[{^?*+\\".contains(c));
-        let is_letter = char::from_u32((*unit).into()).is_some_and(|c| c.is_ascii_alphanumeric());
-        match (escaped, *unit == u16::from(b'\\')) {
-            (false, true) => escaped = true,
-            (true, _) if !is_letter => {
-                wanted.push(*unit);
-                escaped = false;
-            }
-            (false, false) if !is_special => wanted.push(*unit),
-            _ => {
-                return m.throw(
-                    Class::Unsupported,
-                    "Helenus splits at plain texts, not at regular expressions",
-                );
-            }
-        }
-    }
-    if wanted.is_empty() {
-        return m.throw(
-            Class::Unsupported,
-            "Helenus splits at plain texts, not at regular expressions",
-        );
-    }
-    m.step(units.len().saturating_mul(wanted.len()) / 4)?;
-    m.allocate(units.len() as u64 * 2)?;
-    let mut parts: Vec<Vec<u16>> = vec![Vec::new()];
-    let mut at = 0;
-    while at < units.len() {
-        let rest = units.get(at..).unwrap_or_default();
-        let is_last = usize::try_from(limit).is_ok_and(|limit| limit > 0 && parts.len() >= limit);
-        if !is_last && rest.starts_with(&wanted) {
-            m.allocate(64)?;
-            parts.push(Vec::new());
-            at += wanted.len();
-            continue;
-        }
-        if let Some(last) = parts.last_mut() {
-            last.extend(units.get(at));
-        }
-        at += 1;
-    }
-    if limit == 0 && parts.len() > 1 {
-        while parts.last().is_some_and(Vec::is_empty) {
-            parts.pop();
-        }
-    }
-    let items = parts.iter().map(|part| m.text(part)).collect::<Run<Vec<Value>>>()?;
-    m.make(Thing::Array { items })
 }
 
 fn join(m: &mut Machine<'_>, a: &[Value], handle: crate::value::Handle) -> Run<Value> {

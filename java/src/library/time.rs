@@ -1,18 +1,21 @@
-//! `Date`, `UUID`, and Cassandra's `LocalDate` and `Duration`; `InetAddress` and `ByteBuffer`.
+//! `Date`, `UUID`, and Cassandra's `LocalDate` and `Duration`; `InetAddress`.
 
-use super::{Arguments, Method, constructor, count, fixed, instance, text};
+use md5::{Digest, Md5};
+
+use super::{Arguments, Method, constructor, fixed, instance, text};
 use crate::class::Class;
-use crate::class::Class::{ByteBuffer, Date, Duration, InetAddress, LocalDate, Uuid};
+use crate::class::Class::{Date, Duration, InetAddress, LocalDate, Uuid};
 use crate::run::text::inet_text;
 use crate::run::{Machine, Run};
 use crate::value::{Plain, Prim, Value};
 
-const DAY_MILLIS: i64 = 86_400_000;
+pub(super) const DAY_MILLIS: i64 = 86_400_000;
 
 pub(super) const METHODS: &[Method] = &[
-    constructor(Date, "long", |m, a| {
-        m.allocate(64)?;
-        Ok(Value::plain(Plain::Date(a.long(0)?)))
+    constructor(Date, "long", |m, a| date(m, a.long(0)?)),
+    constructor(Date, "", |m, _| {
+        let now = super::system::now(m);
+        date(m, now)
     }),
     instance(Date, "getTime", "", "long", |m, a| Ok(Value::long(millis(m, a, 0)?))),
     instance(Date, "before", "Date", "boolean", |m, a| {
@@ -20,6 +23,13 @@ pub(super) const METHODS: &[Method] = &[
     }),
     instance(Date, "after", "Date", "boolean", |m, a| {
         Ok(Value::boolean(millis(m, a, 0)? > millis(m, a, 1)?))
+    }),
+    fixed(Uuid, "nameUUIDFromBytes", "byte[]", "UUID", |m, a| {
+        let of = super::collection(m, a, 0)?;
+        let bytes = super::buffer::array_bytes(m, of)?;
+        m.allocate(64)?;
+        let hash = u128::from_be_bytes(Md5::digest(&bytes).into());
+        Ok(Value::plain(Plain::Uuid(super::random::versioned(hash, 3))))
     }),
     fixed(Uuid, "fromString", "String", "UUID", |m, a| {
         let written = String::from_utf16_lossy(&text(m, a, 0)?);
@@ -116,18 +126,15 @@ pub(super) const METHODS: &[Method] = &[
             _ => Machine::fault("an address was expected"),
         }
     }),
-    instance(ByteBuffer, "remaining", "", "int", |_, a| Ok(count(bytes(a)?.len()))),
-    instance(ByteBuffer, "limit", "", "int", |_, a| Ok(count(bytes(a)?.len()))),
-    instance(ByteBuffer, "get", "int", "byte", |m, a| {
-        let at = usize::try_from(a.int(1)?).ok();
-        match at.and_then(|at| bytes(a).ok()?.get(at)) {
-            Some(byte) => Ok(Value::Prim(Prim::Byte(byte.cast_signed()))),
-            None => m.throw_with(Class::IndexOutOfBounds, None),
-        }
-    }),
 ];
 
-fn millis(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<i64> {
+/// A date of so many milliseconds since 1970-01-01 UTC.
+pub(super) fn date(m: &mut Machine<'_>, millis: i64) -> Run<Value> {
+    m.allocate(64)?;
+    Ok(Value::plain(Plain::Date(millis)))
+}
+
+pub(super) fn millis(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<i64> {
     match a.value(at) {
         Value::Null => m.throw_with(Class::NullPointer, None),
         _ => match a.plain(at)? {
@@ -155,13 +162,6 @@ fn days(a: &[Value]) -> Run<i32> {
     }
 }
 
-fn bytes(a: &[Value]) -> Run<&Vec<u8>> {
-    match a.plain(0)? {
-        Plain::Blob(bytes) => Ok(bytes),
-        _ => Machine::fault("a ByteBuffer was expected"),
-    }
-}
-
 fn part(a: &[Value], of: impl Fn((i64, i64, i64)) -> i64) -> Run<Value> {
     let value = of(civil(days(a)?.into()));
     Ok(Value::int(i32::try_from(value).unwrap_or(0)))
@@ -175,7 +175,7 @@ fn duration(a: &[Value], of: impl Fn(i32, i32, i64) -> Prim) -> Run<Value> {
 }
 
 /// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar.
-fn civil(days: i64) -> (i64, i64, i64) {
+pub(super) fn civil(days: i64) -> (i64, i64, i64) {
     // Years start on 1 March, so that a year's last day is the leap day; eras are 400 years.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -191,12 +191,50 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
+pub(super) fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let shifted_month = if month > 2 { month - 3 } else { month + 9 };
     let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// The first day of the Gregorian calendar, 15 October 1582.
+const GREGORIAN: i64 = -141_427;
+/// Days of four Julian years.
+const OLYMPIAD: i64 = 1_461;
+
+/// As [`civil`], Julian before 15 October 1582.
+pub(super) fn hybrid_civil(days: i64) -> (i64, i64, i64) {
+    if days >= GREGORIAN {
+        return civil(days);
+    }
+    // Counted from 1 March of the Julian year 0.
+    let shifted = days + 719_470;
+    let (era, day_of_era) = (shifted.div_euclid(OLYMPIAD), shifted.rem_euclid(OLYMPIAD));
+    let year_of_era = (day_of_era - day_of_era / 1_460) / 365;
+    let day_of_year = day_of_era - year_of_era * 365;
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 4 + i64::from(month <= 2), month, day)
+}
+
+/// The days since 1970-01-01 of a day, which is `day - first` days behind day `first` of the month; Julian before 15
+/// October 1582.
+pub(super) fn hybrid_days(year: i64, month: i64, first: i64, day: i64) -> i64 {
+    // Years beyond these are beyond all timestamps.
+    let year = year.clamp(-300_000_000, 300_000_000);
+    let start = days_of(year, month, first);
+    let gregorian = start.saturating_add(day.saturating_sub(first));
+    if gregorian >= GREGORIAN || start >= GREGORIAN {
+        return gregorian;
+    }
+    let shifted = if month <= 2 { year - 1 } else { year };
+    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * shifted_month + 2) / 5 + first - 1;
+    let julian = shifted * 365 + shifted.div_euclid(4) + day_of_year - 719_470;
+    julian.saturating_add(day.saturating_sub(first))
 }
 
 pub(crate) fn local_date_text(days: i32) -> String {
@@ -211,7 +249,9 @@ pub(crate) fn date_text(millis: i64) -> String {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let (days, rest) = (millis.div_euclid(DAY_MILLIS), millis.rem_euclid(DAY_MILLIS));
-    let (year, month, day) = civil(days);
+    let (year, month, day) = hybrid_civil(days);
+    // Years before the first are told without their era.
+    let year = if year > 0 { year } else { 1 - year };
     let named = |names: &[&'static str], at: i64| {
         usize::try_from(at)
             .ok()

@@ -8,6 +8,8 @@ use num_bigint::{BigInt, Sign};
 use super::{Machine, Run, VALUE_BYTES};
 use crate::class::Class;
 use crate::datum::Type;
+use crate::library::buffer;
+use crate::library::day::day_hash;
 use crate::library::number::compare_decimals;
 use crate::marshal::value_of;
 use crate::value::{Decimal, Handle, Object, Order, Plain, Prim, Shown, Table, Value};
@@ -83,7 +85,12 @@ impl Machine<'_> {
                 Plain::LocalDate(_) => Class::LocalDate,
                 Plain::Inet(_) => Class::InetAddress,
                 Plain::Duration { .. } => Class::Duration,
-                Plain::Blob(_) => Class::ByteBuffer,
+                Plain::Day(_) => Class::Day,
+                Plain::Instant { .. } => Class::Instant,
+                Plain::Constant(class, _) => class,
+                Plain::Zone(_) => Class::TimeZone,
+                Plain::Coder(coder) if coder.decodes => Class::Decoder,
+                Plain::Coder(_) => Class::Encoder,
                 Plain::Big(_) => Class::BigInteger,
                 Plain::Decimal(_) => Class::BigDecimal,
                 Plain::Rounding(_) => Class::RoundingMode,
@@ -101,7 +108,15 @@ impl Machine<'_> {
                 Object::Iterator { .. } => Class::Iterator,
                 Object::Tuple { ty: Type::User(_), .. } => Class::UdtValue,
                 Object::Tuple { .. } => Class::TupleValue,
-                Object::Array { .. } | Object::Bare => Class::Object,
+                Object::Buffer(_) => Class::ByteBuffer,
+                Object::Random(_) => Class::Random,
+                Object::Optional(_) => Class::Optional,
+                Object::Tokenizer { .. } => Class::StringTokenizer,
+                Object::Calendar(_) => Class::GregorianCalendar,
+                Object::DateFormat { .. } => Class::SimpleDateFormat,
+                Object::Pattern(_) => Class::Pattern,
+                Object::Matcher(_) => Class::Matcher,
+                Object::Array { .. } | Object::Bytes(_) | Object::Bare => Class::Object,
             },
         })
     }
@@ -111,6 +126,7 @@ impl Machine<'_> {
         match self.object(handle)? {
             Object::List { items, .. } | Object::Array { items, .. } => Ok(items.len()),
             Object::Table(table) => Ok(table.live),
+            Object::Bytes(bytes) => Ok(bytes.len()),
             Object::View { of, .. } => self.size(*of),
             _ => Self::fault("a collection was expected"),
         }
@@ -198,6 +214,13 @@ impl Machine<'_> {
         if both(Class::List) {
             let (x, y) = (self.elements(x)?, self.elements(y)?);
             return self.equal_all(&x, &y);
+        }
+        if let (Object::Optional(v), Object::Optional(w)) = (self.object(x)?, self.object(y)?) {
+            let (v, w) = (v.clone(), w.clone());
+            return self.equal(&v, &w);
+        }
+        if self.are_buffers(x, y)? {
+            return Ok(buffer::remaining(self, x)? == buffer::remaining(self, y)?);
         }
         if let (Object::Entry(k, v), Object::Entry(l, w)) = (self.object(x)?, self.object(y)?) {
             let (left, right) = ([k.clone(), v.clone()], [l.clone(), w.clone()]);
@@ -292,6 +315,15 @@ impl Machine<'_> {
             }
             return Ok(hash);
         }
+        if let Object::Optional(value) = self.object(handle)? {
+            let value = value.clone();
+            return self.hash(&value);
+        }
+        if let Object::Buffer(_) = self.object(handle)? {
+            let bytes = buffer::remaining(self, handle)?;
+            let next = |hash: i32, byte: &u8| hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()));
+            return Ok(bytes.iter().rev().fold(1_i32, next));
+        }
         // Java's hash is random; this one is the same in every run.
         Ok(handle.cast_signed())
     }
@@ -313,10 +345,9 @@ impl Machine<'_> {
                 (Plain::Decimal(a), Plain::Decimal(b)) => compare_decimals(self, a, b)?,
                 (Plain::Date(a), Plain::Date(b)) => a.cmp(b),
                 (Plain::Uuid(a), Plain::Uuid(b)) => uuid_order(*a, *b),
-                (Plain::Blob(a), Plain::Blob(b)) => {
-                    let signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect::<Vec<i8>>();
-                    signed(a).cmp(&signed(b))
-                }
+                (Plain::Day(a), Plain::Day(b)) => a.cmp(b),
+                (Plain::Instant { .. }, Plain::Instant { .. }) => instant_order(x, y),
+                (Plain::Constant(_, a), Plain::Constant(_, b)) => a.cmp(b),
                 _ => {
                     return {
                         let (is, wanted) = (self.class_of(b)?, self.class_of(a)?);
@@ -324,6 +355,11 @@ impl Machine<'_> {
                     };
                 }
             },
+            (Value::Ref(x), Value::Ref(y)) if self.are_buffers(*x, *y)? => {
+                let signed = |bytes: Vec<u8>| bytes.into_iter().map(u8::cast_signed).collect::<Vec<i8>>();
+                let (x, y) = (buffer::remaining(self, *x)?, buffer::remaining(self, *y)?);
+                signed(x).cmp(&signed(y))
+            }
             (a, b) => {
                 let (a, b) = (self.class_of(a)?, self.class_of(b)?);
                 return if a.is(Class::Comparable) {
@@ -333,6 +369,10 @@ impl Machine<'_> {
                 };
             }
         })
+    }
+
+    fn are_buffers(&self, x: Handle, y: Handle) -> Run<bool> {
+        Ok(matches!((self.object(x)?, self.object(y)?), (Object::Buffer(_), Object::Buffer(_))))
     }
 
     fn no_order<T>(&mut self, is: Class, wanted: Class) -> Run<T> {
@@ -558,6 +598,14 @@ fn prim_order(a: Prim, b: Prim) -> Ordering {
     }
 }
 
+fn instant_order(x: &Plain, y: &Plain) -> Ordering {
+    let parts = |of: &Plain| match of {
+        Plain::Instant { seconds, nanos } => (*seconds, *nanos),
+        _ => (0, 0),
+    };
+    parts(x).cmp(&parts(y))
+}
+
 /// Java compares the halves of a UUID as signed numbers.
 fn uuid_order(a: u128, b: u128) -> Ordering {
     let halves = |value: u128| {
@@ -577,10 +625,16 @@ fn plain_hash(plain: &Plain) -> i32 {
         Plain::LocalDate(days) => *days,
         Plain::Big(value) => big_hash(value),
         Plain::Decimal(value) => decimal_hash(value),
-        Plain::Blob(bytes) => bytes.iter().rev().fold(1_i32, |hash, byte| {
-            hash.wrapping_mul(31).wrapping_add(i32::from(byte.cast_signed()))
-        }),
-        Plain::Inet(_) | Plain::Duration { .. } | Plain::Rounding(_) | Plain::Class(_) => 0,
+        Plain::Day(days) => day_hash(*days),
+        Plain::Instant { seconds, nanos } => fold(*seconds).wrapping_add((*nanos).cast_signed().wrapping_mul(51)),
+        // Java's hash of these is random, or no text shows it.
+        Plain::Inet(_)
+        | Plain::Duration { .. }
+        | Plain::Rounding(_)
+        | Plain::Class(_)
+        | Plain::Constant(..)
+        | Plain::Zone(_)
+        | Plain::Coder(_) => 0,
     }
 }
 

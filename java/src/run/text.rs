@@ -3,6 +3,9 @@
 use super::{Machine, Run};
 use crate::class::Class;
 use crate::datum::{Datum, Type};
+use crate::library::buffer;
+use crate::library::day::{constant_text, day_text};
+use crate::library::instant::instant_text;
 use crate::library::number::decimal_text;
 use crate::library::time::{date_text, duration_text, local_date_text};
 use crate::value::{Decimal, Handle, Object, Plain, Prim, Value};
@@ -116,6 +119,31 @@ impl Machine<'_> {
                 }
                 self.push("]", to)
             }
+            Object::Optional(Value::Null) => self.push("Optional.empty", to),
+            Object::Optional(value) => {
+                let value = value.clone();
+                self.push("Optional[", to)?;
+                self.append(&value, to)?;
+                self.push("]", to)
+            }
+            Object::Buffer(_) => {
+                let shown = buffer::shown(self, handle)?;
+                self.push(&shown, to)
+            }
+            Object::Pattern(pattern) => {
+                let text = pattern.text.clone();
+                self.append(&Value::Text(text), to)
+            }
+            // Java prints a random number, or the state, with these.
+            Object::Bytes(_)
+            | Object::Random(_)
+            | Object::Tokenizer { .. }
+            | Object::Calendar(_)
+            | Object::DateFormat { .. }
+            | Object::Matcher(_) => {
+                let class = self.class_of(&Value::Ref(handle))?.full_name();
+                self.push(class, to)
+            }
             // Java prints a random number here.
             Object::Array { .. } => self.push("[array", to),
             Object::Iterator { .. } => self.push("java.util.Iterator", to),
@@ -228,10 +256,11 @@ pub(crate) fn plain_text(plain: &Plain) -> String {
         Plain::LocalDate(days) => local_date_text(*days),
         Plain::Inet(address) => format!("/{}", inet_text(*address)),
         Plain::Duration { months, days, nanos } => duration_text(*months, *days, *nanos),
-        Plain::Blob(bytes) => {
-            let length = bytes.len();
-            format!("java.nio.HeapByteBufferR[pos=0 lim={length} cap={length}]")
-        }
+        Plain::Day(days) => day_text(*days),
+        Plain::Instant { seconds, nanos } => instant_text(*seconds, *nanos),
+        Plain::Constant(class, ordinal) => constant_text(*class, *ordinal).to_owned(),
+        Plain::Zone(zone) => zone.id.clone(),
+        Plain::Coder(_) => "java.util.Base64".to_owned(),
         Plain::Big(value) => value.to_string(),
         Plain::Decimal(value) => decimal_text(value, true),
         Plain::Rounding(rounding) => format!("{rounding:?}").to_uppercase(),

@@ -139,6 +139,8 @@ fn run(
         &Limits {
             steps_max: limits.steps_max.min(left),
             bytes_max: limits.bytes_max,
+            now_micros: context.now_micros,
+            seed: context.random(),
             double_text: types::java_f64,
             float_text: types::java_f32,
         },
