@@ -319,7 +319,7 @@ impl Parser<'_> {
             Some(min)
         };
         if !self.take('}') {
-            return Err(self.wrong("Unclosed counted closure", self.at));
+            return Err(self.wrong("Unclosed counted closure", self.at + 1));
         }
         if max.is_some_and(|max| max < min) {
             return Err(self.wrong("Illegal repetition range", self.at));
@@ -538,7 +538,7 @@ impl Parser<'_> {
         let name: String = if self.take('{') {
             let rest = self.codes.get(self.at..).unwrap_or_default();
             let Some(length) = rest.iter().position(|code| *code == '}') else {
-                return Err(self.wrong("Unclosed character family", self.codes.len()));
+                return Err(self.wrong("Unclosed character family", self.codes.len() + 1));
             };
             self.at += length + 1;
             let name: String = rest.iter().take(length).collect();
@@ -670,12 +670,14 @@ impl Parser<'_> {
                 }
                 '&' if self.codes.get(self.at + 1) == Some(&'&') => {
                     while self.take('&') {}
-                    let own = Set::Any(std::mem::take(&mut sets));
-                    left = Some(match left.take() {
-                        // What is not followed by anything is not intersected.
-                        Some(left) => both(left, own),
-                        None => own,
-                    });
+                    // Nothing before it, or nothing behind it, is not intersected.
+                    if !sets.is_empty() {
+                        let own = Set::Any(std::mem::take(&mut sets));
+                        left = Some(match left.take() {
+                            Some(left) => both(left, own),
+                            None => own,
+                        });
+                    }
                 }
                 _ => sets.push(self.member()?),
             }

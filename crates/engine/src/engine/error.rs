@@ -2,7 +2,7 @@
 
 use super::failure::{FailureCause, StorageFailure};
 use super::refusal::{
-    ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal,
+    ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal, SumRefusal,
     ThroughputRefusal, in_words,
 };
 use crate::partition::store::Damaged;
@@ -198,6 +198,7 @@ refusals!(
     Limit(LimitRefusal),
     Condition(ConditionRefusal),
     List(ListRefusal),
+    Sum(SumRefusal),
     Nearest(NearestRefusal),
     Throughput(ThroughputRefusal),
     Move(MoveRefusal),

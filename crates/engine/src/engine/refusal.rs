@@ -27,6 +27,9 @@ pub enum Refusal {
     /// An element of a list.
     #[error(transparent)]
     List(ListRefusal),
+    /// A sum beside a condition.
+    #[error(transparent)]
+    Sum(SumRefusal),
     /// An approximate-nearest-neighbour read.
     #[error(transparent)]
     Nearest(NearestRefusal),
@@ -266,6 +269,17 @@ pub enum ListRefusal {
         /// Elements of the list.
         size: usize,
     },
+}
+
+/// Why something cannot be added to a value beside a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SumRefusal {
+    /// Null.
+    #[error("Invalid null value for the sum of column {0}")]
+    Null(String),
+    /// The sum is larger than a value may be, or what is stored is no number.
+    #[error("The sum of column {0} is no value of its type")]
+    Impossible(String),
 }
 
 /// Why an approximate-nearest-neighbour read is refused.

@@ -30,6 +30,8 @@ pub enum ColumnChange {
     Discard(Vec<Bytes>),
     /// A counter is incremented by this much.
     Increment(i64),
+    /// This is added to a number, or appended to a text, that is there; `None` is null, which cannot be added. Needs a read.
+    Sum(Option<Bytes>),
     /// A bigint column is set to the write's own timestamp, µs since 1970-01-01 UTC: the row's version, from which an
     /// ETag is made. It only grows: of two writes the one with the later timestamp wins, and the node never issues a
     /// timestamp twice or an earlier one, across restarts and sweeps too. A conditional write may compare it.

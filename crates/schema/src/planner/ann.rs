@@ -295,6 +295,7 @@ fn written(operation: &ColumnChange, keys: bool) -> Box<dyn Iterator<Item = &Byt
         | ColumnChange::Remove(_)
         | ColumnChange::Discard(_)
         | ColumnChange::Increment(_)
+        | ColumnChange::Sum(_)
         | ColumnChange::Version => Box::new(std::iter::empty()),
     }
 }

@@ -47,8 +47,6 @@ pub struct ModifyPlan {
     calls: Box<[Function]>,
     /// The table is a materialized view.
     is_of_view: bool,
-    /// The refusal of a sum of a column that is no counter, beside a condition.
-    sum: Option<Error>,
 }
 
 #[derive(Clone, Debug)]
@@ -267,10 +265,6 @@ impl ModifyPlan {
         if self.condition.is_conditional() {
             self.refuse_in()?;
         }
-        // Differs: Cassandra refuses it only if the condition holds.
-        if let Some(sum) = &self.sum {
-            return Err(sum.clone());
-        }
         partition_keys.iter().try_for_each(check_partition_key)?;
         let target = self.bind_target(&partition_keys, binding)?;
         // Refused only now: Cassandra prepares such a statement without an error.
@@ -437,7 +431,6 @@ pub(crate) fn update(
     let conditional = condition.is_conditional();
     typer.calls.enter(Clause::Set);
     let mut operations = Vec::with_capacity(update.assignments.len());
-    let mut sum = None;
     let mut written = Vec::with_capacity(update.assignments.len());
     for assignment in &update.assignments {
         let (index, column) = column(table, assigned(assignment).as_str())?;
@@ -445,19 +438,8 @@ pub(crate) fn update(
             return Err(ModifyRefusal::SetOfKey(column.name.clone()).into());
         }
         written.push(index);
-        match operation::assign(typer, column, assignment) {
-            // If a condition requires a read of the row, Cassandra prepares the sum of a number or a text
-            // (`Operation.Addition.prepare`), and refuses it where it is executed.
-            Err(error @ Error::NonCounter { .. })
-                if conditional && is_summable(&column.ty) && matches!(assignment, Assignment::Add(..)) =>
-            {
-                if let Assignment::Add(_, term) = assignment {
-                    typer.term(term, &ColumnSpec::column(column))?;
-                }
-                sum.get_or_insert(error);
-            }
-            operation => operations.push((index, operation?)),
-        }
+        let operation = operation::assign(typer, column, assignment, conditional)?;
+        operations.push((index, operation));
     }
     let only_static = applies_only_to_static(table, &written, WriteVerb::Update, &condition);
     let restrictions = validate(typer, table, Kind::Update, &update.relations, only_static)?;
@@ -469,22 +451,12 @@ pub(crate) fn update(
         restrictions,
         json: None,
     };
-    let plan = finish(typer, table, parts, only_static, conditional)?;
-    Ok(ModifyPlan { sum, ..plan })
+    finish(typer, table, parts, only_static, conditional)
 }
 
 /// The columns that operations write.
 fn written(operations: &[(usize, Operation)]) -> Vec<usize> {
     operations.iter().map(|(index, _)| *index).collect()
-}
-
-/// Whether Cassandra supports addition to values of this type.
-fn is_summable(ty: &CqlType) -> bool {
-    use Native::{Ascii, Bigint, Counter, Decimal, Double, Float, Int, Smallint, Text, Tinyint, Varint};
-    matches!(
-        ty,
-        CqlType::Native(Ascii | Bigint | Counter | Decimal | Double | Float | Int | Smallint | Text | Tinyint | Varint)
-    )
 }
 
 /// Plans a DELETE.
@@ -680,7 +652,6 @@ fn finish(
         json: parts.json,
         calls: typer.calls.called(),
         is_of_view: super::is_view(typer.schema, table),
-        sum: None,
     })
 }
 

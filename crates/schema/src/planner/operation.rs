@@ -37,6 +37,8 @@ pub(crate) enum Operation {
     RemoveOne(Key),
     /// Increments a counter, or decrements it if `true`.
     Increment(TypedTerm, bool),
+    /// Adds to a number or a text that is no counter.
+    Sum(TypedTerm),
 }
 
 /// The kind of a multi-cell column.
@@ -99,17 +101,19 @@ fn is_counter(column: &Column) -> bool {
     column.ty == CqlType::Native(Native::Counter)
 }
 
-/// One assignment of an UPDATE.
+/// One assignment of an UPDATE, which is `conditional` if it has a condition. Then the row is read, and Cassandra adds to
+/// numbers and texts that are no counters (`Operation.Addition.prepare`).
 pub(crate) fn assign(
     typer: &mut TypeChecker<'_>,
     column: &Column,
     assignment: &Assignment,
+    conditional: bool,
 ) -> Result<Operation, Error> {
     match assignment {
         Assignment::Set(_, term) => set(typer, column, term),
         Assignment::Element(_, key, term) => set_element(typer, column, key, term),
         Assignment::Field(_, field, term) => set_field(typer, column, field, term),
-        Assignment::Add(_, term) => add(typer, column, term),
+        Assignment::Add(_, term) => add(typer, column, term, conditional),
         Assignment::Subtract(_, term) => subtract(typer, column, term),
         Assignment::Prepend(_, term) => {
             // Cassandra writes a minus here.
@@ -209,7 +213,7 @@ fn set_field(typer: &mut TypeChecker<'_>, column: &Column, field: &Name, term: &
     Ok(Operation::PutOne(Key::Field(index), typer.term(term, &receiver)?))
 }
 
-fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term, conditional: bool) -> Result<Operation, Error> {
     let name = &column.name;
     let text = || format!("{name} = {name} + {}", TermText(term));
     let receiver = ColumnSpec::column(column);
@@ -232,6 +236,15 @@ fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Oper
             CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => Err(OperationRefusal::Misfit {
                 operation: text(),
                 kind: "frozen collection",
+                column: name.clone(),
+            }
+            .into()),
+            ty if conditional && helenus_types::functions::is_summable(ty) => {
+                Ok(Operation::Sum(typer.term(term, &receiver)?))
+            }
+            _ if conditional => Err(OperationRefusal::Misfit {
+                operation: text(),
+                kind: "non-numeric and non-text type",
                 column: name.clone(),
             }
             .into()),
@@ -418,6 +431,11 @@ impl Operation {
                 Key::Term(_) | Key::Element(_) => ColumnChange::Remove(key.bind(binding)?.into_iter().collect()),
             },
             Self::Increment(term, negative) => return increment(term, *negative, binding),
+            Self::Sum(term) => match term.bind(binding)? {
+                Value::Unset => return Ok(None),
+                Value::Null => ColumnChange::Sum(None),
+                Value::Bytes(bytes) => ColumnChange::Sum(Some(bytes)),
+            },
         }))
     }
 }

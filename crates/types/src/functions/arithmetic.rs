@@ -137,7 +137,34 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
         return Ok(None);
     };
     let returns = native(Some(&call.function.returns));
-    let bytes = match returns {
+    Ok(Some(computed(&left, &right, operator, returns)?.into()))
+}
+
+/// Whether a sum with a value of this type may be assigned to its column beside a condition.
+#[must_use]
+pub fn is_summable(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Native(Native::Text | Native::Ascii))
+        || matches!(ty, CqlType::Native(native) if NUMBERS.contains(native))
+}
+
+/// The sum of two numbers of a type, or one text behind another; none where it is no value of the type.
+#[must_use]
+pub fn sum(ty: &CqlType, left: &[u8], right: &[u8]) -> Option<Bytes> {
+    let of = native(Some(ty));
+    if matches!(of, Native::Text | Native::Ascii) {
+        return Some([left, right].concat().into());
+    }
+    let (left, right) = (Number::decode(of, left)?, Number::decode(of, right)?);
+    computed(&left, &right, ArithmeticOperator::Add, of).ok().map(Bytes::from)
+}
+
+fn computed(
+    left: &Number,
+    right: &Number,
+    operator: ArithmeticOperator,
+    returns: Native,
+) -> Result<Vec<u8>, Problem> {
+    Ok(match returns {
         // Java computes tinyint and smallint as int and truncates the result, which is the same as wrapping.
         Native::Tinyint | Native::Smallint | Native::Int | Native::Bigint => {
             truncated(integers(left.to_i64(), right.to_i64(), operator)?, returns)
@@ -162,13 +189,12 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
                     Problem::from(OperationFailure::NotFinite { is_nan })
                 })
             };
-            let (x, y) = (finite(&left)?, finite(&right)?);
+            let (x, y) = (finite(left)?, finite(right)?);
             let mut result = decimals(&x, &y, operator)?;
             result.unscaled = within_bound(result.unscaled)?;
             result.encode()
         }
-    };
-    Ok(Some(bytes.into()))
+    })
 }
 
 /// An operand of a decimal operation. Cassandra converts types of up to 64 bits to the nearest double, so that 5 is

@@ -37,6 +37,7 @@ mod user;
 #[cfg(test)]
 mod tests;
 
+pub use arithmetic::{is_summable, sum};
 pub use aggregate::Accumulator;
 pub use argument::{Argument, Form, fit};
 pub use context::{CallLimits, Context, Timeuuids};

@@ -27,11 +27,11 @@ const WITH_PARAMETERS: [&str; 11] = [
 ];
 
 /// Classes that CQL has no name for and that take no parameters.
-const WITHOUT_NAME: [&str; 2] = ["LexicalUUIDType", "LegacyTimeUUIDType"];
+const WITHOUT_NAME: [&str; 1] = ["LexicalUUIDType"];
 
 /// Whether the class takes no parameters, so that those it has are ignored.
 fn is_plain(name: &str) -> bool {
-    name == "DateType" || WITHOUT_NAME.contains(&name) || NATIVE_TYPES.iter().any(|row| row.class == name)
+    matches!(name, "DateType" | "LegacyTimeUUIDType") || WITHOUT_NAME.contains(&name) || NATIVE_TYPES.iter().any(|row| row.class == name)
 }
 
 /// Maximum nesting of a marshal class name; deeper ones are rejected to bound the recursion.
@@ -449,6 +449,8 @@ impl<'a> ClassParser<'a> {
         }
         let found = match name {
             "DateType" => CqlType::Native(Native::Timestamp),
+            // Cassandra calls it timeuuid in its schema, and orders it so.
+            "LegacyTimeUUIDType" => CqlType::Native(Native::Timeuuid),
             "ListType" => CqlType::List(Arc::new(self.only()?)),
             "SetType" => CqlType::Set(Arc::new(self.only()?)),
             "FrozenType" => self.only()?.freeze(),

@@ -1,6 +1,6 @@
 //! Turns a modification into partial rows, which a store merges with its own.
 
-use crate::engine::refusal::ListRefusal;
+use crate::engine::refusal::{ListRefusal, SumRefusal};
 use bytes::Bytes;
 
 use crate::engine::row::layout::Shape;
@@ -9,6 +9,7 @@ use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marke
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{ColumnChange, Value};
 use helenus_schema::schema::Column;
+use helenus_types::functions::sum;
 use helenus_types::types::CqlType;
 
 use crate::engine::terms::clock::ListKeys;
@@ -131,6 +132,7 @@ impl FragmentWriter<'_> {
                 }
             }
             ColumnChange::Increment(by) => self.increment(row, column, *by),
+            ColumnChange::Sum(by) => self.sum(row, column, by.as_ref())?,
             ColumnChange::Version => {
                 let version = self.stamp.timestamp_micros.to_be_bytes();
                 self.put(row, column, None, Bytes::copy_from_slice(&version));
@@ -197,6 +199,25 @@ impl FragmentWriter<'_> {
         Ok(())
     }
 
+    /// Adds to a number or a text. One that is not there stays so, as in Cassandra.
+    fn sum(&self, row: &mut Row, column: &Column, by: Option<&Bytes>) -> Result<(), Error> {
+        let cells = self.stored.map(|row| row.cells.as_slice()).unwrap_or_default();
+        let mut mine = cells
+            .iter()
+            .filter(|cell| cell.column.0 == column.id && cell.is_live(self.stamp.now_seconds));
+        let Some(CellState::Live { value, .. }) = mine.next().map(|cell| &cell.state) else {
+            return Ok(());
+        };
+        let Some(by) = by else {
+            return Err(SumRefusal::Null(column.name.clone()).into());
+        };
+        match sum(&column.ty, value, by) {
+            Some(sum) => self.put(row, column, None, sum),
+            None => return Err(SumRefusal::Impossible(column.name.clone()).into()),
+        }
+        Ok(())
+    }
+
     /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives
     /// every increment.
     ///
@@ -240,6 +261,6 @@ fn path(shape: &Shape, element: &Bytes) -> Bytes {
 pub(crate) fn reads_before(operation: &ColumnChange) -> bool {
     matches!(
         operation,
-        ColumnChange::SetAt(..) | ColumnChange::Discard(_) | ColumnChange::Increment(_)
+        ColumnChange::SetAt(..) | ColumnChange::Discard(_) | ColumnChange::Increment(_) | ColumnChange::Sum(_)
     )
 }
