@@ -258,7 +258,9 @@ fn ty(text: &'static str, on: &[Ty], own: &[Ty; 2]) -> Ty {
     };
     let short = |class: &&Class| {
         let full = class.full_name();
-        full == name || (class.name() == name && !full.starts_with("java.time.")) || (name == "Map.Entry" && **class == Class::Entry)
+        full == name
+            || (class.name() == name && !full.starts_with("java.time."))
+            || (name == "Map.Entry" && **class == Class::Entry)
     };
     let class = Class::ALL.iter().find(short).copied().unwrap_or(Class::Object);
     // All types of a raw receiver are raw.
@@ -377,7 +379,9 @@ pub(crate) fn field(class: Class, name: &str) -> Option<(Ty, Value)> {
         (Class::Float, "NEGATIVE_INFINITY") => prim(Prim::Float(f32::NEG_INFINITY)),
         (Class::Boolean, "TRUE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(true), 0))),
         (Class::Boolean, "FALSE") => Some((Ty::class(class), Value::Boxed(Prim::Boolean(false), 0))),
-        (Class::Calendar | Class::GregorianCalendar, name) => calendar::field(name).map(|value| (Ty::INT, Value::int(value))),
+        (Class::Calendar | Class::GregorianCalendar, name) => {
+            calendar::field(name).map(|value| (Ty::INT, Value::int(value)))
+        }
         (Class::Pattern, name) => pattern::flag(name).map(|value| (Ty::INT, Value::int(value))),
         (Class::DayOfWeek | Class::Month | Class::ChronoUnit, name) => {
             day::constant(class, name).map(|value| (Ty::class(class), value))

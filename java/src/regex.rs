@@ -73,7 +73,10 @@ impl Pattern {
 
     /// The number of the group of this name.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
-        self.names.iter().find(|(known, _)| known == name).map(|(_, number)| *number)
+        self.names
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, number)| *number)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::server::roles;
 use helenus_base::clock::Clock;
 use helenus_base::permissions;
+use helenus_schema::roles::password;
 
 /// The arguments of the verb.
 #[must_use]
@@ -45,6 +46,9 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
         return Err("the password, the first line of standard input, is empty".into());
     }
     let runtime = serving::runtime(config)?;
+    if let Some(advice) = password::advice(password) {
+        terminal::say(format_args!("{advice}"));
+    }
     let set = roles::set_superuser(config, role, password.to_owned(), Clock::system(), seed()?);
     let is_new = runtime.block_on(set)?;
     let what = match is_new {

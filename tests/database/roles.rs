@@ -692,3 +692,16 @@ async fn a_write_to_a_view_is_refused_for_want_of_a_permission_first() {
         Some("Some partition key parts are missing: v")
     );
 }
+
+#[tokio::test]
+async fn a_password_longer_than_bcrypt_reads_is_warned_of() {
+    let house = House::new("memory:").await;
+    let warnings = async |text: String| house.ask("boss", &text).await.unwrap().warnings;
+    let long = "b".repeat(73);
+    let create = warnings(format!("CREATE ROLE bob WITH PASSWORD = '{long}' AND LOGIN = true")).await;
+    assert_eq!(create.len(), 1, "{create:?}");
+    assert!(!create.concat().contains(&long), "a warning shows no password");
+    let short = "b".repeat(72);
+    let alter = warnings(format!("CREATE ROLE eve WITH PASSWORD = '{short}' AND LOGIN = true")).await;
+    assert_eq!(alter, [] as [&str; 0]);
+}

@@ -163,10 +163,7 @@ fn decoded(m: &mut Machine<'_>, of: Coder, bytes: &[u8]) -> Run<Vec<u8>> {
             None if *byte == b'=' => {
                 // One letter before it is told below; two need a second `=`.
                 if missing == 4 || (missing == 2 && rest.next() != Some(&b'=')) {
-                    return m.throw(
-                        Class::IllegalArgument,
-                        "Input byte array has wrong 4-byte ending unit",
-                    );
+                    return m.throw(Class::IllegalArgument, "Input byte array has wrong 4-byte ending unit");
                 }
                 break;
             }

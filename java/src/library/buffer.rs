@@ -78,7 +78,10 @@ pub(super) const METHODS: &[Method] = &[
                 buffer.limit = limit;
                 buffer.position = buffer.position.min(limit);
             }),
-            Ok(_) => m.throw(Class::IllegalArgument, format!("newLimit > capacity: ({to} > {capacity})")),
+            Ok(_) => m.throw(
+                Class::IllegalArgument,
+                format!("newLimit > capacity: ({to} > {capacity})"),
+            ),
             Err(_) => m.throw(Class::IllegalArgument, format!("newLimit < 0: ({to} < 0)")),
         }
     }),
@@ -88,7 +91,9 @@ pub(super) const METHODS: &[Method] = &[
             buffer.position = 0;
         })
     }),
-    instance(ByteBuffer, "rewind", "", "ByteBuffer", |m, a| changed(m, a, |buffer| buffer.position = 0)),
+    instance(ByteBuffer, "rewind", "", "ByteBuffer", |m, a| {
+        changed(m, a, |buffer| buffer.position = 0)
+    }),
     instance(ByteBuffer, "clear", "", "ByteBuffer", |m, a| {
         changed(m, a, |buffer| {
             buffer.position = 0;
@@ -128,8 +133,12 @@ pub(super) const METHODS: &[Method] = &[
         }
         Ok(Value::Ref(buffer.content))
     }),
-    instance(ByteBuffer, "arrayOffset", "", "int", |m, a| Ok(count(writable(m, a)?.start))),
-    instance(ByteBuffer, "get", "", "byte", |m, a| Ok(byte_value(one(number(m, a, None, 1)?)))),
+    instance(ByteBuffer, "arrayOffset", "", "int", |m, a| {
+        Ok(count(writable(m, a)?.start))
+    }),
+    instance(ByteBuffer, "get", "", "byte", |m, a| {
+        Ok(byte_value(one(number(m, a, None, 1)?)))
+    }),
     instance(ByteBuffer, "get", "int", "byte", |m, a| {
         Ok(byte_value(one(number(m, a, Some(a.int(1)?), 1)?)))
     }),
@@ -143,7 +152,9 @@ pub(super) const METHODS: &[Method] = &[
         let (from, length) = range(m, a, 2, into)?;
         get(m, a, into, from, length)
     }),
-    instance(ByteBuffer, "put", "byte", "ByteBuffer", |m, a| put(m, a, None, &[unsigned(a, 1)?])),
+    instance(ByteBuffer, "put", "byte", "ByteBuffer", |m, a| {
+        put(m, a, None, &[unsigned(a, 1)?])
+    }),
     instance(ByteBuffer, "put", "int,byte", "ByteBuffer", |m, a| {
         put(m, a, Some(a.int(1)?), &[unsigned(a, 2)?])
     }),
@@ -165,12 +176,18 @@ pub(super) const METHODS: &[Method] = &[
         read_out(m, from)?;
         Ok(put)
     }),
-    instance(ByteBuffer, "getShort", "", "short", |m, a| Ok(short(number(m, a, None, 2)?))),
+    instance(ByteBuffer, "getShort", "", "short", |m, a| {
+        Ok(short(number(m, a, None, 2)?))
+    }),
     instance(ByteBuffer, "getShort", "int", "short", |m, a| {
         Ok(short(number(m, a, Some(a.int(1)?), 2)?))
     }),
-    instance(ByteBuffer, "getChar", "", "char", |m, a| Ok(char_value(number(m, a, None, 2)?))),
-    instance(ByteBuffer, "getInt", "", "int", |m, a| Ok(Value::int(int(number(m, a, None, 4)?)))),
+    instance(ByteBuffer, "getChar", "", "char", |m, a| {
+        Ok(char_value(number(m, a, None, 2)?))
+    }),
+    instance(ByteBuffer, "getInt", "", "int", |m, a| {
+        Ok(Value::int(int(number(m, a, None, 4)?)))
+    }),
     instance(ByteBuffer, "getInt", "int", "int", |m, a| {
         Ok(Value::int(int(number(m, a, Some(a.int(1)?), 4)?)))
     }),
@@ -192,7 +209,12 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::Prim(Prim::Double(f64::from_bits(number(m, a, None, 8)?))))
     }),
     instance(ByteBuffer, "getDouble", "int", "double", |m, a| {
-        Ok(Value::Prim(Prim::Double(f64::from_bits(number(m, a, Some(a.int(1)?), 8)?))))
+        Ok(Value::Prim(Prim::Double(f64::from_bits(number(
+            m,
+            a,
+            Some(a.int(1)?),
+            8,
+        )?))))
     }),
     instance(ByteBuffer, "putShort", "short", "ByteBuffer", |m, a| {
         let [.., high, low] = a.int(1)?.to_be_bytes();
@@ -233,7 +255,9 @@ pub(super) const METHODS: &[Method] = &[
         let from = super::collection(m, a, 0)?;
         let (start, length) = text_range(m, a, from)?;
         let bytes = array_bytes(m, from)?;
-        m.string(&String::from_utf8_lossy(bytes.get(start..start + length).unwrap_or_default()))
+        m.string(&String::from_utf8_lossy(
+            bytes.get(start..start + length).unwrap_or_default(),
+        ))
     }),
     constructor(Text, "char[]", |m, a| {
         let from = super::collection(m, a, 0)?;
@@ -379,7 +403,11 @@ fn slice(m: &mut Machine<'_>, of: &Buffer, from: usize, length: usize) -> Run<Ve
 /// `…[pos=0 lim=3 cap=3]`
 pub(crate) fn shown(m: &Machine<'_>, handle: Handle) -> Run<String> {
     let of = buffer(m, handle)?;
-    let class = if of.is_read_only { "HeapByteBufferR" } else { "HeapByteBuffer" };
+    let class = if of.is_read_only {
+        "HeapByteBufferR"
+    } else {
+        "HeapByteBuffer"
+    };
     let (position, limit, capacity) = (of.position, of.limit, of.capacity);
     Ok(format!("java.nio.{class}[pos={position} lim={limit} cap={capacity}]"))
 }

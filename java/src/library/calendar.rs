@@ -41,11 +41,28 @@ const FIELDS: [&str; 17] = [
     "DST_OFFSET",
 ];
 const MONTHS: [&str; 13] = [
-    "JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE", "JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER",
-    "DECEMBER", "UNDECIMBER",
+    "JANUARY",
+    "FEBRUARY",
+    "MARCH",
+    "APRIL",
+    "MAY",
+    "JUNE",
+    "JULY",
+    "AUGUST",
+    "SEPTEMBER",
+    "OCTOBER",
+    "NOVEMBER",
+    "DECEMBER",
+    "UNDECIMBER",
 ];
 const WEEKDAYS: [&str; 7] = [
-    "SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY",
+    "SUNDAY",
+    "MONDAY",
+    "TUESDAY",
+    "WEDNESDAY",
+    "THURSDAY",
+    "FRIDAY",
+    "SATURDAY",
 ];
 
 /// A constant of the class.
@@ -90,10 +107,17 @@ impl Calendar {
             return;
         }
         let [year, month, day] = self.date;
-        let first = hybrid_days(year.saturating_add(month.div_euclid(12)), month.rem_euclid(12) + 1, 1, day);
+        let first = hybrid_days(
+            year.saturating_add(month.div_euclid(12)),
+            month.rem_euclid(12) + 1,
+            1,
+            day,
+        );
         let [hour, minute, second, milli] = self.time;
         let time = [(hour, 3_600_000), (minute, 60_000), (second, 1000), (milli, 1)];
-        let time = time.iter().fold(0_i64, |sum, (value, of)| sum.saturating_add(value.saturating_mul(*of)));
+        let time = time
+            .iter()
+            .fold(0_i64, |sum, (value, of)| sum.saturating_add(value.saturating_mul(*of)));
         let local = first.saturating_mul(DAY_MILLIS).saturating_add(time);
         self.millis = local.saturating_sub(i64::from(self.zone.offset_seconds) * 1000);
         self.spread();
@@ -163,7 +187,13 @@ impl Calendar {
             }
             9 => self.time[0] = self.time[0] % 12 + value * 12,
             10 => self.time[0] = self.time[0] / 12 * 12 + value,
-            1 => self.date[0] = if self.date[0] > 0 || self.is_stale { value } else { 1 - value },
+            1 => {
+                self.date[0] = if self.date[0] > 0 || self.is_stale {
+                    value
+                } else {
+                    1 - value
+                }
+            }
             2 => self.date[1] = value,
             5 => self.date[2] = value,
             11 => self.time[0] = value,
@@ -231,7 +261,9 @@ pub(super) const METHODS: &[Method] = &[
         let millis = millis(m, a, 1)?;
         set_millis(m, a, millis)
     }),
-    instance(Class_, "setTimeInMillis", "long", "void", |m, a| set_millis(m, a, a.long(1)?)),
+    instance(Class_, "setTimeInMillis", "long", "void", |m, a| {
+        set_millis(m, a, a.long(1)?)
+    }),
     instance(Class_, "getTime", "", "Date", |m, a| {
         let millis = calendar(m, a)?.millis();
         date(m, millis)
@@ -336,7 +368,9 @@ pub(super) const METHODS: &[Method] = &[
             ),
         }
     }),
-    fixed(TimeZone, "getDefault", "", "TimeZone", |_, _| Ok(Value::plain(Plain::Zone(utc())))),
+    fixed(TimeZone, "getDefault", "", "TimeZone", |_, _| {
+        Ok(Value::plain(Plain::Zone(utc())))
+    }),
     instance(TimeZone, "getID", "", "String", |m, a| {
         let zone = zone(m, a, 0)?;
         m.string(&zone.id)
@@ -457,7 +491,10 @@ fn compared(m: &mut Machine<'_>, a: &[Value]) -> Run<Option<std::cmp::Ordering>>
 
 fn no_field(m: &mut Machine<'_>, field: i32) -> Run<Value> {
     let count = FIELDS.len();
-    m.throw(Class::ArrayIndex, format!("Index {field} out of bounds for length {count}"))
+    m.throw(
+        Class::ArrayIndex,
+        format!("Index {field} out of bounds for length {count}"),
+    )
 }
 
 fn left_out(m: &mut Machine<'_>, does: &str, field: i32) -> Run<Value> {

@@ -9,11 +9,27 @@ use crate::run::{Machine, Run};
 use crate::value::{Object, Text, Value, Zone};
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 const WEEKDAYS: [&str; 7] = [
-    "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
 /// The letters that a pattern may have.
 const LETTERS: &str = "GyMdkHmsSEDFwWahKzZYuXL";
@@ -38,9 +54,10 @@ pub(super) const METHODS: &[Method] = &[
         let pattern = text(m, a, 0)?;
         m.step(pattern.len())?;
         match (parts(&pattern), m.text_of(&a.value(1))?) {
-            (Ok(_), Value::Text(locale)) if locale.is_empty() => {
-                m.throw(Class::Unsupported, "Helenus has no SimpleDateFormat of Locale.ROOT in a function's body")
-            }
+            (Ok(_), Value::Text(locale)) if locale.is_empty() => m.throw(
+                Class::Unsupported,
+                "Helenus has no SimpleDateFormat of Locale.ROOT in a function's body",
+            ),
             (Ok(_), _) => m.make(Object::DateFormat { pattern, zone: utc() }),
             (Err(wrong), _) => m.throw(Class::IllegalArgument, wrong),
         }
@@ -163,7 +180,11 @@ fn field(calendar: &Calendar, letter: char, count: usize) -> Option<String> {
     let get = |field: i32| calendar.get(field).unwrap_or(0);
     let padded = |value: i64| format!("{value:0count$}");
     let named = |names: &[&str], at: i64, width: usize| {
-        let name = usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default();
+        let name = usize::try_from(at)
+            .ok()
+            .and_then(|at| names.get(at))
+            .copied()
+            .unwrap_or_default();
         name.get(..width.min(name.len())).unwrap_or(name).to_owned()
     };
     let width = if count >= 4 { usize::MAX } else { 3 };
@@ -367,7 +388,11 @@ impl Reader<'_> {
             Some(b'-') => -1,
             _ => return self.zone_name(),
         };
-        let shape: String = rest.chars().skip(1).take_while(|c| c.is_ascii_digit() || *c == ':').collect();
+        let shape: String = rest
+            .chars()
+            .skip(1)
+            .take_while(|c| c.is_ascii_digit() || *c == ':')
+            .collect();
         let digits: String = shape.chars().filter(|c| *c != ':').take(4).collect();
         let of = |from: usize, to: usize| digits.get(from..to).and_then(|two| two.parse::<i32>().ok());
         let (hours, minutes) = match digits.len() {

@@ -9,10 +9,26 @@ use crate::value::{Plain, Value};
 
 const YEAR_MAX: i64 = 999_999_999;
 const DAYS: [&str; 7] = [
-    "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY",
+    "MONDAY",
+    "TUESDAY",
+    "WEDNESDAY",
+    "THURSDAY",
+    "FRIDAY",
+    "SATURDAY",
+    "SUNDAY",
 ];
 const MONTHS: [&str; 12] = [
-    "JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE", "JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER",
+    "JANUARY",
+    "FEBRUARY",
+    "MARCH",
+    "APRIL",
+    "MAY",
+    "JUNE",
+    "JULY",
+    "AUGUST",
+    "SEPTEMBER",
+    "OCTOBER",
+    "NOVEMBER",
     "DECEMBER",
 ];
 /// The units that dates and instants are counted in, with their names in texts.
@@ -44,7 +60,9 @@ pub(super) const METHODS: &[Method] = &[
             Err(wrong) => m.throw(Class::DateTime, wrong),
         }
     }),
-    fixed(Day, "ofEpochDay", "long", "java.time.LocalDate", |m, a| made(m, a.long(0)?)),
+    fixed(Day, "ofEpochDay", "long", "java.time.LocalDate", |m, a| {
+        made(m, a.long(0)?)
+    }),
     fixed(Day, "ofYearDay", "int,int", "java.time.LocalDate", |m, a| {
         let (year, day) = (i64::from(a.int(0)?), i64::from(a.int(1)?));
         let length = if is_leap(year) { 366 } else { 365 };
@@ -66,7 +84,10 @@ pub(super) const METHODS: &[Method] = &[
         let written = String::from_utf16_lossy(&text(m, a, 0)?);
         match parsed(&written) {
             Ok(days) => made(m, days),
-            Err(wrong) => m.throw(Class::DateTimeParse, format!("Text '{written}' could not be parsed{wrong}")),
+            Err(wrong) => m.throw(
+                Class::DateTimeParse,
+                format!("Text '{written}' could not be parsed{wrong}"),
+            ),
         }
     }),
     instance(Day, "getYear", "", "int", |_, a| number(civil(day(a, 0)?).0)),
@@ -79,7 +100,9 @@ pub(super) const METHODS: &[Method] = &[
     instance(Day, "getDayOfWeek", "", "DayOfWeek", |_, a| {
         Ok(enum_value(DayOfWeek, (day(a, 0)? + 3).rem_euclid(7)))
     }),
-    instance(Day, "getMonth", "", "Month", |_, a| Ok(enum_value(Month, civil(day(a, 0)?).1 - 1))),
+    instance(Day, "getMonth", "", "Month", |_, a| {
+        Ok(enum_value(Month, civil(day(a, 0)?).1 - 1))
+    }),
     instance(Day, "lengthOfMonth", "", "int", |_, a| {
         let (year, month, _) = civil(day(a, 0)?);
         number(month_length(year, month))
@@ -87,16 +110,34 @@ pub(super) const METHODS: &[Method] = &[
     instance(Day, "lengthOfYear", "", "int", |_, a| {
         Ok(Value::int(if is_leap(civil(day(a, 0)?).0) { 366 } else { 365 }))
     }),
-    instance(Day, "isLeapYear", "", "boolean", |_, a| Ok(Value::boolean(is_leap(civil(day(a, 0)?).0)))),
+    instance(Day, "isLeapYear", "", "boolean", |_, a| {
+        Ok(Value::boolean(is_leap(civil(day(a, 0)?).0)))
+    }),
     instance(Day, "toEpochDay", "", "long", |_, a| Ok(Value::long(day(a, 0)?))),
-    instance(Day, "plusDays", "long", "java.time.LocalDate", |m, a| plus_days(m, a, 1)),
-    instance(Day, "plusWeeks", "long", "java.time.LocalDate", |m, a| plus_days(m, a, 7)),
-    instance(Day, "plusMonths", "long", "java.time.LocalDate", |m, a| plus_months(m, a, 1)),
-    instance(Day, "plusYears", "long", "java.time.LocalDate", |m, a| plus_months(m, a, 12)),
-    instance(Day, "minusDays", "long", "java.time.LocalDate", |m, a| plus_days(m, a, -1)),
-    instance(Day, "minusWeeks", "long", "java.time.LocalDate", |m, a| plus_days(m, a, -7)),
-    instance(Day, "minusMonths", "long", "java.time.LocalDate", |m, a| plus_months(m, a, -1)),
-    instance(Day, "minusYears", "long", "java.time.LocalDate", |m, a| plus_months(m, a, -12)),
+    instance(Day, "plusDays", "long", "java.time.LocalDate", |m, a| {
+        plus_days(m, a, 1)
+    }),
+    instance(Day, "plusWeeks", "long", "java.time.LocalDate", |m, a| {
+        plus_days(m, a, 7)
+    }),
+    instance(Day, "plusMonths", "long", "java.time.LocalDate", |m, a| {
+        plus_months(m, a, 1)
+    }),
+    instance(Day, "plusYears", "long", "java.time.LocalDate", |m, a| {
+        plus_months(m, a, 12)
+    }),
+    instance(Day, "minusDays", "long", "java.time.LocalDate", |m, a| {
+        plus_days(m, a, -1)
+    }),
+    instance(Day, "minusWeeks", "long", "java.time.LocalDate", |m, a| {
+        plus_days(m, a, -7)
+    }),
+    instance(Day, "minusMonths", "long", "java.time.LocalDate", |m, a| {
+        plus_months(m, a, -1)
+    }),
+    instance(Day, "minusYears", "long", "java.time.LocalDate", |m, a| {
+        plus_months(m, a, -12)
+    }),
     instance(Day, "withDayOfMonth", "int", "java.time.LocalDate", |m, a| {
         let (year, month, _) = civil(day(a, 0)?);
         match checked(year, month, a.int(1)?.into()) {
@@ -126,12 +167,18 @@ pub(super) const METHODS: &[Method] = &[
         let differences = [year - y, month - mo, day - d];
         number(differences.into_iter().find(|difference| *difference != 0).unwrap_or(0))
     }),
-    instance(Day, "until", "java.time.LocalDate,java.time.temporal.ChronoUnit", "long", |m, a| {
-        between(m, &[a.value(2), a.value(0), a.value(1)])
-    }),
-    fixed(DayOfWeek, "of", "int", "java.time.DayOfWeek", |m, a| match a.int(0)? {
-        day @ 1..=7 => Ok(enum_value(DayOfWeek, i64::from(day) - 1)),
-        day => m.throw(Class::DateTime, format!("Invalid value for DayOfWeek: {day}")),
+    instance(
+        Day,
+        "until",
+        "java.time.LocalDate,java.time.temporal.ChronoUnit",
+        "long",
+        |m, a| between(m, &[a.value(2), a.value(0), a.value(1)]),
+    ),
+    fixed(DayOfWeek, "of", "int", "java.time.DayOfWeek", |m, a| {
+        match a.int(0)? {
+            day @ 1..=7 => Ok(enum_value(DayOfWeek, i64::from(day) - 1)),
+            day => m.throw(Class::DateTime, format!("Invalid value for DayOfWeek: {day}")),
+        }
     }),
     fixed(Month, "of", "int", "java.time.Month", |m, a| match a.int(0)? {
         month @ 1..=12 => Ok(enum_value(Month, i64::from(month) - 1)),
@@ -151,10 +198,20 @@ pub(super) const METHODS: &[Method] = &[
         let moved = (i64::from(ordinal(a)?) + a.long(1)? % 12).rem_euclid(12);
         Ok(enum_value(Month, moved))
     }),
-    instance(ChronoUnit, "between", "java.time.LocalDate,java.time.LocalDate", "long", between),
-    instance(ChronoUnit, "between", "java.time.Instant,java.time.Instant", "long", |m, a| {
-        super::instant::between(m, a)
-    }),
+    instance(
+        ChronoUnit,
+        "between",
+        "java.time.LocalDate,java.time.LocalDate",
+        "long",
+        between,
+    ),
+    instance(
+        ChronoUnit,
+        "between",
+        "java.time.Instant,java.time.Instant",
+        "long",
+        |m, a| super::instant::between(m, a),
+    ),
 ];
 
 pub(super) fn number(value: i64) -> Run<Value> {
@@ -196,17 +253,19 @@ fn ordinal(a: &[Value]) -> Run<i32> {
 
 /// The unit that is the receiver.
 pub(super) fn unit(a: &[Value]) -> Run<Unit> {
-    Ok(match constant_text(ChronoUnit, u8::try_from(ordinal(a)?).unwrap_or(0)) {
-        "Nanos" => Unit::Nanos(1),
-        "Millis" => Unit::Nanos(1_000_000),
-        "Seconds" => Unit::Nanos(1_000_000_000),
-        "Minutes" => Unit::Nanos(60_000_000_000),
-        "Hours" => Unit::Nanos(3_600_000_000_000),
-        "Days" => Unit::Days(1),
-        "Weeks" => Unit::Days(7),
-        "Months" => Unit::Months(1),
-        _ => Unit::Months(12),
-    })
+    Ok(
+        match constant_text(ChronoUnit, u8::try_from(ordinal(a)?).unwrap_or(0)) {
+            "Nanos" => Unit::Nanos(1),
+            "Millis" => Unit::Nanos(1_000_000),
+            "Seconds" => Unit::Nanos(1_000_000_000),
+            "Minutes" => Unit::Nanos(60_000_000_000),
+            "Hours" => Unit::Nanos(3_600_000_000_000),
+            "Days" => Unit::Days(1),
+            "Weeks" => Unit::Days(7),
+            "Months" => Unit::Months(1),
+            _ => Unit::Months(12),
+        },
+    )
 }
 
 fn between(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
@@ -247,7 +306,8 @@ pub(super) fn month_length(year: i64, month: i64) -> i64 {
 
 /// The day of a year, month and day, or Java's words on why there is none.
 fn checked(year: i64, month: i64, day: i64) -> Result<i64, String> {
-    let range = |what: &str, range: &str, value: i64| format!("Invalid value for {what} (valid values {range}): {value}");
+    let range =
+        |what: &str, range: &str, value: i64| format!("Invalid value for {what} (valid values {range}): {value}");
     if year.abs() > YEAR_MAX {
         return Err(range("Year", "-999999999 - 999999999", year));
     }
@@ -273,7 +333,11 @@ fn parsed(written: &str) -> Result<i64, String> {
     let bytes = written.as_bytes();
     let sign = bytes.first().copied().filter(|byte| matches!(byte, b'+' | b'-'));
     let start = usize::from(sign.is_some());
-    let digits = bytes.iter().skip(start).take(10).take_while(|byte| byte.is_ascii_digit());
+    let digits = bytes
+        .iter()
+        .skip(start)
+        .take(10)
+        .take_while(|byte| byte.is_ascii_digit());
     let width = digits.count();
     let fits = match sign {
         Some(b'+') => width > 4,
@@ -292,7 +356,9 @@ fn parsed(written: &str) -> Result<i64, String> {
             return Err(at(place));
         }
         place += 1;
-        let two = bytes.get(place..place + 2).filter(|two| two.iter().all(u8::is_ascii_digit));
+        let two = bytes
+            .get(place..place + 2)
+            .filter(|two| two.iter().all(u8::is_ascii_digit));
         match two.and_then(|_| number(place, place + 2)) {
             Some(value) => *part = value,
             None => return Err(at(place)),
@@ -342,7 +408,10 @@ fn other(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<i64> {
 }
 
 fn plus_days(m: &mut Machine<'_>, a: &[Value], factor: i64) -> Run<Value> {
-    let moved = a.long(1)?.checked_mul(factor).and_then(|more| more.checked_add(day(a, 0).ok()?));
+    let moved = a
+        .long(1)?
+        .checked_mul(factor)
+        .and_then(|more| more.checked_add(day(a, 0).ok()?));
     match moved {
         Some(days) => made(m, days),
         None => m.throw(Class::Arithmetic, "long overflow"),
@@ -351,7 +420,10 @@ fn plus_days(m: &mut Machine<'_>, a: &[Value], factor: i64) -> Run<Value> {
 
 fn plus_months(m: &mut Machine<'_>, a: &[Value], factor: i64) -> Run<Value> {
     let (year, month, day) = civil(day(a, 0)?);
-    let months = a.long(1)?.checked_mul(factor).and_then(|more| more.checked_add(year * 12 + month - 1));
+    let months = a
+        .long(1)?
+        .checked_mul(factor)
+        .and_then(|more| more.checked_add(year * 12 + month - 1));
     match months {
         Some(months) => pinned(m, months.div_euclid(12), months.rem_euclid(12) + 1, day),
         None => m.throw(Class::Arithmetic, "long overflow"),
@@ -375,4 +447,3 @@ pub(crate) fn day_hash(days: i64) -> i32 {
     let low = u32::try_from(hash & i64::from(u32::MAX)).unwrap_or(0);
     low.cast_signed()
 }
-

@@ -31,7 +31,10 @@ pub(super) fn has(class: Class, parameters: &str) -> bool {
         || class == Class::DateTimeParse
         || class.is(Class::IllegalFormat);
     let takes_message = class.is(Class::DriverFailure) || class == Class::DateTime;
-    let takes_none = matches!(class, Class::BufferOverflow | Class::BufferUnderflow | Class::ReadOnlyBuffer);
+    let takes_none = matches!(
+        class,
+        Class::BufferOverflow | Class::BufferUnderflow | Class::ReadOnlyBuffer
+    );
     match parameters {
         _ if is_made_by_methods => false,
         "" => !takes_message,

@@ -13,7 +13,9 @@ const PRECISION: usize = 6;
 
 pub(super) const METHODS: &[Method] = &[
     fixed(Text, "format", "String,Object...", "String", |m, a| formatted(m, a, 0)),
-    fixed(Text, "format", "Locale,String,Object...", "String", |m, a| formatted(m, a, 1)),
+    fixed(Text, "format", "Locale,String,Object...", "String", |m, a| {
+        formatted(m, a, 1)
+    }),
     instance(Text, "formatted", "Object...", "String", |m, a| formatted(m, a, 0)),
 ];
 
@@ -63,7 +65,12 @@ impl Conversion {
 
     /// Judges the flags, the width and the precision, as Java does before it formats anything.
     fn checked(&self) -> Result<(), Wrong> {
-        let refuse = |flags: &str| flags.chars().find(|flag| self.has(*flag)).map(|flag| self.no_flag(flag));
+        let refuse = |flags: &str| {
+            flags
+                .chars()
+                .find(|flag| self.has(*flag))
+                .map(|flag| self.no_flag(flag))
+        };
         let no_width = (Class::MissingFormatWidth, self.written.clone());
         let no_precision = |precision: usize| (Class::FormatPrecision, precision.to_string());
         let wrong = match self.letter {
@@ -149,7 +156,11 @@ impl Conversion {
             (false, _) if self.has(' ') => shown.push(' '),
             _ => {}
         }
-        let grouped = if self.has(',') { grouped(magnitude) } else { magnitude.to_owned() };
+        let grouped = if self.has(',') {
+            grouped(magnitude)
+        } else {
+            magnitude.to_owned()
+        };
         if self.has('0') {
             let closing = usize::from(is_negative && self.has('('));
             let taken = shown.len() + grouped.len() + closing;
@@ -282,7 +293,10 @@ fn formatted(m: &mut Machine<'_>, a: &[Value], at: usize) -> Run<Value> {
             }
             Part::Conversion(conversion) => conversion,
         };
-        let wide = conversion.width.unwrap_or(0).saturating_add(conversion.precision.unwrap_or(0));
+        let wide = conversion
+            .width
+            .unwrap_or(0)
+            .saturating_add(conversion.precision.unwrap_or(0));
         m.allocate((wide as u64).saturating_mul(4))?;
         m.step(wide / 4 + 1)?;
         let shown = match conversion.letter {
@@ -340,7 +354,11 @@ fn converted(m: &mut Machine<'_>, conversion: &Conversion, argument: &Value) -> 
         }
         (letter, Value::Null) => {
             let shown = ascii("null");
-            Ok(if matches!(letter, 's' | 'h' | 'e' | 'f' | 'g') { cut(&shown) } else { shown })
+            Ok(if matches!(letter, 's' | 'h' | 'e' | 'f' | 'g') {
+                cut(&shown)
+            } else {
+                shown
+            })
         }
         ('s', argument) => match m.text_of(argument)? {
             Value::Text(_) if conversion.has('#') => {
@@ -405,10 +423,17 @@ fn whole(m: &mut Machine<'_>, conversion: &Conversion, argument: &Value) -> Run<
         let (class, message) = conversion.no_flag(flag);
         return m.throw(class, message);
     }
-    let digits = if conversion.letter == 'o' { format!("{bits:o}") } else { format!("{bits:x}") };
+    let digits = if conversion.letter == 'o' {
+        format!("{bits:o}")
+    } else {
+        format!("{bits:x}")
+    };
     let prefix = prefix(conversion);
     let zeros = if conversion.has('0') {
-        conversion.width.unwrap_or(0).saturating_sub(prefix.len() + digits.len())
+        conversion
+            .width
+            .unwrap_or(0)
+            .saturating_sub(prefix.len() + digits.len())
     } else {
         0
     };
@@ -434,7 +459,11 @@ impl Digits {
     fn of(text: &str) -> Self {
         let (mantissa, exponent) = text.split_once('E').unwrap_or((text, "0"));
         let whole = mantissa.find('.').unwrap_or(mantissa.len());
-        let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        let digits: Vec<u8> = mantissa
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .map(|digit| digit - b'0')
+            .collect();
         let exponent: i64 = exponent.parse().unwrap_or(0);
         let mut of = Self {
             digits,
@@ -452,7 +481,10 @@ impl Digits {
     /// Rounds half up to so many digits.
     fn rounded(mut self, count: i64) -> Self {
         let Ok(keep) = usize::try_from(count) else {
-            return Self { digits: Vec::new(), point: 0 };
+            return Self {
+                digits: Vec::new(),
+                point: 0,
+            };
         };
         if keep >= self.digits.len() {
             return self;
@@ -501,7 +533,11 @@ impl Digits {
     fn scientific(self, precision: usize) -> String {
         let places = i64::try_from(precision).unwrap_or(i64::MAX / 2);
         let rounded = self.rounded(places + 1);
-        let exponent = if rounded.digits.is_empty() { 0 } else { rounded.point - 1 };
+        let exponent = if rounded.digits.is_empty() {
+            0
+        } else {
+            rounded.point - 1
+        };
         let mut shown = rounded.digit(0).to_string();
         if precision > 0 {
             shown.push('.');

@@ -39,11 +39,21 @@ pub(super) const METHODS: &[Method] = &[
         Ok(Value::int(i32::try_from(nanos(a, 0)?.rem_euclid(NANOS)).unwrap_or(0)))
     }),
     instance(Instant, "plusNanos", "long", "java.time.Instant", |m, a| plus(m, a, 1)),
-    instance(Instant, "plusMillis", "long", "java.time.Instant", |m, a| plus(m, a, 1_000_000)),
-    instance(Instant, "plusSeconds", "long", "java.time.Instant", |m, a| plus(m, a, NANOS)),
-    instance(Instant, "minusNanos", "long", "java.time.Instant", |m, a| plus(m, a, -1)),
-    instance(Instant, "minusMillis", "long", "java.time.Instant", |m, a| plus(m, a, -1_000_000)),
-    instance(Instant, "minusSeconds", "long", "java.time.Instant", |m, a| plus(m, a, -NANOS)),
+    instance(Instant, "plusMillis", "long", "java.time.Instant", |m, a| {
+        plus(m, a, 1_000_000)
+    }),
+    instance(Instant, "plusSeconds", "long", "java.time.Instant", |m, a| {
+        plus(m, a, NANOS)
+    }),
+    instance(Instant, "minusNanos", "long", "java.time.Instant", |m, a| {
+        plus(m, a, -1)
+    }),
+    instance(Instant, "minusMillis", "long", "java.time.Instant", |m, a| {
+        plus(m, a, -1_000_000)
+    }),
+    instance(Instant, "minusSeconds", "long", "java.time.Instant", |m, a| {
+        plus(m, a, -NANOS)
+    }),
     instance(Instant, "isBefore", "java.time.Instant", "boolean", |m, a| {
         Ok(Value::boolean(nanos(a, 0)? < other(m, a, 1)?))
     }),

@@ -290,7 +290,11 @@ pub(super) fn strict_log(value: f64) -> f64 {
             return if exponent == 0 { 0.0 } else { k * LN2_HIGH + k * LN2_LOW };
         }
         let rest = f * f * (0.5 - 0.333_333_333_333_333_33 * f);
-        return if exponent == 0 { f - rest } else { k * LN2_HIGH - ((rest - k * LN2_LOW) - f) };
+        return if exponent == 0 {
+            f - rest
+        } else {
+            k * LN2_HIGH - ((rest - k * LN2_LOW) - f)
+        };
     }
     let s = f / (2.0 + f);
     let z = s * s;

@@ -14,7 +14,9 @@ pub(super) const METHODS: &[Method] = &[
     fixed(Optional, "ofNullable", "T", "Optional<T>", |m, a| {
         m.make(Object::Optional(a.value(0)))
     }),
-    fixed(Optional, "empty", "", "Optional", |m, _| m.make(Object::Optional(Value::Null))),
+    fixed(Optional, "empty", "", "Optional", |m, _| {
+        m.make(Object::Optional(Value::Null))
+    }),
     instance(Optional, "isPresent", "", "boolean", |m, a| {
         Ok(Value::boolean(!matches!(held(m, a)?, Value::Null)))
     }),

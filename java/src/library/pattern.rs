@@ -23,7 +23,9 @@ pub(crate) struct Matcher {
 }
 
 pub(super) const METHODS: &[Method] = &[
-    fixed(Compiled, "compile", "String", "java.util.regex.Pattern", |m, a| compiled(m, a, 0, 0)),
+    fixed(Compiled, "compile", "String", "java.util.regex.Pattern", |m, a| {
+        compiled(m, a, 0, 0)
+    }),
     fixed(Compiled, "compile", "String,int", "java.util.regex.Pattern", |m, a| {
         compiled(m, a, 0, a.int(1)?)
     }),
@@ -39,18 +41,26 @@ pub(super) const METHODS: &[Method] = &[
         let quoted = utf8(&units).replace("\\E", "\\E\\\\E\\Q");
         m.string(&format!("\\Q{quoted}\\E"))
     }),
-    instance(Compiled, "matcher", "CharSequence", "java.util.regex.Matcher", |m, a| {
-        let units = text(m, a, 1)?;
-        let pattern = own(m, a)?;
-        m.make(Object::Matcher(Matcher {
-            pattern,
-            units,
-            groups: Vec::new(),
-            last: 0,
-            appended: 0,
-        }))
+    instance(
+        Compiled,
+        "matcher",
+        "CharSequence",
+        "java.util.regex.Matcher",
+        |m, a| {
+            let units = text(m, a, 1)?;
+            let pattern = own(m, a)?;
+            m.make(Object::Matcher(Matcher {
+                pattern,
+                units,
+                groups: Vec::new(),
+                last: 0,
+                appended: 0,
+            }))
+        },
+    ),
+    instance(Compiled, "pattern", "", "String", |m, a| {
+        Ok(Value::Text(own(m, a)?.text.clone()))
     }),
-    instance(Compiled, "pattern", "", "String", |m, a| Ok(Value::Text(own(m, a)?.text.clone()))),
     instance(Compiled, "flags", "", "int", |m, a| Ok(Value::int(own(m, a)?.flags))),
     instance(Compiled, "split", "CharSequence", "String[]", |m, a| {
         let (pattern, units) = (own(m, a)?, text(m, a, 1)?);
@@ -110,7 +120,9 @@ pub(super) const METHODS: &[Method] = &[
         }
         Ok(a.value(0))
     }),
-    instance(Class_, "groupCount", "", "int", |m, a| Ok(count(matcher(m, a)?.pattern.groups - 1))),
+    instance(Class_, "groupCount", "", "int", |m, a| {
+        Ok(count(matcher(m, a)?.pattern.groups - 1))
+    }),
     instance(Class_, "group", "", "String", |m, a| group(m, a, 0)),
     instance(Class_, "group", "int", "String", |m, a| group(m, a, a.int(1)?)),
     instance(Class_, "group", "String", "String", |m, a| {
@@ -129,28 +141,38 @@ pub(super) const METHODS: &[Method] = &[
         let number = named(m, a)?;
         end(m, a, number, 1)
     }),
-    instance(Class_, "replaceAll", "String", "String", |m, a| replaced_in(m, a, false)),
-    instance(Class_, "replaceFirst", "String", "String", |m, a| replaced_in(m, a, true)),
+    instance(Class_, "replaceAll", "String", "String", |m, a| {
+        replaced_in(m, a, false)
+    }),
+    instance(Class_, "replaceFirst", "String", "String", |m, a| {
+        replaced_in(m, a, true)
+    }),
     fixed(Class_, "quoteReplacement", "String", "String", |m, a| {
         let units = text(m, a, 0)?;
         m.step(units.len())?;
         let quoted = utf8(&units).replace('\\', "\\\\").replace('$', "\\$");
         m.string(&quoted)
     }),
-    instance(Class_, "appendReplacement", "StringBuilder,String", "java.util.regex.Matcher", |m, a| {
-        let own = matcher(m, a)?.clone();
-        let replacement = text(m, a, 2)?;
-        let (Some(start), Some(stop)) = ends(&own.groups, 0) else {
-            return m.throw(Class::IllegalState, "No match available");
-        };
-        let mut units = own.units.get(own.appended..start).unwrap_or_default().to_vec();
-        replacement_of(m, &own.pattern, &own.units, &own.groups, &replacement, &mut units)?;
-        build(m, a, &units)?;
-        if let Object::Matcher(matcher) = m.object_mut(a.handle(0)?)? {
-            matcher.appended = stop;
-        }
-        Ok(a.value(0))
-    }),
+    instance(
+        Class_,
+        "appendReplacement",
+        "StringBuilder,String",
+        "java.util.regex.Matcher",
+        |m, a| {
+            let own = matcher(m, a)?.clone();
+            let replacement = text(m, a, 2)?;
+            let (Some(start), Some(stop)) = ends(&own.groups, 0) else {
+                return m.throw(Class::IllegalState, "No match available");
+            };
+            let mut units = own.units.get(own.appended..start).unwrap_or_default().to_vec();
+            replacement_of(m, &own.pattern, &own.units, &own.groups, &replacement, &mut units)?;
+            build(m, a, &units)?;
+            if let Object::Matcher(matcher) = m.object_mut(a.handle(0)?)? {
+                matcher.appended = stop;
+            }
+            Ok(a.value(0))
+        },
+    ),
     instance(Class_, "appendTail", "StringBuilder", "StringBuilder", |m, a| {
         let own = matcher(m, a)?.clone();
         build(m, a, own.units.get(own.appended..).unwrap_or_default())?;
@@ -161,8 +183,12 @@ pub(super) const METHODS: &[Method] = &[
         let units = text(m, a, 0)?;
         Ok(Value::boolean(whole(m, &pattern, &units)?))
     }),
-    instance(Text, "replaceAll", "String,String", "String", |m, a| replaced_text(m, a, false)),
-    instance(Text, "replaceFirst", "String,String", "String", |m, a| replaced_text(m, a, true)),
+    instance(Text, "replaceAll", "String,String", "String", |m, a| {
+        replaced_text(m, a, false)
+    }),
+    instance(Text, "replaceFirst", "String,String", "String", |m, a| {
+        replaced_text(m, a, true)
+    }),
     instance(Text, "split", "String", "String[]", |m, a| {
         let (pattern, units) = (pattern(m, a, 1, 0)?, text(m, a, 0)?);
         split(m, &pattern, &units, 0)
@@ -203,7 +229,11 @@ fn pattern(m: &mut Machine<'_>, a: &[Value], at: usize, flags: i32) -> Run<Arc<P
         Err(Wrong::LeftOut(what)) => m.throw(Class::Unsupported, what),
         Err(Wrong::Syntax { what, at }) => {
             let shown = utf8(&written);
-            let place = if at >= 0 { format!(" near index {at}") } else { String::new() };
+            let place = if at >= 0 {
+                format!(" near index {at}")
+            } else {
+                String::new()
+            };
             let pointer = match usize::try_from(at) {
                 Ok(at) if at < written.len() => format!("\n{}^", " ".repeat(at)),
                 _ => String::new(),
@@ -361,7 +391,9 @@ fn replaced(m: &mut Machine<'_>, pattern: &Pattern, units: &Units, replacement: 
     let mut built: Vec<u16> = Vec::new();
     let (mut from, mut copied) = (0, 0);
     while from <= units.len() {
-        let Some(groups) = next(m, pattern, units, from)? else { break };
+        let Some(groups) = next(m, pattern, units, from)? else {
+            break;
+        };
         let (start, stop) = match ends(&groups, 0) {
             (Some(start), Some(stop)) => (start, stop),
             _ => break,
@@ -476,7 +508,9 @@ fn split(m: &mut Machine<'_>, pattern: &Pattern, units: &Units, limit: i32) -> R
     let mut parts: Vec<&[u16]> = Vec::new();
     let (mut from, mut copied, mut is_found) = (0, 0, false);
     while from <= units.len() && most.is_none_or(|most| parts.len() + 1 < most) {
-        let Some(groups) = next(m, pattern, units, from)? else { break };
+        let Some(groups) = next(m, pattern, units, from)? else {
+            break;
+        };
         let (start, stop) = match ends(&groups, 0) {
             (Some(start), Some(stop)) => (start, stop),
             _ => break,
@@ -501,6 +535,9 @@ fn split(m: &mut Machine<'_>, pattern: &Pattern, units: &Units, limit: i32) -> R
             parts.pop();
         }
     }
-    let items = parts.into_iter().map(|part| m.text(part)).collect::<Run<Vec<Value>>>()?;
+    let items = parts
+        .into_iter()
+        .map(|part| m.text(part))
+        .collect::<Run<Vec<Value>>>()?;
     m.make(Object::Array { items })
 }

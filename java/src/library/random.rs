@@ -142,7 +142,9 @@ pub(super) const METHODS: &[Method] = &[
         let seed = m.random().cast_signed();
         m.make(Object::Random(Random::seeded(seed)))
     }),
-    constructor(Class_, "long", |m, a| m.make(Object::Random(Random::seeded(a.long(0)?)))),
+    constructor(Class_, "long", |m, a| {
+        m.make(Object::Random(Random::seeded(a.long(0)?)))
+    }),
     instance(Class_, "setSeed", "long", "void", |m, a| {
         *of(m, a)? = Random::seeded(a.long(1)?);
         Ok(Value::Null)
@@ -152,18 +154,22 @@ pub(super) const METHODS: &[Method] = &[
         bound if bound > 0 => Ok(Value::int(of(m, a)?.below(bound))),
         _ => m.throw(Class::IllegalArgument, "bound must be positive"),
     }),
-    instance(Class_, "nextInt", "int,int", "int", |m, a| match (a.int(1)?, a.int(2)?) {
-        (origin, bound) if origin < bound => Ok(Value::int(of(m, a)?.between(origin, bound))),
-        _ => m.throw(Class::IllegalArgument, "bound must be greater than origin"),
+    instance(Class_, "nextInt", "int,int", "int", |m, a| {
+        match (a.int(1)?, a.int(2)?) {
+            (origin, bound) if origin < bound => Ok(Value::int(of(m, a)?.between(origin, bound))),
+            _ => m.throw(Class::IllegalArgument, "bound must be greater than origin"),
+        }
     }),
     instance(Class_, "nextLong", "", "long", |m, a| Ok(Value::long(of(m, a)?.long()))),
     instance(Class_, "nextLong", "long", "long", |m, a| match a.long(1)? {
         bound if bound > 0 => Ok(Value::long(of(m, a)?.long_between(0, bound))),
         _ => m.throw(Class::IllegalArgument, "bound must be positive"),
     }),
-    instance(Class_, "nextLong", "long,long", "long", |m, a| match (a.long(1)?, a.long(2)?) {
-        (origin, bound) if origin < bound => Ok(Value::long(of(m, a)?.long_between(origin, bound))),
-        _ => m.throw(Class::IllegalArgument, "bound must be greater than origin"),
+    instance(Class_, "nextLong", "long,long", "long", |m, a| {
+        match (a.long(1)?, a.long(2)?) {
+            (origin, bound) if origin < bound => Ok(Value::long(of(m, a)?.long_between(origin, bound))),
+            _ => m.throw(Class::IllegalArgument, "bound must be greater than origin"),
+        }
     }),
     instance(Class_, "nextDouble", "", "double", |m, a| {
         Ok(Value::Prim(Prim::Double(of(m, a)?.double())))

@@ -57,8 +57,18 @@ fn arraycopy(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     if let (Some(kind), Some(other)) = (kind, other)
         && kind != other
     {
-        let shown = |kind: &str| if kind == "object array" { kind.to_owned() } else { format!("{kind}[]") };
-        let message = format!("arraycopy: type mismatch: can not copy {} into {}", shown(kind), shown(other));
+        let shown = |kind: &str| {
+            if kind == "object array" {
+                kind.to_owned()
+            } else {
+                format!("{kind}[]")
+            }
+        };
+        let message = format!(
+            "arraycopy: type mismatch: can not copy {} into {}",
+            shown(kind),
+            shown(other)
+        );
         return m.throw(ArrayStore, message);
     }
     let (source, target) = (m.size(from)?, m.size(to)?);
@@ -66,7 +76,10 @@ fn arraycopy(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     for (place, role, size) in [(start, "source", source), (at, "destination", target)] {
         if place < 0 {
             let of = shown(kind, size);
-            return m.throw(ArrayIndex, format!("arraycopy: {role} index {place} out of bounds for {of}"));
+            return m.throw(
+                ArrayIndex,
+                format!("arraycopy: {role} index {place} out of bounds for {of}"),
+            );
         }
     }
     let Ok(count) = usize::try_from(length) else {

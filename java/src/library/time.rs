@@ -216,7 +216,11 @@ pub(super) fn hybrid_civil(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - year_of_era * 365;
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     (year_of_era + era * 4 + i64::from(month <= 2), month, day)
 }
 

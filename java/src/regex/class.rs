@@ -9,12 +9,18 @@ use regex_syntax::hir::{Class, HirKind};
 pub(super) enum Set {
     Range(u32, u32),
     /// A range in either case: of ASCII letters, or of all.
-    Folded { from: u32, to: u32, is_unicode: bool },
+    Folded {
+        from: u32,
+        to: u32,
+        is_unicode: bool,
+    },
     Named(Named),
     /// Ranges in order.
     Ranges(Arc<[(u32, u32)]>),
     /// All but line terminators: all of them, or `\n` only.
-    NoTerminator { is_unix: bool },
+    NoTerminator {
+        is_unix: bool,
+    },
     All,
     Not(Box<Set>),
     Any(Vec<Set>),
@@ -71,7 +77,10 @@ impl Named {
             Self::Word => ascii.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric()),
             Self::Space => matches!(code, 9..=13 | 32),
             Self::Horizontal => {
-                matches!(code, 9 | 32 | 0xa0 | 0x1680 | 0x180e | 0x2000..=0x200a | 0x202f | 0x205f | 0x3000)
+                matches!(
+                    code,
+                    9 | 32 | 0xa0 | 0x1680 | 0x180e | 0x2000..=0x200a | 0x202f | 0x205f | 0x3000
+                )
             }
             Self::Vertical => matches!(code, 10..=13 | 0x85 | 0x2028 | 0x2029),
             Self::Lower => is(u8::is_ascii_lowercase),
@@ -165,7 +174,10 @@ pub(super) fn category(name: &str) -> Option<Set> {
     let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
         return None;
     };
-    let ranges = class.ranges().iter().map(|range| (range.start().into(), range.end().into()));
+    let ranges = class
+        .ranges()
+        .iter()
+        .map(|range| (range.start().into(), range.end().into()));
     Some(Set::Ranges(ranges.collect()))
 }
 

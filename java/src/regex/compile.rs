@@ -7,7 +7,10 @@ use super::parse::{Assert, Case, Kind, Node};
 /// An instruction. Numbers are places in the program.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Character { code: u32, case: Case },
+    Character {
+        code: u32,
+        case: Case,
+    },
     Set(usize),
     /// Goes on at the first place; at the second one where that fails.
     Split(usize, usize),
@@ -19,7 +22,10 @@ pub(super) enum Op {
     /// Leaves the loop for a place if its turn was empty.
     Leave(usize, usize),
     Assert(Assert),
-    Back { group: usize, case: Case },
+    Back {
+        group: usize,
+        case: Case,
+    },
     /// Runs what follows, up to an `End`, by itself; goes on behind it.
     Atomic(usize),
     /// The same for a look, which moves nothing: `behind` is the shortest and the longest text that it looks back at.
@@ -152,7 +158,13 @@ impl Compiled {
     }
 
     fn repeat(&mut self, of: &Node, min: u32, max: Option<u32>, is_greedy: bool) -> Result<(), Wrong> {
-        let split = |into: usize, past: usize| if is_greedy { Op::Split(into, past) } else { Op::Split(past, into) };
+        let split = |into: usize, past: usize| {
+            if is_greedy {
+                Op::Split(into, past)
+            } else {
+                Op::Split(past, into)
+            }
+        };
         for _ in 0..min {
             self.node(of)?;
         }
@@ -209,8 +221,12 @@ pub(super) fn length_max(node: &Node) -> Option<usize> {
         Node::Back { .. } => None,
         Node::Character { code, .. } => Some(if *code > 0xffff { 2 } else { 1 }),
         Node::Set(_) => Some(2),
-        Node::Sequence(all) => all.iter().try_fold(0_usize, |sum, node| sum.checked_add(length_max(node)?)),
-        Node::Choice(all) => all.iter().try_fold(0_usize, |most, node| Some(most.max(length_max(node)?))),
+        Node::Sequence(all) => all
+            .iter()
+            .try_fold(0_usize, |sum, node| sum.checked_add(length_max(node)?)),
+        Node::Choice(all) => all
+            .iter()
+            .try_fold(0_usize, |most, node| Some(most.max(length_max(node)?))),
         Node::Group(_, of) | Node::Atomic(of) => length_max(of),
         Node::Repeat { of, max, .. } => {
             let max = usize::try_from((*max)?).ok()?;

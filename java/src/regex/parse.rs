@@ -8,7 +8,10 @@ use super::{Wrong, flag};
 pub(super) enum Node {
     Empty,
     /// A character, or one that is the same but for case.
-    Character { code: u32, case: Case },
+    Character {
+        code: u32,
+        case: Case,
+    },
     Set(Set),
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
@@ -25,7 +28,10 @@ pub(super) enum Node {
         negates: bool,
     },
     Atomic(Box<Node>),
-    Back { group: usize, case: Case },
+    Back {
+        group: usize,
+        case: Case,
+    },
     Assert(Assert),
 }
 
@@ -47,10 +53,16 @@ pub(super) enum Kind {
 pub(super) enum Assert {
     /// The begin of the text, or with `MULTILINE` of a line.
     Begin,
-    BeginOfLine { is_unix: bool },
+    BeginOfLine {
+        is_unix: bool,
+    },
     /// The end of the text, or before its last line terminator.
-    LastLine { is_unix: bool },
-    EndOfLine { is_unix: bool },
+    LastLine {
+        is_unix: bool,
+    },
+    EndOfLine {
+        is_unix: bool,
+    },
     End,
     Word,
     NoWord,
@@ -90,7 +102,11 @@ pub(super) fn parsed(text: &[u16], flags: i32) -> Result<Parsed, Wrong> {
     if flags & !known != 0 {
         return Err(left_out(&format!("flag {}", flags & !known)));
     }
-    let codes = if flags & flag::LITERAL != 0 { codes } else { unquoted(&codes) };
+    let codes = if flags & flag::LITERAL != 0 {
+        codes
+    } else {
+        unquoted(&codes)
+    };
     let mut parser = Parser {
         codes: &codes,
         at: 0,
@@ -181,7 +197,11 @@ impl Parser<'_> {
                 match self.codes.get(self.at) {
                     Some(code) if matches!(code, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r') => self.at += 1,
                     Some('#') => {
-                        while self.codes.get(self.at).is_some_and(|code| !matches!(code, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')) {
+                        while self
+                            .codes
+                            .get(self.at)
+                            .is_some_and(|code| !matches!(code, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}'))
+                        {
                             self.at += 1;
                         }
                     }
@@ -368,7 +388,11 @@ impl Parser<'_> {
                             self.names.push((name, number));
                             Box::new(move |node| Node::Group(number, Box::new(node)))
                         }
-                        _ => return Err(self.wrong("capturing group name does not start with a Latin letter", self.at + 1)),
+                        _ => {
+                            return Err(
+                                self.wrong("capturing group name does not start with a Latin letter", self.at + 1)
+                            );
+                        }
                     }
                 }
                 _ => {
@@ -395,7 +419,9 @@ impl Parser<'_> {
         }
         self.flags = saved;
         let node = wrap(inner);
-        if let Node::Look { of, is_behind: true, .. } = &node
+        if let Node::Look {
+            of, is_behind: true, ..
+        } = &node
             && !super::compile::is_bounded(of)
         {
             return Err(self.wrong("Look-behind group does not have an obvious maximum length", self.at));
@@ -463,7 +489,9 @@ impl Parser<'_> {
             '1'..='9' => {
                 let mut group = usize::try_from(u32::from(code) - 48).unwrap_or(0);
                 while let Some(digit) = self.codes.get(self.at).and_then(|code| code.to_digit(10)) {
-                    let longer = group.saturating_mul(10).saturating_add(usize::try_from(digit).unwrap_or(0));
+                    let longer = group
+                        .saturating_mul(10)
+                        .saturating_add(usize::try_from(digit).unwrap_or(0));
                     if longer >= self.groups {
                         break;
                     }
@@ -480,7 +508,11 @@ impl Parser<'_> {
                     return Err(self.wrong("\\k is not followed by '<' for named capturing group", self.at + 1));
                 }
                 let name = self.name()?;
-                let known = self.names.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+                let known = self
+                    .names
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, number)| *number);
                 let Some(group) = known else {
                     let what = format!("named capturing group <{name}> does not exist");
                     return Err(self.wrong(&what, self.at));
@@ -499,8 +531,14 @@ impl Parser<'_> {
                 is_unix: self.has(flag::UNIX_LINES),
             }),
             'R' => {
-                let pair = [13, 10].map(|code| Node::Character { code, case: Case::Exact });
-                Node::Choice(vec![Node::Sequence(pair.to_vec()), Node::Set(Set::Named(Named::Vertical))])
+                let pair = [13, 10].map(|code| Node::Character {
+                    code,
+                    case: Case::Exact,
+                });
+                Node::Choice(vec![
+                    Node::Sequence(pair.to_vec()),
+                    Node::Set(Set::Named(Named::Vertical)),
+                ])
             }
             'G' | 'X' | 'N' => return Err(left_out(&format!("\\{code}"))),
             _ => {
@@ -749,7 +787,10 @@ fn category(name: &str) -> Option<Set> {
         "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Co", "Cn",
     ];
     let bare = name.strip_prefix("Is").unwrap_or(name);
-    CATEGORIES.contains(&bare).then(|| super::class::category(bare)).flatten()
+    CATEGORIES
+        .contains(&bare)
+        .then(|| super::class::category(bare))
+        .flatten()
 }
 
 fn both(a: Set, b: Set) -> Set {

@@ -176,7 +176,11 @@ impl Matching<'_, '_, '_> {
                 let end = self.apart(next, at, None, stack)?;
                 end.map(|end| (*past, end))
             }
-            Op::Look { next: past, behind, negates } => {
+            Op::Look {
+                next: past,
+                behind,
+                negates,
+            } => {
                 let before = negates.then(|| (self.groups.clone(), self.turns.clone()));
                 let is_there = self.looks(next, at, *behind, stack)?;
                 if let Some((groups, turns)) = before {
@@ -226,7 +230,10 @@ impl Matching<'_, '_, '_> {
 
     /// The end of a repetition of what a group matched.
     fn repeated(&mut self, group: usize, case: Case, at: usize) -> Run<Option<usize>> {
-        let ends = (self.groups.get(group * 2).copied().flatten(), self.groups.get(group * 2 + 1).copied().flatten());
+        let ends = (
+            self.groups.get(group * 2).copied().flatten(),
+            self.groups.get(group * 2 + 1).copied().flatten(),
+        );
         let (Some(from), Some(to)) = ends else {
             return Ok(None);
         };
@@ -235,7 +242,10 @@ impl Matching<'_, '_, '_> {
         let Some(found) = self.units.get(at..at + wanted.len()) else {
             return Ok(None);
         };
-        let is_same = wanted.iter().zip(found).all(|(a, b)| same((*a).into(), (*b).into(), case));
+        let is_same = wanted
+            .iter()
+            .zip(found)
+            .all(|(a, b)| same((*a).into(), (*b).into(), case));
         Ok(is_same.then_some(at + wanted.len()))
     }
 

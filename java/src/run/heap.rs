@@ -372,7 +372,10 @@ impl Machine<'_> {
     }
 
     fn are_buffers(&self, x: Handle, y: Handle) -> Run<bool> {
-        Ok(matches!((self.object(x)?, self.object(y)?), (Object::Buffer(_), Object::Buffer(_))))
+        Ok(matches!(
+            (self.object(x)?, self.object(y)?),
+            (Object::Buffer(_), Object::Buffer(_))
+        ))
     }
 
     fn no_order<T>(&mut self, is: Class, wanted: Class) -> Run<T> {

@@ -2,8 +2,8 @@
 
 use super::failure::{FailureCause, StorageFailure};
 use super::refusal::{
-    ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal, SumRefusal,
-    ThroughputRefusal, in_words,
+    ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal,
+    SumRefusal, ThroughputRefusal, in_words,
 };
 use crate::partition::store::Damaged;
 use crate::partition::{MapError, Shortage};

@@ -11,6 +11,20 @@ pub const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 /// The cost of Cassandra's own hashes.
 pub const COST_DEFAULT: u32 = 10;
 
+/// The bytes of a password that bcrypt reads. Cassandra takes longer ones too, without a word.
+const BYTES_READ: usize = 72;
+
+/// What the owner of a password should know of it, if anything.
+#[must_use]
+pub fn advice(password: &str) -> Option<String> {
+    let bytes = password.len();
+    (bytes > BYTES_READ).then(|| {
+        format!(
+            "The password has {bytes} bytes, of which bcrypt reads the first {BYTES_READ}: every password that begins with these is right"
+        )
+    })
+}
+
 /// Salt and hash that no password matches, for unknown roles: refusing them takes as long as refusing a wrong password.
 const NO_ROLE: &str = "EjZm89SZ0sv4pQvSekzj1Ow35D1yCBjoQ2S9b/gvtsBkiLZl8Mixu";
 
@@ -55,6 +69,15 @@ pub fn is_right(password: &[u8], hash: Option<&str>, cost: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_of_more_bytes_than_are_read_is_told() {
+        let hash = |password: &str| hash(password, 4, [7; 16]);
+        assert_eq!(hash(&"b".repeat(72)), hash(&"b".repeat(100)));
+        assert_eq!(advice(&"b".repeat(72)), None);
+        // Bytes, not characters.
+        assert!(advice(&"é".repeat(37)).is_some_and(|advice| advice.starts_with("The password has 74 bytes")));
+    }
 
     #[test]
     fn a_hash_of_cassandras_is_read_and_ours_has_its_form() {

@@ -155,15 +155,12 @@ pub fn sum(ty: &CqlType, left: &[u8], right: &[u8]) -> Option<Bytes> {
         return Some([left, right].concat().into());
     }
     let (left, right) = (Number::decode(of, left)?, Number::decode(of, right)?);
-    computed(&left, &right, ArithmeticOperator::Add, of).ok().map(Bytes::from)
+    computed(&left, &right, ArithmeticOperator::Add, of)
+        .ok()
+        .map(Bytes::from)
 }
 
-fn computed(
-    left: &Number,
-    right: &Number,
-    operator: ArithmeticOperator,
-    returns: Native,
-) -> Result<Vec<u8>, Problem> {
+fn computed(left: &Number, right: &Number, operator: ArithmeticOperator, returns: Native) -> Result<Vec<u8>, Problem> {
     Ok(match returns {
         // Java computes tinyint and smallint as int and truncates the result, which is the same as wrapping.
         Native::Tinyint | Native::Smallint | Native::Int | Native::Bigint => {

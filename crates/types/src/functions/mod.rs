@@ -37,9 +37,9 @@ mod user;
 #[cfg(test)]
 mod tests;
 
-pub use arithmetic::{is_summable, sum};
 pub use aggregate::Accumulator;
 pub use argument::{Argument, Form, fit};
+pub use arithmetic::{is_summable, sum};
 pub use context::{CallLimits, Context, Timeuuids};
 pub use error::{Error, Failed};
 pub use mask::is_mask;

@@ -31,7 +31,9 @@ const WITHOUT_NAME: [&str; 1] = ["LexicalUUIDType"];
 
 /// Whether the class takes no parameters, so that those it has are ignored.
 fn is_plain(name: &str) -> bool {
-    matches!(name, "DateType" | "LegacyTimeUUIDType") || WITHOUT_NAME.contains(&name) || NATIVE_TYPES.iter().any(|row| row.class == name)
+    matches!(name, "DateType" | "LegacyTimeUUIDType")
+        || WITHOUT_NAME.contains(&name)
+        || NATIVE_TYPES.iter().any(|row| row.class == name)
 }
 
 /// Maximum nesting of a marshal class name; deeper ones are rejected to bound the recursion.

@@ -396,6 +396,7 @@ impl Database {
                 warning,
             }) => {
                 let now = self.engine().clock().monotonic();
+                let advice = password.as_ref().and_then(|(_, password)| password::advice(password));
                 if let Some((name, password)) = password {
                     if roles.contains(&name) {
                         service.limit_passwords(&name, now)?;
@@ -407,6 +408,7 @@ impl Database {
                 self.publish_roles(service, &mut doubt, &roles, next).await?;
                 let mut answer = Answer::new(AnswerKind::Void);
                 answer.warnings.extend(warning);
+                answer.warnings.extend(advice);
                 Ok(answer)
             }
         }

@@ -7,7 +7,8 @@
 //!
 //! Differs: `partitions_count` counts rows, since logical partitions are not counted, so `mean_partition_size` is the
 //! mean size of a row. Tools choose their splits by the product of the two, which is the bytes of the range. Estimates
-//! are as of the read, not of the last five minutes.
+//! are as of the read, not of the last five minutes. SlateDB knows the bytes of its tables and no rows: the rows are
+//! then those of an assumed size.
 
 use super::super::cells::Cells;
 use super::super::view::{Rows, Sources, View};
@@ -74,6 +75,17 @@ impl Estimate<'_> {
     }
 }
 
+/// The size of a row, in bytes, where nothing is known of the rows.
+const ROW_BYTES: u64 = 128;
+
+/// The rows of a physical partition: those that were counted, or as many as its bytes may be.
+fn rows(partition: &PartitionFigures) -> u64 {
+    if partition.rows == 0 && !partition.is_exact {
+        return partition.bytes.div_ceil(ROW_BYTES);
+    }
+    partition.rows
+}
+
 /// The physical partitions of the tables that have estimates: all but Cassandra's local ones.
 fn stored(sources: Sources<'_>) -> Vec<PartitionFigures> {
     let mut stored = sources.of_services(|figures| figures.partitions());
@@ -116,7 +128,7 @@ fn estimates<'a>(node: &NodeInfo, stored: &'a [PartitionFigures]) -> Vec<Estimat
         for (start, end) in ranges.iter().copied() {
             let (mut rows, mut bytes) = (0_u64, 0_u64);
             for partition in partitions {
-                rows += share(partition, start, end, partition.rows);
+                rows += share(partition, start, end, self::rows(partition));
                 bytes += share(partition, start, end, partition.bytes);
             }
             estimates.push(Estimate {
@@ -203,6 +215,28 @@ mod tests {
         // A range begins at the previous token, which may belong to any node.
         assert_eq!(primary_ranges(&node(&[60], &[-50, 10])), [(10, 60)]);
         assert_eq!(primary_ranges(&node(&[i64::MAX], &[i64::MIN])), [(i64::MIN, i64::MAX)]);
+    }
+
+    #[test]
+    fn rows_that_nobody_counted_are_reckoned_from_their_bytes() {
+        let node = node(&[0], &[]);
+        let of = |rows, bytes, is_exact| PartitionFigures {
+            bytes,
+            is_exact,
+            ..partition(i64::MIN, i64::MAX, rows)
+        };
+        let products = |figures: PartitionFigures| -> u64 {
+            let stored = [figures];
+            let found = estimates(&node, &stored);
+            let product = |of: &Estimate<'_>| of.bytes.checked_div(of.rows).unwrap_or(0) * of.rows;
+            found.iter().map(product).sum()
+        };
+        // SlateDB has bytes only: a tool that splits by the product sees them.
+        assert_eq!(products(of(0, 1 << 30, false)), 1 << 30);
+        assert!(products(of(0, 100, false)) > 0);
+        // What is exact stays so.
+        assert_eq!(products(of(0, 0, true)), 0);
+        assert_eq!(products(of(0, 0, false)), 0);
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mu
     let table = modification.table.as_ref();
     let value_bytes = |operation: &ColumnChange| match operation {
         ColumnChange::Set(Value::Bytes(bytes)) | ColumnChange::Sum(Some(bytes)) => CELL_BYTES + bytes.len(),
-        ColumnChange::Set(_) | ColumnChange::Increment(_) | ColumnChange::SetAt(_, None) | ColumnChange::Sum(None) => CELL_BYTES,
+        ColumnChange::Set(_) | ColumnChange::Increment(_) | ColumnChange::SetAt(_, None) | ColumnChange::Sum(None) => {
+            CELL_BYTES
+        }
         ColumnChange::SetAt(_, Some(bytes)) => CELL_BYTES + bytes.len(),
         ColumnChange::Version => CELL_BYTES + size_of::<i64>(),
         ColumnChange::Replace(elements) => elements
