@@ -258,9 +258,8 @@ fn ty(text: &'static str, on: &[Ty], own: &[Ty; 2]) -> Ty {
     };
     let short = |class: &&Class| {
         let full = class.full_name();
-        full == name
-            || (class.name() == name && !full.starts_with("java.time."))
-            || (name == "Map.Entry" && **class == Class::Entry)
+        let inner = full.rsplit_once('.').map_or(full, |(_, inner)| inner);
+        full == name || (inner.replace('$', ".") == name && **class != Class::Day)
     };
     let class = Class::ALL.iter().find(short).copied().unwrap_or(Class::Object);
     // All types of a raw receiver are raw.

@@ -121,6 +121,8 @@ fn what_never_ends_is_stopped() {
         "for (;;) { v++; }",
         "do { v = v; } while (true);",
         "List<Integer> x = new ArrayList<Integer>(); while (true) { for (int i : l) { x.contains(i); } }",
+        "return \"\" + \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\".matches(\"(a+)+b\");",
+        "return \"\" + \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\".matches(\"(a|a)*b\");",
     ] {
         let failure = run(body).expect_err(body);
         assert_eq!(failure, Failure::Steps { steps_max: 1_000_000 }, "{body}");

@@ -242,9 +242,8 @@ fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term, conditional: b
             ty if conditional && helenus_types::functions::is_summable(ty) => {
                 Ok(Operation::Sum(typer.term(term, &receiver)?))
             }
-            _ if conditional => Err(OperationRefusal::Misfit {
+            _ if conditional => Err(OperationRefusal::NotSummable {
                 operation: text(),
-                kind: "non-numeric and non-text type",
                 column: name.clone(),
             }
             .into()),

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Term, Type};
+use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Name, Term, Type};
 
 use super::error::DdlError;
 use super::refusal::FunctionRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
-use crate::planner::text::{owned, type_text_full};
+use crate::planner::text::owned;
 use crate::schema::{Keyspace, Table, UserAggregate, UserFunction, typename};
 use helenus_types::functions;
-use helenus_types::types::{CqlType, LiteralError, Native};
+use helenus_types::types::{CqlType, LiteralError, Native, type_text};
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
     types.into_iter().map(typename::unfrozen_name).collect()
@@ -67,15 +67,37 @@ fn created(ddl: &Ddl<'_>, keyspace: Keyspace, replaces: bool, target: ChangeTarg
 }
 
 /// Refuses `frozen<…>` around the type of an argument, a result or a state, where it is implied; around a tuple it is
-/// allowed.
-fn check_frozen(what: &'static str, written: &Type, keyspace: &str) -> Result<(), DdlError> {
+/// allowed, and around a vector. The message has the keyspace of a user-defined type that Cassandra has read before.
+fn check_frozen(what: &'static str, written: &Type, read_in: Option<&str>) -> Result<(), DdlError> {
     match written {
-        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {
+        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_) | Type::Vector(..)) => Err(FunctionRefusal::Frozen {
             what,
-            ty: type_text_full(written, keyspace),
+            ty: type_text(&match read_in {
+                Some(keyspace) => in_keyspace(written, keyspace),
+                None => written.clone(),
+            }),
         }
         .into()),
         _ => Ok(()),
+    }
+}
+
+/// A type whose user-defined types all have a keyspace: their own, or this one.
+fn in_keyspace(written: &Type, keyspace: &str) -> Type {
+    let inner = |of: &Type| Box::new(in_keyspace(of, keyspace));
+    match written {
+        Type::Named(name) if name.keyspace.is_none() && Native::named(name.name.as_str()).is_none() => {
+            let mut name = name.clone();
+            name.keyspace = Some(Name(keyspace.to_owned()));
+            Type::Named(name)
+        }
+        Type::Named(_) | Type::Custom(_) => written.clone(),
+        Type::List(of) => Type::List(inner(of)),
+        Type::Set(of) => Type::Set(inner(of)),
+        Type::Map(key, value) => Type::Map(inner(key), inner(value)),
+        Type::Tuple(of) => Type::Tuple(of.iter().map(|of| in_keyspace(of, keyspace)).collect()),
+        Type::Vector(of, count) => Type::Vector(inner(of), *count),
+        Type::Frozen(of) => Type::Frozen(inner(of)),
     }
 }
 
@@ -102,11 +124,14 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         }
         .into());
     }
+    let is_there = |keyspace: &Keyspace| keyspace.functions.iter().any(|function| function.name == name);
+    let is_read = ddl.schema.keyspace(keyspace_name).is_some_and(|keyspace| is_there(keyspace));
+    let read_in = is_read.then_some(keyspace_name);
     statement
         .arguments
         .iter()
-        .try_for_each(|(_, written)| check_frozen("Argument", written, keyspace_name))?;
-    check_frozen("Return type", &statement.returns, keyspace_name)?;
+        .try_for_each(|(_, written)| check_frozen("Argument", written, read_in))?;
+    check_frozen("Return type", &statement.returns, read_in)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let mut arguments = Vec::with_capacity(statement.arguments.len());
     for (argument, written) in &statement.arguments {
@@ -213,8 +238,8 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     statement
         .arguments
         .iter()
-        .try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
-    check_frozen("State type", &statement.state_type, keyspace_name)?;
+        .try_for_each(|written| check_frozen("Argument", written, Some(keyspace_name)))?;
+    check_frozen("State type", &statement.state_type, Some(keyspace_name))?;
     let wanted = type_names(&arguments);
     let state = typename::unfrozen_name(&state_type);
 
@@ -460,7 +485,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
                 )?));
             }
             let mut written = written.iter();
-            written.try_for_each(|written| check_frozen("Argument", written, keyspace_name))?;
+            written.try_for_each(|written| check_frozen("Argument", written, Some(keyspace_name)))?;
             Some(types)
         }
         (written, _) => written

@@ -190,6 +190,15 @@ fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Colum
     }
 }
 
+/// A selector in Cassandra's messages, where the bounds of a slice have no blanks between them.
+fn selector_text(selector: &Selector) -> String {
+    let bound = |bound: &Option<_>| bound.as_ref().map_or(String::new(), ToString::to_string);
+    match selector {
+        Selector::Slice { of, from, to } => format!("{of}[{}..{}]", bound(from), bound(to)),
+        other => other.to_string(),
+    }
+}
+
 /// Names of the base table's columns that the view includes.
 fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Result<BTreeSet<&'a str>, DdlError> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
@@ -201,7 +210,7 @@ fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Resul
                     return Err(ViewRefusal::Alias(selector.to_string()).into());
                 }
                 let Selector::Column(column) = &selector.selector else {
-                    return Err(ViewRefusal::Selector(selector.to_string()).into());
+                    return Err(ViewRefusal::Selector(selector_text(&selector.selector)).into());
                 };
                 if base.column(column.as_str()).is_none() {
                     return Err(undefined(column.as_str(), base));

@@ -18,6 +18,14 @@ pub enum OperationRefusal {
         /// The column.
         column: String,
     },
+    /// A sum of a column that is neither a number nor a text, beside a condition.
+    #[error("Invalid operation ({operation}) for non-numeric and non-text type {column}")]
+    NotSummable {
+        /// The assignment as CQL.
+        operation: String,
+        /// The column, which Cassandra's words call a type.
+        column: String,
+    },
     /// A field that the column's type does not have.
     #[error("UDT column {column} does not have a field named {field}")]
     NoField {
