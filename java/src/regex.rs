@@ -7,8 +7,10 @@
 //! Left out, and refused by name: `\X`, `\N{…}`, `\G`, canonical equivalence, properties other than
 //! general categories and those of ASCII.
 
+mod bracket;
 mod class;
 mod compile;
+mod escape;
 mod parse;
 mod run;
 
@@ -89,5 +91,43 @@ pub(crate) fn code_at(units: &[u16], at: usize) -> Option<(u32, usize)> {
             Some((0x1_0000 + high + u32::from(second - 0xdc00), 2))
         }
         _ => Some((first.into(), 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What matches with which text is compared with Cassandra's answers by a script of the oracle.
+    #[test]
+    fn no_text_makes_the_parser_panic() {
+        let patterns = [
+            "(?<name>a|b{2,3}?)\\k<name>[^x&&[a-z]\\d-]+(?i:Ä)\\p{Lu}",
+            "\\Qa.b\\E(?x) a #c\n\\x{1F600}\\u0041\\012\\cA\\R(?=a)(?<!b)(?>c)++",
+            "[]^a\\]&&[b[c]]]|(?m-s)^$\\b\\B\\A\\z\\Z.",
+            "😀[😀-😂]*+{2}",
+        ];
+        for pattern in patterns {
+            for (at, _) in pattern.char_indices() {
+                for part in [pattern.get(..at), pattern.get(at..)].into_iter().flatten() {
+                    let text: Text = part.encode_utf16().collect();
+                    for flags in [0, flag::COMMENTS, flag::LITERAL, flag::CASE_INSENSITIVE | flag::UNICODE_CASE] {
+                        drop(Pattern::new(&text, flags));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_nested_or_repeated_for_ever_is_refused() {
+        let refused = |pattern: String| {
+            let text: Text = pattern.encode_utf16().collect();
+            assert!(matches!(Pattern::new(&text, 0), Err(Wrong::LeftOut(_))), "{pattern:.20}");
+        };
+        refused("(".repeat(500));
+        refused("[".repeat(500));
+        refused("a{100000}".to_owned());
+        refused("((a{100}){100}){100}".to_owned());
     }
 }

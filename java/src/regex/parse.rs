@@ -1,6 +1,6 @@
 //! Parses a pattern.
 
-use super::class::{Named, Set};
+use super::class::Set;
 use super::{Wrong, flag};
 
 /// A part of a pattern.
@@ -77,12 +77,12 @@ pub(super) struct Parsed {
 /// Maximum nesting of groups and classes.
 const LEVELS_MAX: u32 = 100;
 
-struct Parser<'a> {
-    codes: &'a [char],
-    at: usize,
+pub(super) struct Parser<'a> {
+    pub(super) codes: &'a [char],
+    pub(super) at: usize,
     flags: i32,
-    groups: usize,
-    names: Vec<(String, usize)>,
+    pub(super) groups: usize,
+    pub(super) names: Vec<(String, usize)>,
     level: u32,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn parsed(text: &[u16], flags: i32) -> Result<Parsed, Wrong> {
     })
 }
 
-fn left_out(what: &str) -> Wrong {
+pub(super) fn left_out(what: &str) -> Wrong {
     Wrong::LeftOut(format!("Helenus has no {what} of java.util.regex in a function's body"))
 }
 
@@ -169,7 +169,7 @@ fn unquoted(codes: &[char]) -> Vec<char> {
 
 impl Parser<'_> {
     /// An error of Java's, whose cursor stands at a position.
-    fn wrong(&self, what: &str, cursor: usize) -> Wrong {
+    pub(super) fn wrong(&self, what: &str, cursor: usize) -> Wrong {
         // Java counts units.
         let before = self.codes.get(..cursor.min(self.codes.len())).unwrap_or_default();
         let units: usize = before.iter().map(|code| code.len_utf16()).sum();
@@ -178,11 +178,11 @@ impl Parser<'_> {
         Wrong::Syntax { what, at }
     }
 
-    fn has(&self, flag: i32) -> bool {
+    pub(super) fn has(&self, flag: i32) -> bool {
         self.flags & flag != 0
     }
 
-    fn case(&self) -> Case {
+    pub(super) fn case(&self) -> Case {
         match (self.has(flag::CASE_INSENSITIVE), self.has(flag::UNICODE_CASE)) {
             (true, true) => Case::Unicode,
             (true, false) => Case::Ascii,
@@ -191,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// The next character, behind comments where they are allowed.
-    fn peek(&mut self) -> Option<char> {
+    pub(super) fn peek(&mut self) -> Option<char> {
         if self.has(flag::COMMENTS) {
             loop {
                 match self.codes.get(self.at) {
@@ -212,13 +212,13 @@ impl Parser<'_> {
         self.codes.get(self.at).copied()
     }
 
-    fn take(&mut self, wanted: char) -> bool {
+    pub(super) fn take(&mut self, wanted: char) -> bool {
         let is = self.codes.get(self.at) == Some(&wanted);
         self.at += usize::from(is);
         is
     }
 
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    pub(super) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Wrong>) -> Result<T, Wrong> {
         if self.level >= LEVELS_MAX {
             return Err(left_out(&format!("pattern of more than {LEVELS_MAX} levels")));
         }
@@ -284,7 +284,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn character(&self, code: u32) -> Node {
+    pub(super) fn character(&self, code: u32) -> Node {
         Node::Character {
             code,
             case: self.case(),
@@ -436,7 +436,7 @@ impl Parser<'_> {
     }
 
     /// A name and its closing bracket.
-    fn name(&mut self) -> Result<String, Wrong> {
+    pub(super) fn name(&mut self) -> Result<String, Wrong> {
         let mut name = String::new();
         while let Some(code) = self.codes.get(self.at).copied().filter(char::is_ascii_alphanumeric) {
             name.push(code);
@@ -475,326 +475,6 @@ impl Parser<'_> {
         }
         Ok(())
     }
-
-    /// What follows a backslash, outside a class.
-    fn escape(&mut self) -> Result<Node, Wrong> {
-        let Some(code) = self.codes.get(self.at).copied() else {
-            return Err(self.wrong("Unexpected internal error", self.codes.len() + 1));
-        };
-        if let Some(set) = self.named_set(code)? {
-            return Ok(Node::Set(set));
-        }
-        self.at += 1;
-        Ok(match code {
-            '1'..='9' => {
-                let mut group = usize::try_from(u32::from(code) - 48).unwrap_or(0);
-                while let Some(digit) = self.codes.get(self.at).and_then(|code| code.to_digit(10)) {
-                    let longer = group
-                        .saturating_mul(10)
-                        .saturating_add(usize::try_from(digit).unwrap_or(0));
-                    if longer >= self.groups {
-                        break;
-                    }
-                    group = longer;
-                    self.at += 1;
-                }
-                Node::Back {
-                    group,
-                    case: self.case(),
-                }
-            }
-            'k' => {
-                if !self.take('<') {
-                    return Err(self.wrong("\\k is not followed by '<' for named capturing group", self.at + 1));
-                }
-                let name = self.name()?;
-                let known = self
-                    .names
-                    .iter()
-                    .find(|(known, _)| *known == name)
-                    .map(|(_, number)| *number);
-                let Some(group) = known else {
-                    let what = format!("named capturing group <{name}> does not exist");
-                    return Err(self.wrong(&what, self.at));
-                };
-                Node::Back {
-                    group,
-                    case: self.case(),
-                }
-            }
-            'b' if self.codes.get(self.at..self.at + 3) == Some(&['{', 'g', '}']) => return Err(left_out("\\b{g}")),
-            'b' => Node::Assert(Assert::Word),
-            'B' => Node::Assert(Assert::NoWord),
-            'A' => Node::Assert(Assert::Begin),
-            'z' => Node::Assert(Assert::End),
-            'Z' => Node::Assert(Assert::LastLine {
-                is_unix: self.has(flag::UNIX_LINES),
-            }),
-            'R' => {
-                let pair = [13, 10].map(|code| Node::Character {
-                    code,
-                    case: Case::Exact,
-                });
-                Node::Choice(vec![
-                    Node::Sequence(pair.to_vec()),
-                    Node::Set(Set::Named(Named::Vertical)),
-                ])
-            }
-            'G' | 'X' | 'N' => return Err(left_out(&format!("\\{code}"))),
-            _ => {
-                let code = self.escaped(code)?;
-                self.character(code)
-            }
-        })
-    }
-
-    /// The set of `\d`, `\p{…}` and their kin at the cursor, if it is one.
-    fn named_set(&mut self, code: char) -> Result<Option<Set>, Wrong> {
-        let named = match code.to_ascii_lowercase() {
-            'd' => Named::Digit,
-            'w' => Named::Word,
-            's' => Named::Space,
-            'h' => Named::Horizontal,
-            'v' => Named::Vertical,
-            'p' => {
-                self.at += 1;
-                let set = self.property()?;
-                return Ok(Some(if code == 'P' { Set::Not(Box::new(set)) } else { set }));
-            }
-            _ => return Ok(None),
-        };
-        self.at += 1;
-        let set = Set::Named(named);
-        Ok(Some(if code.is_ascii_uppercase() {
-            Set::Not(Box::new(set))
-        } else {
-            set
-        }))
-    }
-
-    fn property(&mut self) -> Result<Set, Wrong> {
-        let name: String = if self.take('{') {
-            let rest = self.codes.get(self.at..).unwrap_or_default();
-            let Some(length) = rest.iter().position(|code| *code == '}') else {
-                return Err(self.wrong("Unclosed character family", self.codes.len() + 1));
-            };
-            self.at += length + 1;
-            let name: String = rest.iter().take(length).collect();
-            if name.is_empty() {
-                return Err(self.wrong("Empty character family", self.at));
-            }
-            name
-        } else {
-            let one = self.codes.get(self.at).copied();
-            self.at += 1;
-            one.map(String::from).unwrap_or_default()
-        };
-        match Named::of(&name) {
-            Some(named @ (Named::Lower | Named::Upper)) if self.has(flag::CASE_INSENSITIVE) => {
-                Ok(Set::Any(vec![Set::Named(named), Set::Named(Named::Alpha)]))
-            }
-            Some(named) => Ok(Set::Named(named)),
-            None => match category(&name) {
-                Some(set) => Ok(set),
-                None => Err(left_out(&format!("\\p{{{name}}}"))),
-            },
-        }
-    }
-
-    /// The character of an escape, whose letter was read.
-    fn escaped(&mut self, code: char) -> Result<u32, Wrong> {
-        Ok(match code {
-            't' => 9,
-            'n' => 10,
-            'r' => 13,
-            'f' => 12,
-            'a' => 7,
-            'e' => 27,
-            '0' => self.octal()?,
-            'x' if self.take('{') => {
-                let rest = self.codes.get(self.at..).unwrap_or_default();
-                let digits: String = rest.iter().take_while(|code| code.is_ascii_hexdigit()).collect();
-                self.at += digits.len();
-                match u32::from_str_radix(&digits, 16) {
-                    Ok(value) if value > 0x10_ffff => {
-                        return Err(self.wrong("Hexadecimal codepoint is too big", self.at));
-                    }
-                    Ok(value) if self.take('}') => value,
-                    _ => return Err(self.wrong("Unclosed hexadecimal escape sequence", self.at + 1)),
-                }
-            }
-            'x' => self.hex(2, "Illegal hexadecimal escape sequence")?,
-            'u' => {
-                let first = self.hex(4, "Illegal Unicode escape sequence")?;
-                let rest = self.codes.get(self.at..self.at + 2);
-                if (0xd800..0xdc00).contains(&first) && rest == Some(&['\\', 'u']) {
-                    let before = self.at;
-                    self.at += 2;
-                    match self.hex(4, "Illegal Unicode escape sequence")? {
-                        second @ 0xdc00..0xe000 => 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00),
-                        _ => {
-                            self.at = before;
-                            first
-                        }
-                    }
-                } else {
-                    first
-                }
-            }
-            'c' => match self.codes.get(self.at).copied() {
-                Some(code) => {
-                    self.at += 1;
-                    u32::from(code) ^ 64
-                }
-                None => return Err(self.wrong("Illegal control escape sequence", self.at)),
-            },
-            code if code.is_ascii_alphanumeric() => {
-                return Err(self.wrong("Illegal/unsupported escape sequence", self.at));
-            }
-            code => code.into(),
-        })
-    }
-
-    fn hex(&mut self, width: usize, what: &str) -> Result<u32, Wrong> {
-        let digits: String = self.codes.iter().skip(self.at).take(width).collect();
-        let is_hex = digits.len() == width && digits.chars().all(|digit| digit.is_ascii_hexdigit());
-        match u32::from_str_radix(&digits, 16) {
-            Ok(value) if is_hex => {
-                self.at += width;
-                Ok(value)
-            }
-            _ => {
-                let good = digits.chars().take_while(char::is_ascii_hexdigit).count();
-                Err(self.wrong(what, self.at + good + 1))
-            }
-        }
-    }
-
-    fn octal(&mut self) -> Result<u32, Wrong> {
-        let mut value = 0;
-        let mut count = 0;
-        while let Some(digit) = self.codes.get(self.at).and_then(|code| code.to_digit(8)) {
-            if count == 3 || value * 8 + digit > 0o377 {
-                break;
-            }
-            value = value * 8 + digit;
-            count += 1;
-            self.at += 1;
-        }
-        if count == 0 {
-            return Err(self.wrong("Illegal octal escape sequence", self.at + 1));
-        }
-        Ok(value)
-    }
-
-    /// What follows an open bracket.
-    fn class(&mut self) -> Result<Set, Wrong> {
-        let negates = self.take('^');
-        let mut sets: Vec<Set> = Vec::new();
-        let mut left: Option<Set> = None;
-        let mut is_first = true;
-        loop {
-            let Some(code) = self.peek() else {
-                return Err(self.wrong("Unclosed character class", self.codes.len()));
-            };
-            match code {
-                ']' if !is_first => {
-                    self.at += 1;
-                    break;
-                }
-                '[' => {
-                    self.at += 1;
-                    sets.push(self.deeper(Self::class)?);
-                }
-                '&' if self.codes.get(self.at + 1) == Some(&'&') => {
-                    while self.take('&') {}
-                    // Nothing before it, or nothing behind it, is not intersected.
-                    if !sets.is_empty() {
-                        let own = Set::Any(std::mem::take(&mut sets));
-                        left = Some(match left.take() {
-                            Some(left) => both(left, own),
-                            None => own,
-                        });
-                    }
-                }
-                _ => sets.push(self.member()?),
-            }
-            is_first = false;
-        }
-        let own = Set::Any(sets);
-        let set = match left {
-            Some(left) if own == Set::Any(Vec::new()) => left,
-            Some(left) => both(left, own),
-            None => own,
-        };
-        Ok(if negates { Set::Not(Box::new(set)) } else { set })
-    }
-
-    /// A character, a range or a named set in a class.
-    fn member(&mut self) -> Result<Set, Wrong> {
-        let from = match self.class_character()? {
-            Ok(code) => code,
-            Err(set) => return Ok(set),
-        };
-        let next = self.codes.get(self.at + 1).copied();
-        if self.codes.get(self.at) != Some(&'-') || matches!(next, Some(']' | '[')) {
-            return Ok(self.range(from, from));
-        }
-        if next.is_none() {
-            return Err(self.wrong("Illegal character range", self.codes.len() + 1));
-        }
-        self.at += 1;
-        match self.class_character()? {
-            Ok(to) if to >= from => Ok(self.range(from, to)),
-            _ => Err(self.wrong("Illegal character range", self.at)),
-        }
-    }
-
-    fn class_character(&mut self) -> Result<Result<u32, Set>, Wrong> {
-        let Some(code) = self.peek() else {
-            return Err(self.wrong("Unclosed character class", self.codes.len()));
-        };
-        self.at += 1;
-        if code != '\\' {
-            return Ok(Ok(code.into()));
-        }
-        let Some(code) = self.codes.get(self.at).copied() else {
-            return Err(self.wrong("Unexpected internal error", self.codes.len() + 1));
-        };
-        if let Some(set) = self.named_set(code)? {
-            return Ok(Err(set));
-        }
-        self.at += 1;
-        Ok(Ok(self.escaped(code)?))
-    }
-
-    fn range(&self, from: u32, to: u32) -> Set {
-        match self.case() {
-            Case::Exact => Set::Range(from, to),
-            case => Set::Folded {
-                from,
-                to,
-                is_unicode: case == Case::Unicode,
-            },
-        }
-    }
-}
-
-/// The set of a general category such as `Lu`, or of one of Unicode's properties that Java knows.
-fn category(name: &str) -> Option<Set> {
-    const CATEGORIES: [&str; 36] = [
-        "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Ps", "Pe",
-        "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Co", "Cn",
-    ];
-    let bare = name.strip_prefix("Is").unwrap_or(name);
-    CATEGORIES
-        .contains(&bare)
-        .then(|| super::class::category(bare))
-        .flatten()
-}
-
-fn both(a: Set, b: Set) -> Set {
-    Set::Both(Box::new(a), Box::new(b))
 }
 
 fn look(is_behind: bool, negates: bool) -> Box<dyn FnOnce(Node) -> Node> {

@@ -125,7 +125,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         .into());
     }
     let is_there = |keyspace: &Keyspace| keyspace.functions.iter().any(|function| function.name == name);
-    let is_read = ddl.schema.keyspace(keyspace_name).is_some_and(|keyspace| is_there(keyspace));
+    let is_read = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .is_some_and(|keyspace| is_there(keyspace));
     let read_in = is_read.then_some(keyspace_name);
     statement
         .arguments
