@@ -111,7 +111,12 @@ mod tests {
             for (at, _) in pattern.char_indices() {
                 for part in [pattern.get(..at), pattern.get(at..)].into_iter().flatten() {
                     let text: Text = part.encode_utf16().collect();
-                    for flags in [0, flag::COMMENTS, flag::LITERAL, flag::CASE_INSENSITIVE | flag::UNICODE_CASE] {
+                    for flags in [
+                        0,
+                        flag::COMMENTS,
+                        flag::LITERAL,
+                        flag::CASE_INSENSITIVE | flag::UNICODE_CASE,
+                    ] {
                         drop(Pattern::new(&text, flags));
                     }
                 }
@@ -123,7 +128,10 @@ mod tests {
     fn what_is_nested_or_repeated_for_ever_is_refused() {
         let refused = |pattern: String| {
             let text: Text = pattern.encode_utf16().collect();
-            assert!(matches!(Pattern::new(&text, 0), Err(Wrong::LeftOut(_))), "{pattern:.20}");
+            assert!(
+                matches!(Pattern::new(&text, 0), Err(Wrong::LeftOut(_))),
+                "{pattern:.20}"
+            );
         };
         refused("(".repeat(500));
         refused("[".repeat(500));

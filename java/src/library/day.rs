@@ -210,7 +210,7 @@ pub(super) const METHODS: &[Method] = &[
         "between",
         "java.time.Instant,java.time.Instant",
         "long",
-        |m, a| super::instant::between(m, a),
+        super::instant::between,
     ),
 ];
 

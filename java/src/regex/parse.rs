@@ -195,7 +195,7 @@ impl Parser<'_> {
         if self.has(flag::COMMENTS) {
             loop {
                 match self.codes.get(self.at) {
-                    Some(code) if matches!(code, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r') => self.at += 1,
+                    Some(' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r') => self.at += 1,
                     Some('#') => {
                         while self
                             .codes
