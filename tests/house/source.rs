@@ -41,7 +41,6 @@ pub(crate) struct File {
     pub(crate) name: String,
     /// `["planner", "select"]`
     pub(crate) module: Vec<String>,
-    pub(crate) lines: usize,
     pub(crate) imports: Vec<Import>,
     /// Paths of two segments or more, outside of `use`.
     pub(crate) paths: BTreeSet<Vec<String>>,
@@ -93,18 +92,12 @@ fn read(folder: &Path, path: &Path, module: Vec<String>) -> File {
     parse(&text, name, module)
 }
 
-/// Lines above the inline module of tests.
-fn lines_of_code(text: &str) -> usize {
-    text.lines().take_while(|line| *line != "#[cfg(test)]").count()
-}
-
 pub(crate) fn parse(text: &str, name: String, module: Vec<String>) -> File {
     let tokens = tokens(text);
     let mut file = File {
         path: name.clone(),
         name,
         module,
-        lines: lines_of_code(text),
         imports: Vec::new(),
         paths: BTreeSet::new(),
         items: BTreeSet::new(),
