@@ -51,7 +51,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
     ("roles", &["schema", "types"]),
-    ("command", &["types", "schema", "functions", "profile"]),
+    (
+        "command",
+        &["types", "schema", "functions", "profile", "token", "consistency"],
+    ),
     ("guardrails", &["command", "types", "schema"]),
     (
         "planner",

@@ -22,7 +22,7 @@ use helenus_engine::engine::{
     Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
     Shape, SizeLimits, Terms, salvage,
 };
-use helenus_engine::partition::LoadLimits;
+use helenus_engine::partition::{LoadLimits, Placement};
 use helenus_engine::throughput::RequestUnits;
 use helenus_schema::command::{
     ChangeKind, ChangeTarget, ColumnChange, Condition, PartitionChange, PartitionChangeOf, Partitions, Position, Read,
@@ -30,6 +30,7 @@ use helenus_schema::command::{
 };
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
+use helenus_types::token::{KeyBound, KeySpan};
 use helenus_types::types::{CqlType, Native};
 
 /// A change of the schema, as a front end of another language would make it.
@@ -300,9 +301,14 @@ impl Front {
 
     /// All rows, in pages of so many.
     async fn scan_by(&self, page_rows: u32) -> Vec<Row> {
+        self.scan_of(&WHOLE, page_rows).await
+    }
+
+    /// The rows of some partitions, in pages of so many.
+    async fn scan_of(&self, partitions: &Partitions, page_rows: u32) -> Vec<Row> {
         let (mut rows, mut resume) = (Vec::new(), None);
         loop {
-            let (page, next) = self.page(WHOLE, Some(page_rows), resume).await;
+            let (page, next) = self.page(partitions.clone(), Some(page_rows), resume).await;
             assert!(page.len() <= page_rows as usize);
             rows.extend(page);
             resume = next;
@@ -349,10 +355,13 @@ impl Front {
     }
 }
 
-const WHOLE: Partitions = Partitions::Ring {
-    lower: i64::MIN,
-    upper: i64::MAX,
-};
+const WHOLE: Partitions = Partitions::WHOLE_RING;
+
+/// The keys from one up to and without another.
+fn keys_between(from: &str, to: &str) -> Partitions {
+    let bound = |key: &str| KeyBound::at_key(Placement::Key.token(key.as_bytes()), key.as_bytes());
+    Partitions::Ring(KeySpan::new(bound(from), Some(bound(to))))
+}
 
 /// Writes rows to keys that do not come in their order, and gives them in it.
 async fn filled(front: &Front) -> Vec<Row> {
@@ -375,6 +384,20 @@ async fn is_whole(front: &Front, rows: &[Row]) {
     }
     for row in rows {
         assert!(front.of_key(&row.0).await.contains(row), "{row:?}");
+    }
+    for (from, to) in [
+        ("", "key1"),
+        ("key2", "key5"),
+        ("key4", "key4y"),
+        ("key45", "z"),
+        ("key3", "key3"),
+    ] {
+        let partitions = keys_between(from, to);
+        let inside = rows.iter().filter(|row| (from..to).contains(&row.0.as_str()));
+        let inside: Vec<Row> = inside.cloned().collect();
+        for page_rows in [1, 4, 50] {
+            assert_eq!(front.scan_of(&partitions, page_rows).await, inside, "{from} to {to}");
+        }
     }
 }
 

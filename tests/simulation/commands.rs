@@ -154,11 +154,7 @@ impl Maker {
 
     /// All rows.
     pub(crate) fn read_all(&self, columns: &[&str]) -> Read {
-        let ring = Partitions::Ring {
-            lower: i64::MIN,
-            upper: i64::MAX,
-        };
-        self.read(columns, ring, Clustering::All)
+        self.read(columns, Partitions::WHOLE_RING, Clustering::All)
     }
 
     pub(crate) fn truncate(&self) -> Command {

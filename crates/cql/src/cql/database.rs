@@ -617,14 +617,14 @@ const fn kind_of(kind: BatchKind) -> WriteKind {
 /// partitions ends at once, and one of all is refused, where Cassandra fails with a server error.
 fn resumed(position: Position, read: &Read) -> Result<Position, RequestRefusal> {
     match &read.partitions {
-        Partitions::Ring { .. } if position.of_one_partition => Err(RequestRefusal::PagingState),
+        Partitions::Ring(_) if position.of_one_partition => Err(RequestRefusal::PagingState),
         // No partition has this key, so all are passed.
         Partitions::Keys(keys) if position.of_one_partition && keys.len() > 1 => Ok(Position {
             partition_key: Bytes::new(),
             clustering: None,
             ..position
         }),
-        Partitions::Keys(_) | Partitions::Ring { .. } => Ok(position),
+        Partitions::Keys(_) | Partitions::Ring(_) => Ok(position),
     }
 }
 

@@ -138,7 +138,7 @@ fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
         names.join(", ")
     };
     let partition_key = key_names(ColumnKind::PartitionKey);
-    if let Partitions::Ring { .. } = &select.partitions {
+    if let Partitions::Ring(_) = &select.partitions {
         let (all, visited) = (estimate.partitions, estimate.visited);
         let fewer = if visited > 1 {
             format!("1 of {all} physical partitions would be visited, not {visited}, and ")

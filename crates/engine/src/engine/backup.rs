@@ -35,13 +35,14 @@ use super::edge::storage_read;
 use super::error::Error;
 use super::pending;
 use super::snapshot::Snapshot;
+use crate::partition::Placement;
 use crate::partition::backups::{self, Merge, Rest};
-use crate::partition::{KeyBound, KeySpan, Placement};
 use helenus_base::progress;
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::record::rename;
 use helenus_schema::schema::{Table, system};
 use helenus_storage::backup::{self, Block, FORMAT, Kind, Loss, Manifest, RecordEntry, Scope, TableEntry, Writer};
+use helenus_types::token::{KeyBound, KeySpan};
 
 /// Why there is no backup, or nothing was restored.
 #[derive(Debug, thiserror::Error)]

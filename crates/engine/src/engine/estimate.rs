@@ -19,7 +19,7 @@ use super::read::count;
 use super::read::sink::Limits;
 use super::targets;
 use crate::engine::terms::request::Request;
-use crate::partition::{KeySpan, ReadView, TablePartitions};
+use crate::partition::{ReadView, TablePartitions};
 use crate::throughput::{Charges, PartitionRef};
 use helenus_schema::command::{Clustering, Condition, FeedStart, IndexUse, Partitions, Read, Write};
 use helenus_schema::schema::{Table, system};
@@ -132,9 +132,10 @@ impl Estimator<'_> {
                 }
             }
             (_, Partitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
-            (_, Partitions::Ring { lower, upper }) => Count {
-                number: KeySpan::of_tokens(*lower, *upper)
-                    .map_or(0, |span| partitions.bytes_in(table.storage_id, &span).rows),
+            (_, Partitions::Ring(span)) => Count {
+                number: span
+                    .as_ref()
+                    .map_or(0, |span| partitions.bytes_in(table.storage_id, span).rows),
                 at_least: false,
             },
         };
@@ -199,7 +200,7 @@ const fn place(table: &Table, partition: u64) -> PartitionRef {
 fn rows_looked_up(read: &Read) -> usize {
     let keys = match &read.partitions {
         Partitions::Keys(keys) => keys.len(),
-        Partitions::Ring { .. } => 0,
+        Partitions::Ring(_) => 0,
     };
     let rows = match &read.rows {
         Clustering::Keys(rows) => rows.len(),

@@ -23,13 +23,14 @@ use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::replicas::{needed_to_read, needed_to_write};
-use crate::partition::{Hosted, KeyBound, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions};
+use crate::partition::{Hosted, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions};
 use crate::throughput::activity_id;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Partitions, Read};
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Table, system};
 use helenus_types::consistency::{Consistency, WriteKind};
+use helenus_types::token::KeyBound;
 
 /// The counts in a planned timeout of a read or write.
 #[derive(Clone, Copy)]
@@ -174,7 +175,7 @@ impl FaultInjector<'_> {
             let read = |partition: &&Arc<Hosted>| partition.id.0 == first.partition;
             let at = match &select.partitions {
                 Partitions::Keys(keys) => keys.first().map(|key| partitions.bound(key)),
-                Partitions::Ring { .. } => None,
+                Partitions::Ring(_) => None,
             };
             if let Some(partition) = partitions.all().iter().find(read) {
                 self.split_under(table, partition, at).await?;

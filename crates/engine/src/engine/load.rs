@@ -15,8 +15,9 @@ use super::catalog::Catalog;
 use super::error::Error;
 use super::partitions::{Repartitioned, split};
 use super::snapshot::Snapshot;
-use crate::partition::{Hosted, KeyBound, LoadLimits, Placement};
+use crate::partition::{Hosted, LoadLimits, Placement};
 use helenus_schema::schema::{Table, system};
+use helenus_types::token::KeyBound;
 
 /// Number of physical partitions from which load no longer causes a split of a table.
 const PARTITIONS_MAX: usize = 256;

@@ -25,10 +25,10 @@ use super::counts::{Counts, walk};
 use super::edge::storage_read;
 use super::error::Error;
 use super::snapshot::Snapshot;
-use crate::partition::{Hosted, KeyBound, MapError, PARTITIONS_MAX, Passed, Prefix, TablePartitions};
+use crate::partition::{Hosted, MapError, PARTITIONS_MAX, Passed, Prefix, TablePartitions};
 use helenus_schema::command::PartitionChange;
 use helenus_schema::schema::{StorageId, Table, Throughput, system};
-use helenus_types::token::Token;
+use helenus_types::token::{KeyBound, Token};
 
 /// Limits of physical partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,10 @@ use super::catalog::Catalog;
 use super::error::Error;
 use super::snapshot::Snapshot;
 use crate::engine::terms::clock::WriteClock;
+use crate::partition::Hosted;
 use crate::partition::store::{self, Swept};
-use crate::partition::{Hosted, KeyBound, KeySpan};
 use helenus_schema::schema::Table;
+use helenus_types::token::{KeyBound, KeySpan};
 
 /// Purges tables.
 #[derive(Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::partition::{Hosted, KeyBound, KeySpan, TablePartitions};
+use crate::partition::{Hosted, TablePartitions};
 use helenus_schema::command::{Partitions, Position, Read};
+use helenus_types::token::{KeyBound, KeySpan};
 
 /// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys is
 /// repeated.
@@ -12,8 +13,8 @@ pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -
         // With a single physical partition no key needs to be hashed.
         (_, [_]) => (partitions.all(), &[]),
         (Partitions::Keys(keys), _) => (Default::default(), keys),
-        (Partitions::Ring { lower, upper }, _) => match KeySpan::of_tokens(*lower, *upper) {
-            Some(span) => (partitions.touched(&span), &[]),
+        (Partitions::Ring(span), _) => match span {
+            Some(span) => (partitions.touched(span), &[]),
             None => (Default::default(), &[]),
         },
     };
@@ -28,7 +29,7 @@ pub(crate) fn ahead<'a>(
     resume: Option<&Position>,
 ) -> impl Iterator<Item = &'a Hosted> {
     let passed = match (&select.partitions, resume) {
-        (Partitions::Ring { .. }, Some(position)) => Some((partitions.token(&position.partition_key), position)),
+        (Partitions::Ring(_), Some(position)) => Some((partitions.token(&position.partition_key), position)),
         _ => None,
     };
     concerned(partitions, select).filter(move |partition| {
@@ -39,11 +40,13 @@ pub(crate) fn ahead<'a>(
 /// The rest of a span of the ring for a page that begins after `resume`. `None` means that nothing remains.
 pub(crate) fn span_left(
     partitions: &TablePartitions,
-    (lower, upper): (i64, i64),
+    span: Option<&KeySpan>,
     resume: Option<&Position>,
 ) -> Option<KeySpan> {
-    let span = KeySpan::of_tokens(lower, upper)?;
-    let Some(position) = resume else { return Some(span) };
+    let span = span?;
+    let Some(position) = resume else {
+        return Some(span.clone());
+    };
     let from = KeyBound::at_key(partitions.token(&position.partition_key), &position.partition_key);
     KeySpan::new(from.max(span.start().clone()), span.end().cloned())
 }

@@ -11,11 +11,11 @@ use futures::future::try_join_all;
 use super::hosted::{Hosted, range_of};
 use super::map::TablePartitions;
 use super::ring::StoreId;
-use super::span::KeySpan;
 use helenus_base::mutant::{self, Mutant};
 use helenus_storage::backup::{Block, Entry, Kind, entries};
 use helenus_storage::storage::row::without_position;
 use helenus_storage::storage::{Batch, Error, Gap, KeyRange, Order, Result, Salvage, Snapshot, Space, Store, TableId};
+use helenus_types::token::KeySpan;
 
 /// A change that a logged batch will make: the space, the key, and the value to merge.
 pub type Merge = (Space, Vec<u8>, Bytes);

@@ -15,10 +15,9 @@ use super::hosted::{Hosted, bounds_of};
 use super::map::TablePartitions;
 use super::ring::StoreId;
 use super::rows::{LogicalPartition, Prefix, RowKey};
-use super::span::KeySpan;
 use super::view::{Moment, ReadView};
 use helenus_storage::storage::{Damaged, Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// The place of a row or of a logical partition within its table. Places sort as the rows do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

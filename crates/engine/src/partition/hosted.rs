@@ -10,11 +10,10 @@ use std::sync::Arc;
 use super::latch::PartitionLatch;
 use super::load::Load;
 use super::ring::{PhysicalPartition, Placement};
-use super::span::KeySpan;
 use super::view::Moment;
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_storage::storage::{Estimate, KeyRange, Store, TableId, key};
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// A physical partition that is served here. A clone shares the live parts.
 #[derive(Clone, Debug)]

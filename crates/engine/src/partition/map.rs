@@ -12,10 +12,9 @@ use super::homes::Homes;
 use super::hosted::{Hosted, range_of};
 use super::latch::PartitionLatch;
 use super::ring::{MapError, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
-use super::span::{KeyBound, KeySpan};
 use crate::throughput::TableBudget;
 use helenus_storage::storage::{Estimate, Store, TableId, key};
-use helenus_types::token::Token;
+use helenus_types::token::{KeyBound, KeySpan, Token};
 
 /// Shared by a map and its clones. A task that waits for the end of their use waits on the semaphore, which closes when
 /// the last one is dropped.

@@ -1,6 +1,6 @@
 //! The `partition` module: from a position on the ring to the store that holds it.
 //!
-//! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`span`]) that
+//! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`helenus_types::token::KeySpan`]) that
 //! cover the ring without gap or overlap. Requests use [`TablePartitions`] ([`map`]), which adds the live state to each
 //! descriptor: a [`Hosted`], with its store, latch and load. Only the table's [`Placement`] gives a partition key its
 //! token ([`TablePartitions::place`]). Rows are read and staged by (partition key, clustering key) ([`rows`]), index
@@ -36,7 +36,6 @@ pub mod replicas;
 pub mod ring;
 pub mod rows;
 pub mod salvage;
-pub mod span;
 pub mod store;
 pub mod stores;
 pub mod view;
@@ -53,6 +52,5 @@ pub use nodes::Nodes;
 pub use replicas::{ReplicaSet, Shortage};
 pub use ring::{MapError, PARTITIONS_MAX, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
 pub use rows::{Ahead, Found, LogicalPartition, Passed, Prefix, RowKey, RowRange};
-pub use span::{KeyBound, KeySpan};
 pub use stores::Stores;
 pub use view::{Moment, ReadView};

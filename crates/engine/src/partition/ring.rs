@@ -13,9 +13,7 @@
 
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_base::mutant::{self, Mutant};
-use helenus_types::token::Token;
-
-use super::span::{KeyBound, KeySpan};
+use helenus_types::token::{KeyBound, KeySpan, Token};
 
 /// The number of a physical partition within its table; never reused there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

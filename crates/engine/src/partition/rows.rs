@@ -10,7 +10,6 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use super::hosted::Hosted;
-use super::span::KeySpan;
 use super::view::Moment;
 use helenus_base::invariant::Broken;
 use helenus_storage::storage::deletion::{self, Covered};
@@ -19,7 +18,7 @@ use helenus_storage::storage::{
     Batch, Damaged, Deletion, Deletions, Error, KeyRange, Order, RangeTombstone, Result, Row, Space, Store, Sweep,
     TableId,
 };
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// Bytes of a row's kind, between the prefix of its logical partition and its clustering key.
 const KIND_BYTES: usize = 1;

@@ -6,6 +6,8 @@
 
 use bytes::Bytes;
 
+use helenus_types::token::KeySpan;
+
 /// Clustering keys `start ≤ key < end`; `end` `None` is the end of the partition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClusteringRange {
@@ -20,13 +22,20 @@ pub struct ClusteringRange {
 pub enum Partitions {
     /// These partition keys, distinct, in order of their components' values, as Cassandra answers `IN`.
     Keys(Vec<Bytes>),
-    /// All partitions with a token in `lower ..= upper` (both inclusive; `lower > upper` is empty).
-    Ring {
-        /// Lowest token.
-        lower: i64,
-        /// Highest token.
-        upper: i64,
-    },
+    /// All partitions in this range of the ring: tokens, or keys of a table that is ordered by them. `None` means that
+    /// the range is empty.
+    Ring(Option<KeySpan>),
+}
+
+impl Partitions {
+    /// All partitions.
+    pub const WHOLE_RING: Self = Self::Ring(Some(KeySpan::whole()));
+
+    /// All partitions with a token in `lower ..= upper`, both inclusive; none if `lower > upper`.
+    #[must_use]
+    pub fn of_tokens(lower: i64, upper: i64) -> Self {
+        Self::Ring(KeySpan::of_tokens(lower, upper))
+    }
 }
 
 /// Which rows of each partition a read or a deletion covers.

@@ -15,6 +15,7 @@ use crate::command::{
     Predicate, Read, ResultColumn, Spared, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
+use helenus_types::token::KeySpan;
 use helenus_types::types::{CqlType, Native, quoted, timestamp_text};
 
 /// Maximum number of bytes of a value that are shown.
@@ -125,9 +126,9 @@ fn test(table: &Table, filter: &Predicate) -> String {
 fn partitions(select: &Read) -> String {
     match &select.partitions {
         Partitions::Keys(keys) => format!("{} by key", count(keys.len(), "partition", "partitions")),
-        Partitions::Ring { lower, upper } if lower > upper => "none: the range of tokens is empty".to_owned(),
-        Partitions::Ring { lower, upper } if (*lower, *upper) == (i64::MIN, i64::MAX) => "the whole ring".to_owned(),
-        Partitions::Ring { lower, upper } => format!("tokens from {lower} to {upper}"),
+        Partitions::Ring(None) => "none: the range of tokens is empty".to_owned(),
+        Partitions::Ring(Some(span)) if *span == KeySpan::whole() => "the whole ring".to_owned(),
+        Partitions::Ring(Some(span)) => format!("tokens from {} to {}", span.lower(), span.upper()),
     }
 }
 

@@ -146,7 +146,7 @@ impl FeedPlan {
             Some(range) => {
                 let text = std::str::from_utf8(&range).unwrap_or_default();
                 let FeedRange { lower, upper } = text.parse().map_err(SelectRefusal::FeedRange)?;
-                Partitions::Ring { lower, upper }
+                Partitions::of_tokens(lower, upper)
             }
             None => partitions,
         };

@@ -76,7 +76,8 @@ fn bound(planned: &Planned) -> Result<String, super::Error> {
                 &mut text,
                 match &select.partitions {
                     Partitions::Keys(found) => format!("partitions {}", keys(found)),
-                    Partitions::Ring { lower, upper } => format!("tokens {lower} ..= {upper}"),
+                    Partitions::Ring(None) => "no tokens".to_owned(),
+                    Partitions::Ring(Some(span)) => format!("tokens {} ..= {}", span.lower(), span.upper()),
                 },
             );
             lines(

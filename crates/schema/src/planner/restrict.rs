@@ -207,16 +207,13 @@ impl PartitionPlan {
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Partitions, Error> {
         let Some(token) = &self.token else {
             if self.components.is_empty() {
-                return Ok(Partitions::Ring {
-                    lower: i64::MIN,
-                    upper: i64::MAX,
-                });
+                return Ok(Partitions::WHOLE_RING);
             }
             return Ok(Partitions::Keys(self.keys(table, binding)?));
         };
         if self.components.is_empty() {
             let (lower, upper) = token_range(token, binding)?;
-            return Ok(Partitions::Ring { lower, upper });
+            return Ok(Partitions::of_tokens(lower, upper));
         }
         let mut keys = self.keys(table, binding)?;
         let allows = token_filter(token, binding)?;

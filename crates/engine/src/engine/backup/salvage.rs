@@ -21,13 +21,14 @@ use crate::engine::catalog::PARTITIONS;
 use crate::engine::pending;
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::salvage::{Gaps, Stores, map_of, meaning};
-use crate::partition::{KeySpan, PartitionMap, Placement, StoreId};
+use crate::partition::{PartitionMap, Placement, StoreId};
 use helenus_base::clock::Clock;
 use helenus_base::progress;
 use helenus_schema::profile::Profile;
 use helenus_schema::schema::record::{self, rename};
 use helenus_schema::schema::{StorageId, Table, system};
 use helenus_storage::backup::{Block, FORMAT, Kind, Loss, Manifest, RecordEntry, Scope, TableEntry, Writer};
+use helenus_types::token::KeySpan;
 
 /// The reason why a table of ordered partition keys is salvaged without rows.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";

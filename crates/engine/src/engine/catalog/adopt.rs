@@ -14,8 +14,9 @@ use uuid::Uuid;
 use super::partition_maps::NewTables;
 use super::{Catalog, to_the_end};
 use crate::engine::{Error, storage_write};
-use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
+use crate::partition::{Placement, StoreId, TablePartitions};
 use helenus_schema::schema::{Schema, StorageId};
+use helenus_types::token::KeyBound;
 
 impl Catalog {
     /// Reserves numbers in the stores for future tables and indexes. The next start removes the rows written under

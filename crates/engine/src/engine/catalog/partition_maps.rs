@@ -13,12 +13,12 @@ use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
 use crate::partition::store::{Batch, Damaged, Space};
-use crate::partition::{Homes, KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
+use crate::partition::{Homes, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
 use helenus_schema::schema::{Schema, StorageId, Table, Throughput, system, table_changes};
-use helenus_types::token::Token;
+use helenus_types::token::{KeyBound, Token};
 
 impl Catalog {
     /// Splits physical partitions of the table of this number at these bounds, all in one change. Returns the number of

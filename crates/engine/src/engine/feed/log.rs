@@ -20,6 +20,7 @@ use helenus_schema::command::{
     FeedBound, FeedChange, FeedChanged, FeedOperation, FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read,
 };
 use helenus_schema::schema::{StorageId, Table};
+use helenus_types::token::KeySpan;
 
 /// Entries of one store that are taken at once.
 const TAKEN_ENTRIES: usize = 64;
@@ -144,16 +145,15 @@ impl<'a> LogSweep<'a> {
         scratch: &mut Scratch<'_>,
         sink: &mut impl PartSink,
     ) -> Result<bool, Error> {
-        let (lower, upper) = match &self.read.partitions {
-            Partitions::Ring { lower, upper } => (*lower, *upper),
-            Partitions::Keys(keys) => match keys.first() {
-                Some(key) => {
-                    let token = self.partitions.token(key).value();
-                    (token, token)
-                }
-                None => return Ok(true),
-            },
+        let span = match &self.read.partitions {
+            Partitions::Ring(span) => span.clone(),
+            Partitions::Keys(keys) => keys.first().and_then(|key| {
+                let token = self.partitions.token(key).value();
+                KeySpan::of_tokens(token, token)
+            }),
         };
+        let Some(span) = span else { return Ok(true) };
+        let (lower, upper) = (span.lower(), span.upper());
         {
             let mut reader = Reader::new(bound, 0, scratch, sink);
             for partition in self.partitions.all() {
@@ -162,7 +162,7 @@ impl<'a> LogSweep<'a> {
                 }
             }
         }
-        if lower > upper || self.after >= self.until {
+        if self.after >= self.until {
             return Ok(true);
         }
         let reached_arc = log::arc_of_place(&self.reached);
@@ -170,7 +170,7 @@ impl<'a> LogSweep<'a> {
         for arc in first..=arc_of_token(upper) {
             let mut behind = (reached_arc == Some(arc)).then(|| self.reached.clone());
             loop {
-                let taken = self.take(arc, behind.as_deref(), (lower, upper)).await?;
+                let taken = self.take(arc, behind.as_deref(), &span).await?;
                 sink.hold_places(taken.entries.iter().map(LogEntry::bytes).sum())?;
                 for entry in &taken.entries {
                     let step = self.bring(entry, bound, scratch, sink)?;
@@ -191,7 +191,7 @@ impl<'a> LogSweep<'a> {
     }
 
     /// Takes the next entries of an arc from all stores, in order.
-    async fn take(&mut self, arc: u8, behind: Option<&[u8]>, (lower, upper): (i64, i64)) -> Result<Taken, Error> {
+    async fn take(&mut self, arc: u8, behind: Option<&[u8]>, span: &KeySpan) -> Result<Taken, Error> {
         let mut entries = Vec::new();
         let mut complete_to: Option<Bytes> = None;
         for store in &self.stores {
@@ -199,7 +199,7 @@ impl<'a> LogSweep<'a> {
             let visit = |entry: LogEntry| {
                 passed += 1;
                 let place = entry.place.clone();
-                if (lower..=upper).contains(&entry.token) {
+                if (span.lower()..=span.upper()).contains(&entry.token) {
                     taken += 1;
                     bytes += entry.bytes();
                     entries.push(entry);
@@ -234,9 +234,14 @@ impl<'a> LogSweep<'a> {
     ) -> Result<Step, Error> {
         let change = entry.change().map_err(|error| storage_read(&error))?;
         self.reached = entry.place.clone();
-        if let Partitions::Keys(keys) = &self.read.partitions
-            && !keys.contains(&change.partition_key)
-        {
+        let is_read = match &self.read.partitions {
+            Partitions::Keys(keys) => keys.contains(&change.partition_key),
+            Partitions::Ring(span) => {
+                let span = span.as_ref();
+                span.is_some_and(|span| span.contains(change.token.value(), &change.partition_key))
+            }
+        };
+        if !is_read {
             return Ok(Step::Continue);
         }
         let bound = PartRead {

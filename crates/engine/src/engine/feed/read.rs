@@ -15,7 +15,7 @@ use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, LogicalPartition, PhysicalPartitionId, ReadView, TablePartitions};
 use helenus_schema::command::{FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read};
 use helenus_schema::schema::StorageId;
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// Entries of one store that are taken at once.
 const TAKEN_ENTRIES: usize = 256;
@@ -153,16 +153,15 @@ impl<'a> Sweep<'a> {
 
     /// Returns whether the sweep is whole.
     async fn walk(&mut self, view: &mut ReadView, reader: &mut Reader<'_, impl PartSink>) -> Result<bool, Error> {
-        let (lower, upper) = match &self.read.partitions {
-            Partitions::Ring { lower, upper } => (*lower, *upper),
-            Partitions::Keys(keys) => match keys.first() {
-                Some(key) => {
-                    let token = self.partitions.token(key).value();
-                    (token, token)
-                }
-                None => return Ok(true),
-            },
+        let span = match &self.read.partitions {
+            Partitions::Ring(span) => span.clone(),
+            Partitions::Keys(keys) => keys.first().and_then(|key| {
+                let token = self.partitions.token(key).value();
+                KeySpan::of_tokens(token, token)
+            }),
         };
+        let Some(span) = span else { return Ok(true) };
+        let (lower, upper) = (span.lower(), span.upper());
         let partitions = self.partitions;
         for partition in partitions.all() {
             let is_read = partition.span.lower() <= upper && partition.span.upper() >= lower;
@@ -170,7 +169,7 @@ impl<'a> Sweep<'a> {
                 reader.enter(partition, None, true);
             }
         }
-        if lower > upper || self.after >= self.until {
+        if self.after >= self.until {
             return Ok(true);
         }
         let first = self.reached.first().copied().unwrap_or(0).max(arc_of_token(lower));
@@ -181,7 +180,7 @@ impl<'a> Sweep<'a> {
                 Bound::Included(value(arc, self.after.saturating_add(1)).to_vec())
             };
             loop {
-                let taken = self.take(view, arc, start, (lower, upper)).await?;
+                let taken = self.take(view, arc, start, &span).await?;
                 reader.hold_places(
                     taken
                         .entries
@@ -210,13 +209,13 @@ impl<'a> Sweep<'a> {
         view: &mut ReadView,
         arc: u8,
         start: Bound<Vec<u8>>,
-        (lower, upper): (i64, i64),
+        span: &KeySpan,
     ) -> Result<Taken, Error> {
         let end = value(arc, self.until.saturating_add(1));
         let range = EntryRange::between(self.feed, start.as_ref().map(Vec::as_slice), &end);
         let key = match &self.read.partitions {
             Partitions::Keys(keys) => keys.first(),
-            Partitions::Ring { .. } => None,
+            Partitions::Ring(_) => None,
         };
         let mut entries = Vec::new();
         let mut complete_to: Option<Vec<u8>> = None;
@@ -225,7 +224,7 @@ impl<'a> Sweep<'a> {
             let (mut passed, mut taken, mut bytes, mut last) = (0, 0, 0, None);
             let visit = |entry: Located<'_>| {
                 passed += 1;
-                let is_wanted = (lower..=upper).contains(&entry.token.value())
+                let is_wanted = span.contains(entry.token.value(), entry.partition_key.as_ref())
                     && key.is_none_or(|key| key.as_ref() == entry.partition_key.as_ref());
                 if let Some(partition) = entry.partition.filter(|_| is_wanted) {
                     taken += 1;

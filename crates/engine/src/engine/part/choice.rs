@@ -3,9 +3,9 @@
 use super::walk::{Probes, Walk};
 use crate::engine::Error;
 use crate::engine::index::Indexes;
-use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
+use crate::partition::{Hosted, Moment, TablePartitions};
 use helenus_schema::command::{Clustering, IndexUse, Partitions, Read, Spared};
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// The index that a read would use first. Reads no row. `wanted`: rows of a page, where that is known.
 ///
@@ -38,8 +38,7 @@ pub(crate) async fn explain(
             }
             _ => Err(Spared::ByKey),
         },
-        Partitions::Ring { lower, upper } => {
-            let span = KeySpan::of_tokens(*lower, *upper);
+        Partitions::Ring(span) => {
             let first = span.as_ref().and_then(|span| {
                 let first = partitions.touched(span).first()?;
                 Some((first, first.span.and(span)?))

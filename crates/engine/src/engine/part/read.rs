@@ -12,9 +12,9 @@ use super::rows::{PartSink, Step};
 use super::walk::{Probes, Walk};
 use crate::engine::Error;
 use crate::partition::entries::PlaceRange;
-use crate::partition::{Hosted, KeySpan, Moment};
+use crate::partition::{Hosted, Moment};
 use helenus_schema::command::Position;
-use helenus_types::token::Token;
+use helenus_types::token::{KeySpan, Token};
 
 /// The section of its physical partition that a part reads.
 #[derive(Clone, Copy)]

@@ -8,9 +8,10 @@ use super::rows::{PartSink, Step};
 use crate::engine::{Error, storage_read};
 use crate::partition::rows::KeyPlace;
 use crate::partition::store::{Deletions, RowView};
-use crate::partition::{Ahead, Hosted, KeySpan, Moment, Passed, Prefix, RowRange};
+use crate::partition::{Ahead, Hosted, Moment, Passed, Prefix, RowRange};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Position, Read};
+use helenus_types::token::KeySpan;
 
 /// How many partitions' deletions a full scan reads ahead.
 const DELETIONS_AHEAD: usize = 256;

@@ -50,6 +50,8 @@ pub(crate) async fn count(
 fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
     match &select.partitions {
         Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),
-        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
+        Partitions::Ring(span) => span
+            .as_ref()
+            .is_some_and(|span| (span.lower()..=span.upper()).contains(&token.value())),
     }
 }

@@ -62,7 +62,7 @@ impl Current {
         match (self, partitions) {
             (Self::Met(key), _) => key,
             (Self::Named(position), Partitions::Keys(keys)) => keys.get(*position).map_or(&[], |key| key),
-            (Self::Named(_), Partitions::Ring { .. }) => &[],
+            (Self::Named(_), Partitions::Ring(_)) => &[],
         }
     }
 }

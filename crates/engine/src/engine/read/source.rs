@@ -14,9 +14,10 @@ use crate::engine::part::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::targets::{keys_left, span_left};
 use crate::engine::{Error, Request};
-use crate::partition::{Hosted, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
+use crate::partition::{Hosted, PhysicalPartitionId, ReadView, TablePartitions};
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_schema::schema::StorageId;
+use helenus_types::token::KeySpan;
 
 /// The access path that a read used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,7 +70,7 @@ impl<'a> Spread<'a> {
         };
         let span = match &self.read.partitions {
             Partitions::Keys(_) => None,
-            Partitions::Ring { lower, upper } => match span_left(self.partitions, (*lower, *upper), self.resume) {
+            Partitions::Ring(span) => match span_left(self.partitions, span.as_ref(), self.resume) {
                 Some(span) => Some(span),
                 None => return Ok(way),
             },
@@ -174,7 +175,7 @@ impl<'p, 'a: 'p> Visits<'p, 'a> {
                 };
             }
             (Partitions::Keys(keys), None) => keys,
-            (Partitions::Ring { .. }, None) => &[],
+            (Partitions::Ring(_), None) => &[],
         };
         let (left, inside) = keys_left(keys, resume);
         let passed = keys.len() - left.len() + usize::from(inside.is_some());

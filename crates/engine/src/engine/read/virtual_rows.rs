@@ -94,8 +94,11 @@ pub(crate) fn run(
             let of_key = |key: &Bytes| partitions.iter().copied().find(|partition| key_of(partition) == *key);
             keys.iter().filter_map(of_key).collect()
         }
-        Partitions::Ring { lower, upper } => {
-            let inside = |partition: &&[Made]| (*lower..=*upper).contains(&token(&key_of(partition)));
+        Partitions::Ring(span) => {
+            let inside = |partition: &&[Made]| {
+                let key = key_of(partition);
+                span.as_ref().is_some_and(|span| span.contains(token(&key), &key))
+            };
             partitions.into_iter().filter(inside).collect()
         }
     };
@@ -105,7 +108,7 @@ pub(crate) fn run(
         // If the partition has been removed since, the scan continues after its position.
         let place = wanted.iter().position(|partition| match &select.partitions {
             Partitions::Keys(_) => key_of(partition) == position.partition_key,
-            Partitions::Ring { .. } => {
+            Partitions::Ring(_) => {
                 let (key, last) = (key_of(partition), &position.partition_key);
                 (token(&key), key.as_slice()) >= (token(last), last.as_ref())
             }

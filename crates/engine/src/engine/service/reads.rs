@@ -402,7 +402,7 @@ impl Engine {
                 }
                 _ => None,
             },
-            Partitions::Ring { .. } => None,
+            Partitions::Ring(_) => None,
         };
         let first_clustering = first_clustering(select);
         let wanted = Wanted {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::super::entries::{EntryRange, Place, PlaceRange};
 use super::super::ring::StoreId;
-use super::super::{Hosted, KeyBound, ReadView, TablePartitions};
+use super::super::{Hosted, ReadView, TablePartitions};
 use super::*;
 use helenus_base::clock::Clock;
 use helenus_base::invariant::Invariant;
 use helenus_storage::storage::{Damaged, Derivation, Derivations, Entries, Marker, Options, RowView, Url};
+use helenus_types::token::KeyBound;
 
 const TABLE: TableId = 7;
 const INDEX: TableId = 8;

@@ -8,7 +8,7 @@
 
 use bytes::Bytes;
 
-use helenus_types::token::Token;
+use super::Token;
 
 /// A bound between two logical partitions: it lies directly before each one that is not below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

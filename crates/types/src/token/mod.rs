@@ -1,4 +1,8 @@
-//! A position on the ring: Cassandra's Murmur3 token of a partition key.
+//! A position on the ring: Cassandra's Murmur3 token of a partition key; and ranges of the ring.
+
+mod span;
+
+pub use span::{KeyBound, KeySpan};
 
 /// A position on the ring, −2^63+1 … 2^63−1. −2^63 itself is no token: it sorts before every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
