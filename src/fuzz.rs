@@ -8,15 +8,20 @@
 //!   file and named; after the fix it goes to `tests/fixtures/fuzz/<target>/`, whose files are replayed first.
 //! - libFuzzer, guided by coverage, on nightly: `compat/fuzz/` (see its Cargo.toml).
 //!
-//! The corpus: the grammar's golden scripts, the recorded catalog, frames and rows made here. Servers do not contain
+//! The corpus: the grammar's golden scripts, the recorded catalog and messages, frames and rows made here. Servers do not contain
 //! this module: only tests and the feature `fuzz` have it.
+
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 
 use helenus_cql::cql::paging_state::{PagingKey, StateDigest};
-use helenus_schema::schema::Schema;
+use helenus_schema::command::ColumnMasks;
+use helenus_schema::command::codec::{BoundWrites, ReadRequest, TableName, Tables};
 use helenus_schema::schema::record::{changes, load};
+use helenus_schema::schema::{Schema, Table};
 use helenus_storage::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
+use helenus_types::types::unhex;
 use helenus_types::wire::frame::{Decoder, Header, Inbound};
 use helenus_types::wire::request::{
     AuthResponse, Batch, BatchStatement, EventKind, Execute, Params, Prepare, Query, Register, Request, Startup,
@@ -43,7 +48,7 @@ impl std::fmt::Debug for Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target {
         name: "frames",
         run: frames,
@@ -68,6 +73,11 @@ pub const TARGETS: [Target; 5] = [
         name: "catalog",
         run: catalog,
         seeds: catalog_seeds,
+    },
+    Target {
+        name: "messages",
+        run: messages,
+        seeds: message_seeds,
     },
 ];
 
@@ -230,6 +240,35 @@ fn catalog(data: &[u8]) {
     match load(first.clone()) {
         Ok(again) => assert_eq!(written(&again), first),
         Err(error) => panic!("what was written cannot be read: {error}"),
+    }
+}
+
+/// A message between machines. What can be decoded is encoded as the same bytes.
+fn messages(data: &[u8]) {
+    let message = Bytes::copy_from_slice(data);
+    if let Ok(request) = ReadRequest::decode(&message, &*RECEIVER) {
+        assert_eq!(request.encode().as_ref(), Ok(&message), "{request:?}");
+        let read = request.to_read();
+        let again = ReadRequest::of(&read, request.cut.clone(), request.now_seconds);
+        assert_eq!(again.filter, request.filter, "it lends another command");
+    }
+    if let Ok(writes) = BoundWrites::decode(&message, &*RECEIVER) {
+        assert_eq!(writes.encode().as_ref(), Ok(&message), "{writes:?}");
+    }
+}
+
+/// A receiver with the tables of the recorded catalog.
+struct Receiver(Schema);
+
+static RECEIVER: LazyLock<Receiver> = LazyLock::new(|| Receiver(load(recorded_catalog()).unwrap_or_default()));
+
+impl Tables for Receiver {
+    fn table(&self, name: &TableName) -> Option<Arc<Table>> {
+        self.0.table_or_view(&name.keyspace, &name.name).cloned()
+    }
+
+    fn masks(&self, _: &Arc<Table>) -> Option<Arc<ColumnMasks>> {
+        Some(Arc::default())
     }
 }
 
@@ -404,10 +443,19 @@ fn paging_seeds() -> Vec<Vec<u8>> {
     .collect()
 }
 
-fn catalog_seeds() -> Vec<Vec<u8>> {
+fn recorded_catalog() -> Vec<(String, String)> {
     let text = include_str!("../tests/fixtures/catalog-1.json");
-    let records: Vec<(String, String)> = serde_json::from_str(text).unwrap_or_default();
-    let encoded: Vec<(bool, Vec<u8>)> = records
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn message_seeds() -> Vec<Vec<u8>> {
+    let lines = include_str!("../crates/schema/src/command/codec/golden/messages").lines();
+    let messages = lines.filter_map(|line| unhex(line.split_once(' ')?.1));
+    messages.collect()
+}
+
+fn catalog_seeds() -> Vec<Vec<u8>> {
+    let encoded: Vec<(bool, Vec<u8>)> = recorded_catalog()
         .iter()
         .filter_map(|(key, value)| {
             let mut bytes = vec![u8::try_from(key.len()).ok()?];
@@ -551,6 +599,17 @@ mod tests {
     #[test]
     fn catalog_records_hold() {
         campaign("catalog", 400);
+    }
+
+    #[test]
+    fn messages_hold() {
+        assert_eq!(message_seeds().len(), 8);
+        for seed in message_seeds() {
+            let seed = Bytes::from(seed);
+            let is_read = ReadRequest::decode(&seed, &*RECEIVER).is_ok();
+            assert!(is_read || BoundWrites::decode(&seed, &*RECEIVER).is_ok());
+        }
+        campaign("messages", 40_000);
     }
 
     /// Writes the seeds as files to the directory in HELENUS_FUZZ_CORPUS, for libFuzzer; otherwise only counts them.

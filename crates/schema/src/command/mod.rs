@@ -21,6 +21,7 @@
 
 pub mod batch;
 pub mod changes;
+pub mod codec;
 pub mod condition;
 pub mod expression;
 pub mod feed;

@@ -27,6 +27,18 @@ impl Language {
         Some(Self(code.map(|letter| letter.to_ascii_lowercase())))
     }
 
+    /// The two letters of its code.
+    #[must_use]
+    pub const fn letters(self) -> [u8; 2] {
+        self.0
+    }
+
+    /// The language of these two letters.
+    #[must_use]
+    pub const fn of_letters(letters: [u8; 2]) -> Self {
+        Self(letters)
+    }
+
     fn code(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
