@@ -20,7 +20,7 @@ use helenus_base::clock::Clock;
 use helenus_base::metrics::StatementKind;
 use helenus_engine::engine::{
     Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
-    Shape, SizeLimits, Terms, salvage,
+    Shape, SizeLimits, Terms, messages_sent, salvage, through_bytes,
 };
 use helenus_engine::partition::{LoadLimits, Placement};
 use helenus_engine::throughput::RequestUnits;
@@ -395,8 +395,15 @@ async fn is_whole(front: &Front, rows: &[Row]) {
         let partitions = keys_between(from, to);
         let inside = rows.iter().filter(|row| (from..to).contains(&row.0.as_str()));
         let inside: Vec<Row> = inside.cloned().collect();
-        for page_rows in [1, 4, 50] {
-            assert_eq!(front.scan_of(&partitions, page_rows).await, inside, "{from} to {to}");
+        // As from another machine, too.
+        for is_sent in [false, true] {
+            through_bytes(is_sent);
+            let sent = messages_sent();
+            for page_rows in [1, 4, 50] {
+                assert_eq!(front.scan_of(&partitions, page_rows).await, inside, "{from} to {to}");
+            }
+            through_bytes(false);
+            assert_eq!(messages_sent() > sent, is_sent && from < to);
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! HELENUS_SIMULATE_SEEDS=2000 cargo test --test simulation seeds -- --nocapture   # HELENUS_SIMULATE_FIRST=n: from there;
+//!                                                                # HELENUS_THROUGH_BYTES=1: messages in the first run, too
 //!                                                                # HELENUS_SIMULATE_REPEAT=n: only every nth is run twice
 //! cargo test --test simulation mutants -- --nocapture                             # HELENUS_SIMULATE_MUTANT=NAME: only that
 //! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture         # one again, every event printed
@@ -17,7 +18,8 @@
 //! collections and batches of many rows are written and read, also by replicas that lag. A write that a power loss
 //! interrupts is stored in part. Two materialized views and a change feed are compared with their table. After every
 //! step the maps are checked; every answer is checked when it arrives; at rest everything
-//! is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
+//! is. The second run of a seed sends every read part and write through bytes, as to another machine, and must have the same
+//! history. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! It does not cover the `file:` and `slate:` engines (they have threads; `compat crash` kills the real server
 //! instead), nor the order in which tasks that the database spawns run among themselves.
@@ -43,6 +45,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use helenus_base::mutant::{self, Mutant};
+use helenus_engine::engine::{messages_sent, through_bytes};
 use marks::{Mark, Marks};
 use world::{Plan, Report, simulate};
 
@@ -115,7 +118,7 @@ fn tell(report: &Report, mutant: Option<Mutant>) -> String {
     )
 }
 
-/// The campaign: no seed fails, each gives the same history twice, and every coverage mark is reached.
+/// The campaign: no seed fails, each gives the same history twice, with its messages through bytes, too, and every coverage mark is reached.
 #[test]
 fn seeds_hold_and_repeat() {
     let count = number("HELENUS_SIMULATE_SEEDS").unwrap_or(SHORT);
@@ -125,13 +128,18 @@ fn seeds_hold_and_repeat() {
     let mutant = mutant_named();
     let failures = Mutex::new(Vec::new());
     let total = Mutex::new((Marks::default(), 0_u64));
+    let messages = AtomicU64::new(0);
     let judge = |report: Report| {
         let mut report = report;
         if report.failure.is_none() && report.seed.is_multiple_of(repeated) {
+            let before = messages_sent();
+            through_bytes(true);
             let again = guarded(Plan {
                 seed: report.seed,
                 is_loud: false,
             });
+            through_bytes(false);
+            messages.fetch_add(messages_sent() - before, Ordering::Relaxed);
             if again.hash != report.hash {
                 report.failure = Some(format!("repeat: {:x} is not {:x}", report.hash, again.hash));
             }
@@ -159,12 +167,17 @@ fn seeds_hold_and_repeat() {
     for failure in &failures {
         println!("{failure}\n");
     }
-    println!("{ran} seeds from {first}, {turns} turns, {} failed", failures.len());
+    let messages = messages.into_inner();
+    println!(
+        "{ran} seeds from {first}, {turns} turns, {messages} messages, {} failed",
+        failures.len()
+    );
     for mark in Mark::ALL {
         println!("  {:8} {mark:?}", marks.count(mark));
     }
     assert!(failures.is_empty(), "{} seeds failed", failures.len());
     if count >= SHORT {
+        assert!(messages > 0, "no message was sent through bytes");
         let missing = marks.missing();
         assert!(missing.is_empty(), "nothing proved: {missing:?} never happened");
     }

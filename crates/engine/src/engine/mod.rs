@@ -75,6 +75,8 @@ pub use figures::{Figures, PartitionFigures, StoreFigures};
 pub use gates::refuse_system;
 pub use limits::SizeLimits;
 pub use offers::ThroughputRules;
+#[cfg(feature = "simulation")]
+pub use part::travel::{messages_sent, through_bytes};
 pub use part::write::condition::Decision;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use probe::{Probe, StoreProbe, Took};

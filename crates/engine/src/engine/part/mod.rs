@@ -10,7 +10,9 @@
 //! deletion or an index entry. A part borrows its host's resources: the snapshot of the store
 //! ([`crate::partition::ReadView`]), the indexes that were complete before that snapshot, and [`Scratch`].
 //!
-//! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.
+//! What a read part says can travel ([`helenus_schema::command::codec`]): a test sends each one through bytes (`travel`).
+//!
+//! Deliberately absent: a connection that carries them.
 
 pub(crate) mod choice;
 mod logical;
@@ -20,12 +22,18 @@ mod reader;
 mod receipt;
 mod ring;
 mod rows;
+#[cfg(feature = "simulation")]
+pub(in crate::engine) mod travel;
 pub(crate) mod walk;
 pub(crate) mod write;
 
 pub(crate) use logical::{Logical, bring_static, covering};
 pub(crate) use part_read::PartRead;
-pub(crate) use read::{Cut, ReadPart, run_part};
+#[cfg(not(feature = "simulation"))]
+pub(crate) use read::run_part;
+pub(crate) use read::{Cut, ReadPart};
 pub(crate) use reader::{Reader, Scratch};
 pub(crate) use receipt::{Ended, Receipt, Walked};
 pub(crate) use rows::{PartSink, Reply, Step};
+#[cfg(feature = "simulation")]
+pub(crate) use travel::run_part;

@@ -100,6 +100,21 @@ impl<'a> Probes<'a> {
         }
     }
 
+    /// Those of another command, which are among these.
+    #[cfg(feature = "simulation")]
+    pub(super) fn of<'b>(&self, select: &'b Read) -> Probes<'b>
+    where
+        'a: 'b,
+    {
+        Probes::now(self.indexes, select)
+    }
+
+    /// The usable probes.
+    #[cfg(feature = "simulation")]
+    pub(super) fn usable(&self) -> Vec<IndexProbe> {
+        self.complete.iter().copied().cloned().collect()
+    }
+
     /// Whether there are none.
     pub(crate) const fn is_empty(&self) -> bool {
         self.complete.is_empty()

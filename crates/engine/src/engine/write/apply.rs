@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
+#[cfg(feature = "simulation")]
+use super::travel;
 use super::views::Views;
 use crate::engine::part::write::fragment::Stamp;
 use crate::engine::part::write::size::BatchSize;
@@ -32,6 +34,10 @@ impl WriteServices {
         size: Option<&Threshold>,
         charges: &mut Charges,
     ) -> Result<Vec<String>, Error> {
+        #[cfg(feature = "simulation")]
+        let sent = travel::send(modifications, request, false)?;
+        #[cfg(feature = "simulation")]
+        let (modifications, request) = (&*sent.routed(modifications), sent.request());
         for _ in 0..CHECKS_MAX {
             if let Outcome::Written(warnings) = self.apply_once(modifications, request, size, charges).await? {
                 return Ok(warnings);

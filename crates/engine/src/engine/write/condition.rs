@@ -11,6 +11,8 @@ use bytes::Bytes;
 
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
+#[cfg(feature = "simulation")]
+use super::travel;
 use super::views::Views;
 use crate::engine::part::write::asked::rows_asked;
 use crate::engine::part::write::condition::{self, ConditionPart, Decision, Verdict};
@@ -46,6 +48,10 @@ impl WriteServices {
         is_batch: bool,
         charges: &mut Charges,
     ) -> Result<Written, Error> {
+        #[cfg(feature = "simulation")]
+        let sent = travel::send(modifications, request, is_batch)?;
+        #[cfg(feature = "simulation")]
+        let (modifications, request) = (&*sent.routed(modifications), sent.request());
         for _ in 0..CHECKS_MAX {
             let answer = self.check_and_apply(modifications, request, context, is_batch, charges);
             if let Some(answer) = answer.await? {
