@@ -293,6 +293,7 @@ fn change() -> impl Strategy<Value = ColumnChange> {
         elements().prop_map(ColumnChange::Discard),
         any::<i64>().prop_map(ColumnChange::Increment),
         Just(ColumnChange::Version),
+        of(bytes()).prop_map(ColumnChange::Sum),
     ]
 }
 
@@ -560,6 +561,7 @@ fn batch(receiver: &Receiver) -> BoundWrites {
         ColumnChange::SetAt(-1, Some(text("k"))),
         ColumnChange::Discard(vec![text("l")]),
         ColumnChange::Version,
+        ColumnChange::Sum(Some(text("m"))),
     ];
     let (collections, wide) = (receiver.find("collections"), receiver.find("wide"));
     let erased = |target| Write {

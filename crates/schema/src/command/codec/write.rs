@@ -195,6 +195,10 @@ impl Encoder {
                 self.i64(*by);
             }
             ColumnChange::Version => self.u8(10),
+            ColumnChange::Sum(addend) => {
+                self.u8(11);
+                self.option(addend.as_deref(), Self::bytes);
+            }
         }
     }
 
@@ -276,6 +280,7 @@ impl Decoder {
             8 => ColumnChange::Discard(self.elements()?),
             9 => ColumnChange::Increment(self.i64()?),
             10 => ColumnChange::Version,
+            11 => ColumnChange::Sum(self.option(Self::bytes)?),
             found => {
                 return Err(DecodeError::Tag {
                     of: "change of a column",
