@@ -1,5 +1,5 @@
 //! Damage to the files of a stopped server: flipped bits, cut, emptied and removed files, files of another moment, of
-//! another store and of another database.
+//! another store, of another database and of a copy that was written by itself.
 //!
 //! ```text
 //! a store with tables, an index, a lifted partition, a log ─► stop ─► copy, damage one file ─► start ─► read everything
@@ -9,9 +9,11 @@
 //! Right is: every row with its value, or an error in place of an answer; a table that is damaged may refuse while others answer. A
 //! start that is refused must leave every file as it was, byte for byte, as must `check-indexes`. Never: an answer without a row that
 //! was acknowledged, another value, a panic, an end by a signal. A salvage never calls complete what a start does not serve
-//! whole, and prints no backtrace.
+//! whole, unless all rows are in what it wrote: where it says so they are restored elsewhere and compared. (The list of key spaces of
+//! `file:` is the engine's own; without it no row is lost, and no start takes place.) It prints no backtrace.
 //!
-//! **Files of another moment**: one folder or file of an earlier stop beside all others of a later one.
+//! **Files of another moment**: one folder or file of an earlier stop beside all others of a later one. **Files of a copy that went
+//! on**: the same from a copy of the earlier one that got more writes than the original.
 //!
 //! **Files of others**: the file of the same kind of another store of the database, and the file of the same name of another
 //! database that was made alike. Tables of `file:` are left out: they have no check (compat/LEDGER.md).
@@ -26,7 +28,7 @@ use crate::{Error, Outcome, clock};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{Files, Truth};
+use store::{BUILD_WAIT_MAX, Files, Truth};
 
 /// What a run does.
 #[derive(Debug, Clone, Args)]
@@ -64,6 +66,8 @@ enum Damage {
     OtherDatabase(PathBuf),
     /// The file or folder of an earlier moment.
     Earlier,
+    /// That of a copy which was written by itself.
+    Copy,
 }
 
 /// How a trial ended.
@@ -91,7 +95,8 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
     let made = store::make(engine, folder.path())?;
     let mut random = fastrand::Rng::with_seed(options.seed);
     let files: Vec<PathBuf> = Files::read(&made.folder)?.paths().collect();
-    let earlier: Vec<PathBuf> = store::differing(&made)?;
+    let earlier: Vec<PathBuf> = store::differing(&made, &made.earlier)?;
+    let copied: Vec<PathBuf> = store::differing(&made, &made.copy)?;
     let elsewhere = folder.path().join("elsewhere");
     std::fs::create_dir(&elsewhere)?;
     let other = store::make(engine, &elsewhere)?;
@@ -105,6 +110,7 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
             &Plans {
                 files: &files,
                 earlier: &earlier,
+                copied: &copied,
                 exchanged: &exchanged,
                 folder: &made.folder,
             },
@@ -121,6 +127,7 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
             Damage::OtherStore(_) => "files of another store",
             Damage::OtherDatabase(_) => "files of another database",
             Damage::Earlier => "files of another moment",
+            Damage::Copy => "files of a copy that went on",
         };
         let end = match attempt(engine, folder.path(), &made, &path, &damage)? {
             Ok(end) => end,
@@ -156,6 +163,7 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
 struct Plans<'p> {
     files: &'p [PathBuf],
     earlier: &'p [PathBuf],
+    copied: &'p [PathBuf],
     exchanged: &'p [store::Exchange],
     folder: &'p Path,
 }
@@ -165,19 +173,21 @@ fn plan(trial: u32, plans: &Plans<'_>, random: &mut fastrand::Rng) -> Outcome<Op
     let Plans {
         files,
         earlier,
+        copied,
         exchanged,
         folder,
     } = plans;
-    // A sixth each, so long as there are new ones.
-    let nth = usize::try_from(trial / 6).unwrap_or(usize::MAX);
-    let planned = match trial % 6 {
+    // A seventh each, so long as there are new ones.
+    let nth = usize::try_from(trial / 7).unwrap_or(usize::MAX);
+    let planned = match trial % 7 {
         0 => files.get(nth).map(|path| (path.clone(), Damage::Removed)),
         1 => earlier.get(nth).map(|path| (path.clone(), Damage::Earlier)),
         2 => files.get(nth).map(|path| (path.clone(), Damage::Emptied)),
         // These are twice as many.
         3 | 4 => exchanged
-            .get(2 * nth + usize::from(trial % 6 == 4))
+            .get(2 * nth + usize::from(trial % 7 == 4))
             .map(store::Exchange::damage),
+        5 => copied.get(nth).map(|path| (path.clone(), Damage::Copy)),
         _ => None,
     };
     if let Some(planned) = planned {
@@ -219,7 +229,11 @@ fn attempt(
     let launch = Launch::new(engine, place.path());
     let data = place.path().join("data");
     store::copy(&made.folder, &data)?;
-    apply(&data.join(path), damage, &made.earlier.join(path))?;
+    let form = match damage {
+        Damage::Copy => &made.copy,
+        _ => &made.earlier,
+    };
+    apply(&data.join(path), damage, &form.join(path))?;
     let before = Files::read(&data)?;
     let checked = launch.check_indexes()?;
     if let Some(told) = &checked {
@@ -251,7 +265,9 @@ fn attempt(
             let changed = before.changed(&Files::read(&data)?);
             return Ok(match changed {
                 Some(changed) => Err(format!("a refused start changes {changed}: {}", last(&log))),
-                None if is_complete => Err(format!("salvage says complete, and the start: {}", last(&log))),
+                None if is_complete => salvaged_whole(engine, place.path(), &made.truth)?
+                    .map(|()| End::Refused)
+                    .map_err(|lacks| format!("salvage says complete, and {lacks}; the start: {}", last(&log))),
                 None => Ok(End::Refused),
             });
         }
@@ -270,9 +286,34 @@ fn attempt(
     server.kill()?;
     Ok(match end {
         _ if panics > 0 => Err(format!("{panics} panics")),
-        Ok(End::Partly) if is_complete => Err("salvage says complete, and not all can be read".to_owned()),
+        Ok(End::Partly) if is_complete => salvaged_whole(engine, place.path(), &made.truth)?
+            .map(|()| End::Partly)
+            .map_err(|lacks| format!("salvage says complete, and {lacks}")),
         other => other,
     })
+}
+
+/// Restores what was salvaged into another directory, and compares it; the inner error is what it lacks.
+fn salvaged_whole(engine: &str, place: &Path, truth: &Truth) -> Outcome<Result<(), String>> {
+    let folder = place.join("restored");
+    std::fs::create_dir(&folder)?;
+    let launch = Launch::new(engine, &folder);
+    if let Some(told) = launch.restore(&place.join("salvaged"))? {
+        return Ok(Err(told));
+    }
+    let server = launch.start(&folder)?;
+    // Indexes are built after the start.
+    let begun = clock::now();
+    let compared = loop {
+        match compare(&server, truth) {
+            Ok(End::Right) => break Ok(()),
+            _ if begun.elapsed() < BUILD_WAIT_MAX => std::thread::sleep(std::time::Duration::from_millis(20)),
+            Ok(_) => break Err("what it wrote cannot all be read".to_owned()),
+            Err(fault) => break Err(format!("what it wrote: {fault}")),
+        }
+    };
+    server.kill()?;
+    Ok(compared)
 }
 
 /// What the server answers, against what is true.
@@ -301,7 +342,8 @@ fn compare(server: &Server, truth: &Truth) -> Result<End, String> {
     Ok(if refused == 0 { End::Right } else { End::Partly })
 }
 
-fn apply(file: &Path, damage: &Damage, earlier: &Path) -> Outcome<()> {
+/// `form` is the file or folder of another form of the store.
+fn apply(file: &Path, damage: &Damage, form: &Path) -> Outcome<()> {
     match damage {
         Damage::Removed => std::fs::remove_file(file)?,
         Damage::Emptied => std::fs::OpenOptions::new().write(true).open(file)?.set_len(0)?,
@@ -315,12 +357,12 @@ fn apply(file: &Path, damage: &Damage, earlier: &Path) -> Outcome<()> {
             }
             std::fs::write(file, bytes)?;
         }
-        Damage::Earlier if earlier.is_dir() => {
+        Damage::Earlier | Damage::Copy if form.is_dir() => {
             std::fs::remove_dir_all(file)?;
-            store::copy(earlier, file)?;
+            store::copy(form, file)?;
         }
-        Damage::Earlier => {
-            std::fs::copy(earlier, file)?;
+        Damage::Earlier | Damage::Copy => {
+            std::fs::copy(form, file)?;
         }
     }
     Ok(())

@@ -183,6 +183,21 @@ impl Launch {
         Ok((output.status.code(), format!("{out}{error}")))
     }
 
+    /// `helenus restore` of a folder into the data; its words when it fails.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn restore(&self, from: &Path) -> Outcome<Option<String>> {
+        let mut command = Command::new(server::program()?);
+        let output = command
+            .args(["restore", "--data", &self.data, "--from"])
+            .arg(from)
+            .output()?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        let failed = !output.status.success();
+        Ok(failed.then(|| format!("restore ended with {}: {error}", output.status)))
+    }
+
     /// `helenus check-indexes` on the data, which no server may have open; its words when it fails.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ pub(super) struct Made {
     pub(super) folder: PathBuf,
     /// The same before its last writes.
     pub(super) earlier: PathBuf,
+    /// A copy of that which was written by itself since.
+    pub(super) copy: PathBuf,
     pub(super) truth: Truth,
 }
 
@@ -28,8 +30,8 @@ const ROWS: i32 = 600;
 /// Bytes of a value; all together more than a memtable of either engine is kept small for a copy at each trial.
 const VALUE_BYTES: usize = 400;
 
-/// Longest wait for the index of an empty table.
-const BUILD_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for the index of a table.
+pub(super) const BUILD_WAIT_MAX: Duration = Duration::from_secs(10);
 
 const SCHEMA: [&str; 5] = [
     "CREATE KEYSPACE d WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -73,10 +75,26 @@ pub(super) fn make(engine: &str, folder: &Path) -> Outcome<Made> {
         }
     }
     Ok(Made {
+        copy: copy_that_went_on(engine, &earlier, &folder.join("copy"))?,
         folder: data,
         earlier,
         truth,
     })
+}
+
+/// Writes more into a copy than the original gets, so that its logs are longer.
+fn copy_that_went_on(engine: &str, earlier: &Path, folder: &Path) -> Outcome<PathBuf> {
+    std::fs::create_dir(folder)?;
+    let data = folder.join("data");
+    copy(earlier, &data)?;
+    let server = Launch::new(engine, folder).start(folder)?;
+    let mut connection = server.connect()?;
+    for round in 3..5 {
+        write(&mut connection, round)?;
+    }
+    drop(connection);
+    server.kill()?;
+    Ok(data)
 }
 
 /// Gives half of a table a store of its own.
@@ -194,11 +212,11 @@ pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
     tools::run("cp", ["-a".as_ref(), "--".as_ref(), from.as_os_str(), to.as_os_str()]).map(|_| ())
 }
 
-/// Files and folders that the earlier store has in another form, none within another: the stores' own folders first.
-pub(super) fn differing(made: &Made) -> Outcome<Vec<PathBuf>> {
-    let (before, after) = (Files::read(&made.earlier)?, Files::read(&made.folder)?);
+/// Files and folders that another form of the store has otherwise: the stores' own folders first.
+pub(super) fn differing(made: &Made, form: &Path) -> Outcome<Vec<PathBuf>> {
+    let (before, after) = (Files::read(form)?, Files::read(&made.folder)?);
     let folders = ["engine", "stores", "stores/1", "stores/1/engine"].map(PathBuf::from);
-    let there = |path: &PathBuf| made.earlier.join(path).is_dir() && made.folder.join(path).is_dir();
+    let there = |path: &PathBuf| form.join(path).is_dir() && made.folder.join(path).is_dir();
     let mut all: Vec<PathBuf> = folders.into_iter().filter(there).collect();
     let both = after
         .0

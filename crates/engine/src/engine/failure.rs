@@ -171,6 +171,8 @@ pub(super) fn outward(error: &StoreError) -> Outward {
         | StoreError::UnknownFormat { .. }
         | StoreError::OtherProfile { .. }
         | StoreError::EarlierMoment { .. }
+        | StoreError::OtherCopy { .. }
+        | StoreError::FollowsClose { .. }
         | StoreError::NotAccepted { .. }
         | StoreError::NoStore { .. } => FailureCause::Closed,
     };

@@ -115,9 +115,10 @@ impl Stores {
     /// Accepts the opened stores, after a check that all are from one moment.
     ///
     /// # Errors
-    /// As [`Moments::check`] and [`Store::accept`].
+    /// As [`Moments::check`], [`Moments::begin`] and [`Store::accept`].
     pub async fn accept(&self) -> Result<()> {
         Moments::check(&self.numbered(), self.0.options.create)?;
+        Moments::begin(&self.numbered())?;
         for (_, store) in self.all().into_iter().rev() {
             store.accept().await?;
         }
@@ -354,7 +355,8 @@ impl Stores {
                 drop(self.make_durable(&store).await);
             }
             // Recorded while the directories are still locked.
-            drop(tokio::task::spawn_blocking(move || drop(moments)).await);
+            let main = self.main().clone();
+            drop(tokio::task::spawn_blocking(move || moments.end_with(&main)).await);
         }
         let beside: Vec<Store> = self.0.beside.load().values().cloned().collect();
         for together in beside.chunks(CLOSED_AT_ONCE_MAX) {

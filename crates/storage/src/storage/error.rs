@@ -199,6 +199,36 @@ pub enum Error {
         /// The group that it recorded.
         noted: u64,
     },
+    /// A store is of a copy of the database that was written by itself.
+    #[error(
+        "the store in {} is of another copy than the one in {}: group {noted}, which was durable when the other was last written, is not in it; \
+         put both in place from one copy, or start once with --create, which takes them as they are",
+        directory.display(), later.display()
+    )]
+    OtherCopy {
+        /// The directory of the store.
+        directory: PathBuf,
+        /// The directory of the store that recorded the group.
+        later: PathBuf,
+        /// The group that it recorded.
+        noted: u64,
+    },
+    /// A store has groups from after the last clean close of all stores.
+    #[error(
+        "the store in {} goes on to group {ends}, and when the stores were closed it ended with group {noted}, as the one in {} recorded: one of them \
+         is of another copy; put both in place from one copy, or start once with --create, which takes them as they are",
+        directory.display(), later.display()
+    )]
+    FollowsClose {
+        /// The directory of the store.
+        directory: PathBuf,
+        /// The last group in it.
+        ends: u64,
+        /// The directory of the store that recorded the close.
+        later: PathBuf,
+        /// The group that it recorded.
+        noted: u64,
+    },
     /// There is no store to inspect.
     #[error("there is no store in {}", directory.display())]
     NoStore {

@@ -148,9 +148,26 @@ impl Moments {
     /// `is_forced`, a mismatch is logged and accepted.
     ///
     /// # Errors
-    /// [`Error::EarlierMoment`]; a record is damaged or cannot be read.
+    /// [`Error::EarlierMoment`], [`Error::OtherCopy`], [`Error::FollowsClose`]; a record is damaged or cannot be read.
     pub fn check(stores: &[(u32, Store)], is_forced: bool) -> Result<()> {
         moments::check(&moments_of(stores), is_forced)
+    }
+
+    /// Records, before stores that were opened together take writes, where they begin. SlateDB's do that as they are opened.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    pub fn begin(stores: &[(u32, Store)]) -> Result<()> {
+        let stores = stores.iter().filter(|(_, store)| matches!(store, Store::Fjall(_)));
+        moments::begin(&moments_of(stores))
+    }
+
+    /// Records the stores' progress once more, and stops. When the main store is closed, after all others, it records that
+    /// they were closed.
+    pub fn end_with(self, main: &Store) {
+        if let Some(moment) = main.moment() {
+            self.end(&moment);
+        }
     }
 
     /// Adds a store.
@@ -161,21 +178,22 @@ impl Moments {
     }
 
     /// Starts to record the progress of stores, by number. `None` means the engine has no such file, or there is one
-    /// store only.
+    /// store only; then its file of earlier stores is removed.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// When the thread cannot be started, or the file cannot be removed.
     pub fn of(stores: &[(u32, Store)]) -> Result<Option<Self>> {
         let stores = moments_of(stores);
-        if stores.len() < 2 {
-            return Ok(None);
+        match stores.as_slice() {
+            [] => Ok(None),
+            [(_, store)] => moments::forget(store).map(|()| None),
+            _ => Self::start(stores).map(Some),
         }
-        Self::start(stores).map(Some)
     }
 }
 
-fn moments_of(stores: &[(u32, Store)]) -> Vec<(u32, Moment)> {
-    let stores = stores.iter();
+fn moments_of<'s>(stores: impl IntoIterator<Item = &'s (u32, Store)>) -> Vec<(u32, Moment)> {
+    let stores = stores.into_iter();
     stores
         .filter_map(|(number, store)| Some((*number, store.moment()?)))
         .collect()

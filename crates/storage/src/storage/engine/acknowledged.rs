@@ -56,7 +56,7 @@ pub(super) struct Link {
     /// The checksum of the group alone, which leads from the end before it to its own.
     pub(super) digest: u32,
     pub(super) store: Identity,
-    /// The last acknowledged group when it was written. With relaxed durability the log may have lost its beginning since
+    /// The last durable group when it was written. With relaxed durability the log may have lost its beginning since
     /// then, and this still finds the group.
     pub(super) anchor: ChainEnd,
 }
@@ -175,7 +175,6 @@ pub(super) struct Acknowledged {
     path: PathBuf,
     syncer: Syncer,
     store: Identity,
-    last: ChainEnd,
 }
 
 /// The thread that syncs a file soon after it was written.
@@ -204,7 +203,6 @@ impl Acknowledged {
             path,
             syncer,
             store,
-            last: end,
         };
         this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
         // Written even if it holds this already: after a failed sync the content may be in the page cache only.
@@ -223,16 +221,10 @@ impl Acknowledged {
         slot(end, self.store, salt)
     }
 
-    /// The group that was recorded last.
-    pub(super) const fn last(&self) -> ChainEnd {
-        self.last
-    }
-
     /// Records that everything up to here was made durable.
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
         let written = self.put(slot_of(end), self.slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
-        self.last = end;
         self.syncer.request_sync();
         Ok(())
     }

@@ -45,8 +45,9 @@ use tokio::sync::oneshot;
 use self::committer::Committer;
 use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
+use super::durable::Durable;
 use super::layout::{full_range, with_full_key};
-use super::moments::{Durable, Moment};
+use super::moments::Moment;
 use super::queue_space::QueueSpace;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::storage::batch::{Batch, Space};
@@ -252,6 +253,7 @@ impl Store {
     pub(in crate::storage) fn moment(&self) -> Moment {
         Moment {
             directory: self.0.shared.directory.clone(),
+            identity: self.0.shared.identity,
             durable: Arc::clone(&self.0.shared.durable),
         }
     }

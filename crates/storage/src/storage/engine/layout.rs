@@ -7,6 +7,7 @@
 //! FF 74             → 02 · identity · object u64 · checksum u32 · [time mark]
 //!                                                     the last group, see `Origin`       (SlateDB only)
 //! FF 72 n u64       → space byte · bound · bound      a range being deleted, see deletion.rs for bounds
+//! FF 77 seq u64     → 01 · chain u32                 a group that other stores may have recorded, see durable.rs (fjall only)
 //! FF 73 table u32   → bytes varint · rows varint      what the table holds (fjall only)
 //! time mark           given i64 · believed i64        µs, see `TimeMark`
 //! identity            database u64 · store u32        see identity.rs
@@ -29,6 +30,7 @@ const OWN_CHAIN: u8 = b'c';
 const OWN_RANGE: u8 = b'r';
 const OWN_SIZE: u8 = b's';
 const OWN_ORIGIN: u8 = b't';
+const OWN_WITNESSED: u8 = b'w';
 
 /// Keys up to this long are built on the stack.
 const STACK_KEY_BYTES: usize = 256;
@@ -41,6 +43,7 @@ pub(super) enum Own {
     Origin(Origin, Option<TimeMark>),
     Size(TableId, TableSize),
     Range(u64, Space, KeyRange),
+    Witnessed(ChainEnd),
 }
 
 /// What each group of SlateDB names.
@@ -55,6 +58,7 @@ pub(super) struct Origin {
 
 const CHAIN_VERSION: u8 = 3;
 const ORIGIN_VERSION: u8 = 2;
+const WITNESSED_VERSION: u8 = 1;
 
 /// Reads one of the store's own records. `None` means this version writes no such record.
 pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
@@ -90,6 +94,14 @@ pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
             let (object, rest) = take_u64(rest)?;
             let (sum, rest) = take_u32(rest)?;
             Some(Own::Origin(Origin { store, object, sum }, get_time(rest)?))
+        }
+        OWN_WITNESSED => {
+            let seq = u64::from_be_bytes(id.try_into().ok()?);
+            let ([WITNESSED_VERSION], rest) = value.split_first_chunk()? else {
+                return None;
+            };
+            let chain = u32::from_be_bytes(rest.try_into().ok()?);
+            Some(Own::Witnessed(ChainEnd { seq, chain }))
         }
         OWN_SIZE => {
             let size = TableSize {
@@ -162,6 +174,17 @@ pub(super) fn chain_record(link: &Link, time: Option<TimeMark>) -> (Vec<u8>, Vec
     value.extend_from_slice(&link.anchor.chain.to_be_bytes());
     put_time(&mut value, time);
     (chain_key(link.end), value)
+}
+
+/// The key of the record that another store may have recorded a group.
+pub(super) fn witnessed_key(end: ChainEnd) -> Vec<u8> {
+    own_key(OWN_WITNESSED, &end.seq.to_be_bytes())
+}
+
+pub(super) fn witnessed_record(end: ChainEnd) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![WITNESSED_VERSION];
+    value.extend_from_slice(&end.chain.to_be_bytes());
+    (witnessed_key(end), value)
 }
 
 /// The record of a group, in engines without a chain.

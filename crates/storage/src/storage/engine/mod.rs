@@ -4,6 +4,7 @@
 mod acknowledged;
 mod aside;
 mod directory;
+mod durable;
 pub(super) mod fjall;
 mod held;
 mod layout;

@@ -1,14 +1,14 @@
 //! Records, in each store of a server, the progress of the other stores. A start thereby detects stores whose files
-//! were copied at different times.
+//! are of different copies, or were copied at different times.
 //!
-//! ```text
-//! DIR/moments   slot 0 at byte 0, slot 1 at byte 16384; written in turn, so that a write cut short spoils only one
-//! slot          "HLMO" · version 01 · number u64, the newer slot has the higher one · count u16
-//!               · count × (store u32, 0 is the main one · last group u64) · CRC-32 of all before       all big-endian
-//! ```
 //! Each store's directory has the file, all with the same entries: for every store, its last durable group at that
-//! time. A start compares the stores with all these files before it changes anything ([`check`]). A store that ends
-//! before a group that another store's file records is older than that record, and is refused.
+//! time, with the checksum of the chain up to it. A start compares the stores with all these files before it changes anything
+//! ([`check`]). A store that ends before a group that another store's file records is older than that record. A store that does
+//! not know the recorded group ([`Durable::may_have`]) is of a copy of the database that was written by itself. Both are
+//! refused.
+//!
+//! When all stores were closed, the last one records their ends as `closed`: nothing may follow those. A start takes
+//! that back, durably, before it writes anything ([`begin`]).
 //!
 //! In `slate+file:` each database's folder has the file, and a group is an object of its log. A start reads all the
 //! files that it needs before it opens any database (slate/opening.rs).
@@ -22,34 +22,32 @@
 //! writes to the page cache, which survives a kill, and syncs within a second. No commit waits for it. A single store
 //! has neither thread nor file: `acknowledged` is enough.
 //!
-//! **A missing file** was not written yet: an older program wrote none, or power was lost before the first sync. A file
+//! **What it cannot tell.** Groups that a killed server wrote after its last record: at most those of one [`TICK`]; after a
+//! loss of power, those of a second. A store's copy from after that record may be written further and take its place.
+//!
+//! **A missing file** was not written yet, or power was lost before the first sync. A file
 //! with both slots damaged is refused, like `acknowledged`.
+
+mod file;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::directory::{full_or, io_error, read_file, sync_directory};
+use self::file::{ENTRIES_MAX, Entry, SLOT_STRIDE_BYTES, read, slot};
+use super::directory::{full_or, io_error, sync_directory};
+use super::durable::{Durable, Wake};
+use crate::storage::identity::Identity;
 use crate::storage::{Error, Result};
 
 /// The file's name.
 pub(in crate::storage) const NAME: &str = "moments";
-
-const MAGIC: &[u8; 5] = b"HLMO\x01";
-const SLOT_STRIDE_BYTES: usize = 16 * 1024;
-const HEAD_BYTES: usize = MAGIC.len() + 8 + 2;
-const ENTRY_BYTES: usize = 4 + 8;
-const CRC_BYTES: usize = 4;
-
-/// Most stores that are recorded; beyond it, those with the highest numbers are left out.
-const ENTRIES_MAX: usize = 1024;
-const _: () = assert!(HEAD_BYTES + ENTRIES_MAX * ENTRY_BYTES + CRC_BYTES <= SLOT_STRIDE_BYTES);
 
 /// Time between two records.
 const TICK: Duration = Duration::from_millis(50);
@@ -57,52 +55,12 @@ const TICK: Duration = Duration::from_millis(50);
 /// Ticks until records are synced: one second.
 const SYNC_TICKS: u32 = 20;
 
-/// The last group of a store that is durable.
-#[derive(Debug, Default)]
-pub(super) struct Durable {
-    seq: AtomicU64,
-    /// The thread that records it. `None` means no thread does.
-    recorder: OnceLock<Arc<Wake>>,
-}
-
-impl Durable {
-    /// Records in memory that everything up to this group is durable, and wakes the recording thread.
-    pub(super) fn raise(&self, seq: u64) {
-        self.seq.store(seq, Ordering::Release);
-        if let Some(recorder) = self.recorder.get() {
-            recorder.wake();
-        }
-    }
-}
-
-/// Wakes the recording thread, only once until it runs.
-#[derive(Debug)]
-struct Wake {
-    is_due: AtomicBool,
-    wake: SyncSender<()>,
-}
-
-impl Wake {
-    fn wake(&self) {
-        if !self.is_due.swap(true, Ordering::AcqRel) {
-            // A full channel means that the thread is already awake. A missing receiver means that the thread has
-            // ended, and the store closes soon.
-            self.wake.try_send(()).ok();
-        }
-    }
-}
-
 /// A store among those of one server.
 #[derive(Clone, Debug)]
 pub(in crate::storage) struct Moment {
     pub(super) directory: PathBuf,
+    pub(super) identity: Identity,
     pub(super) durable: Arc<Durable>,
-}
-
-impl Moment {
-    fn seq(&self) -> u64 {
-        self.durable.seq.load(Ordering::Acquire)
-    }
 }
 
 /// Records the progress of stores in each other's directories, until it is dropped: then once more, durably.
@@ -120,18 +78,23 @@ pub struct Moments {
 struct Stores {
     all: BTreeMap<u32, (Moment, Option<Arc<File>>)>,
     number: u64,
+    /// What was recorded last.
+    last: Vec<Entry>,
+    /// What could not be recorded.
+    failed: Option<Vec<Entry>>,
 }
 
 /// Compares stores that were just opened with the records that they hold of each other. With `is_forced`, a mismatch is
 /// logged and accepted.
 ///
 /// # Errors
-/// [`Error::EarlierMoment`]; a file that is damaged or cannot be read.
+/// [`Error::EarlierMoment`], [`Error::OtherCopy`], [`Error::FollowsClose`]; a file that is damaged, another store's, or cannot be
+/// read.
 pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Result<()> {
     for (number, store) in stores {
-        let recorded = match read(&store.directory.join(NAME)) {
+        let recorded = match read(&store.directory.join(NAME), store.identity) {
             Ok(recorded) => recorded,
-            Err(error @ Error::Corrupt { .. }) if is_forced => {
+            Err(error @ (Error::Corrupt { .. } | Error::OtherStore { .. })) if is_forced => {
                 tracing::warn!(%error, "a record of other stores' progress is damaged; it is written again");
                 continue;
             }
@@ -143,26 +106,85 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
             }
             continue;
         };
-        for (of, seq) in recorded.entries {
-            let Some((_, other)) = stores.iter().find(|(number, _)| *number == of) else {
+        for entry in recorded.entries {
+            let Some((_, other)) = stores.iter().find(|(number, _)| *number == entry.store) else {
                 continue;
             };
-            let ends = other.seq();
-            if ends >= seq {
-                continue;
+            match contradiction(other, entry, &store.directory) {
+                None => {}
+                Some(error) if is_forced => {
+                    tracing::warn!(%error, "the stores are of different copies and are accepted because of --create");
+                }
+                Some(error) => return Err(error),
             }
-            let error = Error::EarlierMoment {
-                directory: other.directory.clone(),
-                ends,
-                later: store.directory.clone(),
-                noted: seq,
-            };
-            if !is_forced {
-                return Err(error);
-            }
-            tracing::warn!(%error, "the stores are from different times and are accepted because of --create");
         }
     }
+    Ok(())
+}
+
+/// Why a store cannot be the one of which another recorded this. `None` means that it can.
+fn contradiction(store: &Moment, recorded: Entry, by: &Path) -> Option<Error> {
+    let (end, noted) = (store.durable.end(), recorded.end.seq);
+    let (directory, later) = (store.directory.clone(), by.to_owned());
+    if end.seq < noted {
+        let ends = end.seq;
+        return Some(Error::EarlierMoment {
+            directory,
+            ends,
+            later,
+            noted,
+        });
+    }
+    if !store.durable.may_have(recorded.end) {
+        return Some(Error::OtherCopy {
+            directory,
+            later,
+            noted,
+        });
+    }
+    let ends = end.seq;
+    (recorded.is_closed && ends > noted).then_some(Error::FollowsClose {
+        directory,
+        ends,
+        later,
+        noted,
+    })
+}
+
+/// Records where stores begin that passed the check, durably: what follows their ends is no mistake from now on. Files
+/// that there are not yet are not made.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(in crate::storage) fn begin(stores: &[(u32, Moment)]) -> Result<()> {
+    let mut all = Stores::default();
+    for (number, store) in stores {
+        all.add(*number, store.clone());
+    }
+    all.all.retain(|_, (store, _)| store.directory.join(NAME).exists());
+    if all.all.is_empty() {
+        return Ok(());
+    }
+    let entries = stores.iter().take(ENTRIES_MAX).map(|(number, store)| Entry {
+        store: *number,
+        end: store.durable.end(),
+        is_closed: false,
+    });
+    sync(&all.write(&entries.collect::<Vec<_>>())?)
+}
+
+/// Removes the file of a store that is the only one.
+///
+/// # Errors
+/// When it cannot be removed.
+pub(in crate::storage) fn forget(store: &Moment) -> Result<()> {
+    let path = store.directory.join(NAME);
+    match std::fs::remove_file(&path) {
+        Ok(()) => sync_directory(&store.directory).map_err(io_error("syncing", &store.directory))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io_error("removing", &path)(error)),
+    }
+    store.durable.forget_all();
     Ok(())
 }
 
@@ -202,15 +224,8 @@ impl Moments {
 
     /// Adds a store.
     pub(in crate::storage) fn add(&self, number: u32, store: Moment) {
-        // A store belongs to one server's stores for its whole life.
-        drop(store.durable.recorder.set(Arc::clone(&self.wake)));
-        let mut stores = self.stores();
-        // Number the slots above those that an earlier server wrote.
-        if let Ok(Some(recorded)) = read(&store.directory.join(NAME)) {
-            stores.number = stores.number.max(recorded.number);
-        }
-        stores.all.insert(number, (store, None));
-        drop(stores);
+        store.durable.set_recorder(&self.wake);
+        self.stores().add(number, store);
         self.wake.wake();
     }
 
@@ -219,6 +234,17 @@ impl Moments {
         self.stores().all.remove(&number);
         self.wake.wake();
     }
+
+    /// Records once more, and stops. When `last` is closed, after all others, it records that they were closed.
+    pub(in crate::storage) fn end(self, last: &Moment) {
+        let stores = Arc::clone(&self.stores);
+        drop(self);
+        last.durable.at_close(move || {
+            if let Err(error) = locked(&stores).record_closed() {
+                tracing::warn!(%error, "could not record that the stores are closed");
+            }
+        });
+    }
 }
 
 impl Drop for Moments {
@@ -226,7 +252,7 @@ impl Drop for Moments {
         // Wake it before the channel closes: the thread writes the pending record after it sees the end.
         self.wake.wake();
         self.running = None;
-        self.wake.wake.try_send(()).ok();
+        self.wake.wake_now();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -264,8 +290,10 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, e
                 break;
             }
         }
-        for (path, file) in &files {
-            report(file.sync_data().map_err(io_error("syncing", path)));
+        if !files.is_empty() {
+            let synced = sync(&files);
+            locked(stores).synced(&synced);
+            report(synced);
         }
         if ended.try_recv() == Err(TryRecvError::Disconnected) {
             return;
@@ -274,15 +302,73 @@ fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, e
 }
 
 impl Stores {
-    /// Writes the current entries into each store's file; returns the files.
+    fn add(&mut self, number: u32, store: Moment) {
+        // Number the slots above those that an earlier server wrote.
+        if let Ok(Some(recorded)) = read(&store.directory.join(NAME), store.identity) {
+            self.number = self.number.max(recorded.number);
+        }
+        self.all.insert(number, (store, None));
+    }
+
+    /// Writes the current entries into each store's file; returns the files. Entries that are not durable in all files
+    /// after a failure are written again instead: a store remembers only so many that differ.
     fn record(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
         if self.all.len() < 2 {
             return Ok(Vec::new());
         }
+        let entries = self.failed.take().unwrap_or_else(|| self.entries());
+        let written = self.write(&entries);
+        if written.is_err() {
+            self.failed = Some(entries);
+        } else {
+            self.last = entries;
+        }
+        written
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let all = self.all.iter().take(ENTRIES_MAX);
+        let entry = |(number, (store, _)): (&u32, &(Moment, _))| Entry {
+            store: *number,
+            end: store.durable.witness(),
+            is_closed: false,
+        };
+        all.map(entry).collect()
+    }
+
+    /// What was recorded last is durable in all files, unless the sync failed.
+    fn synced(&mut self, synced: &Result<()>) {
+        if synced.is_err() {
+            self.failed = Some(std::mem::take(&mut self.last));
+        }
+        for entry in &self.last {
+            if let Some((store, _)) = self.all.get(&entry.store) {
+                store.durable.forget_before(entry.end.seq);
+            }
+        }
+    }
+
+    /// Records, durably, where the stores were closed.
+    fn record_closed(&mut self) -> Result<()> {
+        if self.all.len() < 2 {
+            return Ok(());
+        }
+        let all = self.all.iter().take(ENTRIES_MAX);
+        let entries = all.map(|(number, (store, _))| {
+            let (end, is_closed) = store.durable.closed();
+            Entry {
+                store: *number,
+                end,
+                is_closed,
+            }
+        });
+        let entries: Vec<Entry> = entries.collect();
+        sync(&self.write(&entries)?)
+    }
+
+    /// Writes entries into each store's file; returns the files.
+    fn write(&mut self, entries: &[Entry]) -> Result<Vec<(PathBuf, Arc<File>)>> {
         self.number += 1;
-        let entries = self.all.iter().take(ENTRIES_MAX);
-        let entries = entries.map(|(number, (store, _))| (*number, store.seq()));
-        let slot = slot(self.number, &entries.collect::<Vec<_>>());
         let at = if self.number.is_multiple_of(2) {
             0
         } else {
@@ -295,11 +381,19 @@ impl Stores {
                 Some(file) => file,
                 None => file.insert(Arc::new(open(&path)?)),
             };
+            let slot = slot(store.identity, self.number, entries);
             write_at(file, at as u64, &slot).map_err(|error| full_or(error, &store.directory, "writing", &path))?;
             written.push((path, Arc::clone(file)));
         }
         Ok(written)
     }
+}
+
+fn sync(files: &[(PathBuf, Arc<File>)]) -> Result<()> {
+    for (path, file) in files {
+        file.sync_data().map_err(io_error("syncing", path))?;
+    }
+    Ok(())
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -319,86 +413,42 @@ fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// The content of a file.
-#[derive(Debug, PartialEq, Eq)]
-struct Recorded {
-    number: u64,
-    entries: Vec<(u32, u64)>,
-}
-
-/// Reads a file. `None` means it is missing or empty.
-fn read(path: &Path) -> Result<Option<Recorded>> {
-    let bytes = match read_file(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io_error("reading", path)(error)),
-    };
-    let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(parse_slot));
-    match slots.into_iter().flatten().max_by_key(|recorded| recorded.number) {
-        Some(recorded) => Ok(Some(recorded)),
-        None if bytes.iter().all(|byte| *byte == 0) => Ok(None),
-        None => Err(Error::Corrupt {
-            path: path.to_owned(),
-            what: "neither slot is whole, which say whether the stores are of one moment; start once with --create, which takes the stores as \
-                   they are"
-                .to_owned(),
-        }),
-    }
-}
-
-fn slot(number: u64, entries: &[(u32, u64)]) -> Vec<u8> {
-    let mut slot = MAGIC.to_vec();
-    slot.extend_from_slice(&number.to_be_bytes());
-    let count = u16::try_from(entries.len()).unwrap_or(u16::MAX);
-    slot.extend_from_slice(&count.to_be_bytes());
-    for (store, seq) in entries {
-        slot.extend_from_slice(&store.to_be_bytes());
-        slot.extend_from_slice(&seq.to_be_bytes());
-    }
-    let crc = crc32fast::hash(&slot);
-    slot.extend_from_slice(&crc.to_be_bytes());
-    slot
-}
-
-fn parse_slot(bytes: &[u8]) -> Option<Recorded> {
-    let (magic, rest) = bytes.split_first_chunk::<5>()?;
-    let (number, rest) = rest.split_first_chunk::<8>()?;
-    let (count, rest) = rest.split_first_chunk::<2>()?;
-    let count = usize::from(u16::from_be_bytes(*count));
-    let (entries, rest) = rest.split_at_checked(count * ENTRY_BYTES)?;
-    let crc = u32::from_be_bytes(*rest.first_chunk()?);
-    if magic != MAGIC || crc != crc32fast::hash(bytes.get(..HEAD_BYTES + entries.len())?) {
-        return None;
-    }
-    let entry = |bytes: &[u8]| {
-        let (store, seq) = bytes.split_first_chunk::<4>()?;
-        Some((u32::from_be_bytes(*store), u64::from_be_bytes(seq.try_into().ok()?)))
-    };
-    Some(Recorded {
-        number: u64::from_be_bytes(*number),
-        entries: entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<_>>()?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::acknowledged::ChainEnd;
+    use super::super::durable::History;
     use super::*;
 
-    fn moment(directory: &Path, seq: u64) -> Moment {
+    fn end(seq: u64) -> ChainEnd {
+        ChainEnd { seq, chain: 7 }
+    }
+
+    /// A store with this end, which knows these earlier ones.
+    fn moment(directory: &Path, seq: u64, witnessed: &[u64]) -> Moment {
         std::fs::create_dir_all(directory).unwrap();
         let durable = Arc::new(Durable::default());
-        durable.raise(seq);
+        durable.raise(end(seq));
+        durable.found(&History {
+            witnessed: witnessed.iter().copied().map(end).collect(),
+            from: 0,
+        });
         Moment {
             directory: directory.to_owned(),
+            identity: Identity::default(),
             durable,
         }
     }
 
     #[test]
-    fn a_store_of_an_earlier_moment_is_refused_by_name() {
+    fn a_store_of_an_earlier_moment_or_another_copy_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let [main, beside] = ["main", "beside"].map(|name| folder.path().join(name));
-        let stores = |main_seq, beside_seq| vec![(0, moment(&main, main_seq)), (7, moment(&beside, beside_seq))];
+        let stores = |main_seq, beside_seq| {
+            vec![
+                (0, moment(&main, main_seq, &[5])),
+                (7, moment(&beside, beside_seq, &[9])),
+            ]
+        };
         let now = stores(5, 9);
         check(&now, false).unwrap();
         drop(Moments::start(now.clone()).unwrap());
@@ -412,53 +462,85 @@ mod tests {
             );
             check(&earlier, true).unwrap();
         }
+        // A longer one that does not know the recorded group.
+        let copy = vec![(0, moment(&main, 5, &[])), (7, moment(&beside, 20, &[8]))];
+        let error = check(&copy, false).unwrap_err();
+        assert!(
+            matches!(&error, Error::OtherCopy { directory, noted: 9, .. } if *directory == beside),
+            "{error}"
+        );
+        check(&copy, true).unwrap();
         // Records of a removed store have no effect, and a single store is checked against its own.
         check(&stores(4, 9)[1..], false).unwrap();
         assert!(check(&stores(4, 9)[..1], false).is_err());
     }
 
     #[test]
+    fn nothing_may_follow_the_close_of_all_stores_before_the_next_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let [main, beside] = ["main", "beside"].map(|name| folder.path().join(name));
+        let stores = |main_seq, beside_seq| {
+            vec![
+                (0, moment(&main, main_seq, &[5])),
+                (7, moment(&beside, beside_seq, &[9])),
+            ]
+        };
+        let now = stores(5, 9);
+        Moments::start(now.clone()).unwrap().end(&now[0].1);
+        check(&stores(5, 10), false).unwrap();
+        now[1].1.durable.close(true);
+        now[0].1.durable.close(true);
+        check(&stores(5, 9), false).unwrap();
+        for (longer, directory) in [(stores(5, 10), &beside), (stores(6, 9), &main)] {
+            let error = check(&longer, false).unwrap_err();
+            assert!(
+                matches!(&error, Error::FollowsClose { directory: of, .. } if of == directory),
+                "{error}"
+            );
+        }
+        begin(&stores(5, 9)).unwrap();
+        check(&stores(6, 10), false).unwrap();
+        // A store that was not closed cleanly may go on.
+        let now = stores(5, 9);
+        Moments::start(now.clone()).unwrap().end(&now[0].1);
+        now[0].1.durable.close(true);
+        check(&stores(5, 10), false).unwrap();
+        assert!(check(&stores(6, 9), false).is_err());
+    }
+
+    #[test]
+    fn the_file_of_a_store_that_is_alone_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [main, beside] = ["main", "beside"].map(|name| folder.path().join(name));
+        let now = vec![(0, moment(&main, 5, &[])), (7, moment(&beside, 9, &[]))];
+        drop(Moments::start(now).unwrap());
+        let alone = moment(&main, 6, &[5]);
+        forget(&alone).unwrap();
+        forget(&alone).unwrap();
+        assert!(!main.join(NAME).exists());
+        assert_eq!(alone.durable.witnessed_since(0).unwrap().1, []);
+        begin(&[(0, alone)]).unwrap();
+        assert!(!main.join(NAME).exists());
+    }
+
+    #[test]
     fn raised_groups_are_recorded_until_the_drop_and_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let stores = [1, 2].map(|number| (number, moment(&folder.path().join(number.to_string()), 1)));
+        let stores = [1, 2].map(|number| (number, moment(&folder.path().join(number.to_string()), 1, &[])));
         for round in 1..4 {
             let moments = Moments::start(stores.to_vec()).unwrap();
             for seq in 1..100 {
-                stores[1].1.durable.raise(round * 100 + seq);
+                stores[1].1.durable.raise(end(round * 100 + seq));
             }
             drop(moments);
             // A store records in one server's life only; here it continues as a new one.
             for (_, store) in &stores {
-                let recorded = read(&store.directory.join(NAME)).unwrap().unwrap();
-                assert_eq!(recorded.entries, [(1, 1), (2, round * 100 + 99)]);
+                let recorded = read(&store.directory.join(NAME), store.identity).unwrap().unwrap();
+                let ends: Vec<_> = recorded.entries.iter().map(|entry| (entry.store, entry.end)).collect();
+                assert_eq!(ends, [(1, end(1)), (2, end(round * 100 + 99))]);
             }
+            // What was recorded last is known.
+            assert!(stores[1].1.durable.may_have(end(round * 100 + 99)));
         }
-    }
-
-    #[test]
-    fn the_newest_whole_slot_counts_and_nothing_else_is_misread() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(NAME);
-        assert_eq!(read(&path).unwrap(), None);
-        let entries = vec![(0, 7), (3, u64::MAX)];
-        let (old, new) = (slot(8, &entries), slot(9, &entries));
-        let mut bytes = vec![0; SLOT_STRIDE_BYTES];
-        bytes[..old.len()].copy_from_slice(&old);
-        bytes.extend_from_slice(&new);
-        let number = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).unwrap();
-            read(&path).map(|recorded| recorded.map(|recorded| recorded.number))
-        };
-        assert_eq!(number(&bytes).unwrap(), Some(9));
-        for at in 0..new.len() {
-            let mut flipped = bytes.clone();
-            flipped[SLOT_STRIDE_BYTES + at] ^= 1;
-            assert_eq!(number(&flipped).unwrap(), Some(8), "{at}");
-            flipped[at] ^= 1;
-            assert!(matches!(number(&flipped), Err(Error::Corrupt { .. })), "{at}");
-            assert_eq!(number(&bytes[..SLOT_STRIDE_BYTES + at]).unwrap(), Some(8), "{at}");
-        }
-        assert_eq!(number(&[0; 900]).unwrap(), None);
-        assert_eq!(number(b"").unwrap(), None);
     }
 }

@@ -193,7 +193,7 @@ async fn a_record_that_cannot_be_read_is_refused() {
     let record = directory.join("acknowledged");
     let mut bytes = fs::read(&record).unwrap();
     bytes[20] ^= 1;
-    bytes[512 + 20] ^= 1;
+    bytes[2048 + 20] ^= 1;
     fs::write(&record, &bytes).unwrap();
     let refusal = open_and_check(&place, &files(&directory), &expected, "the record").await;
     assert!(refusal.expect("refused").to_string().contains(record.to_str().unwrap()));

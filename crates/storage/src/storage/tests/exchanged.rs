@@ -272,3 +272,100 @@ async fn nothing_may_follow_a_clean_close() {
         assert_eq!(rows(&place.open().await).await.unwrap().len(), 9);
     }
 }
+
+/// The files of one store, without its records of the others.
+fn is_of_store(scheme: &str, store: &str, path: &Path) -> bool {
+    let of_store = match (scheme, store) {
+        ("file", "main") => path.starts_with("engine") || path == Path::new("acknowledged"),
+        ("file", _) => path.starts_with("stores/1"),
+        (_, "main") => path.starts_with("engine") || path == Path::new("acknowledged"),
+        _ => path.starts_with("stores/1") || path == Path::new("acknowledged.stores.1"),
+    };
+    of_store && !path.ends_with("moments")
+}
+
+/// Opens both stores as a server does, writes, and leaves the files as a stop or a kill does.
+async fn as_a_server(place: &Place, numbers: [std::ops::Range<u32>; 2], is_closed: bool) -> Result<(Rows, Rows)> {
+    let (main, side) = open_both(place, false).await?;
+    let both = [(0, main.clone()), (SIDE, side.clone())];
+    let close = async || {
+        side.close().await.unwrap();
+        main.close().await.unwrap();
+    };
+    if let Err(error) = Moments::check(&both, false) {
+        close().await;
+        return Err(error);
+    }
+    Moments::begin(&both).unwrap();
+    main.accept().await.unwrap();
+    side.accept().await.unwrap();
+    let moments = Moments::of(&both).unwrap().unwrap();
+    let [of_main, of_side] = numbers;
+    fill(&main, of_main).await;
+    fill(&side, of_side).await;
+    let found = (rows(&main).await?, rows(&side).await?);
+    if is_closed {
+        moments.end_with(&main);
+        close().await;
+    } else {
+        drop(moments);
+        let killed = files(&directory(place));
+        close().await;
+        put_back(&directory(place), &killed);
+    }
+    Ok(found)
+}
+
+/// A copy of the whole database is written by itself, and one of its stores is put in the place of the original's: alone, it is
+/// sound, and longer.
+async fn each_store_of_a_copy(scheme: &str, is_closed: bool) {
+    let mut place = Place::new(scheme);
+    let folder = directory(&place);
+    let (main, side) = open_both(&place, true).await.unwrap();
+    side.close().await.unwrap();
+    main.close().await.unwrap();
+    place.options.is_accepted_later = true;
+    as_a_server(&place, [0..20, 300..320], true).await.unwrap();
+    let before = files(&folder);
+    as_a_server(&place, [1000..1090, 1300..1390], is_closed).await.unwrap();
+    let copy = files(&folder);
+    put_back(&folder, &before);
+    let right = as_a_server(&place, [20..30, 320..330], is_closed).await.unwrap();
+    let whole = files(&folder);
+    for store in ["main", "side"] {
+        let what = format!("{scheme}, closed {is_closed}: the {store} store of a copy");
+        let is_of = |path: &Path| is_of_store(scheme, store, path.strip_prefix(&folder).unwrap());
+        let mixed: BTreeMap<_, _> = copy
+            .iter()
+            .filter(|(path, _)| is_of(path))
+            .chain(whole.iter().filter(|(path, _)| !is_of(path)))
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect();
+        put_back(&folder, &mixed);
+        let damaged = files(&folder);
+        let (.., is_complete) = salvaged(&place).await;
+        assert!(!is_complete, "{what}: salvage says complete");
+        let refused = as_a_server(&place, [0..0, 0..0], true).await.expect_err(&what);
+        assert!(
+            matches!(refused, Error::OtherCopy { .. } | Error::FollowsClose { .. }),
+            "{what}: {refused}"
+        );
+        assert!(files(&folder) == damaged, "{what}: a refused start changed a file");
+    }
+    put_back(&folder, &whole);
+    let (.., is_complete) = salvaged(&place).await;
+    assert!(is_complete, "{scheme}, closed {is_closed}");
+    for _ in 0..2 {
+        let found = as_a_server(&place, [0..0, 0..0], is_closed).await.unwrap();
+        assert!(found == right, "{scheme}, closed {is_closed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_a_copy_that_was_written_by_itself_is_refused() {
+    for is_closed in [true, false] {
+        each_store_of_a_copy("file", is_closed).await;
+        #[cfg(feature = "slate")]
+        each_store_of_a_copy("slate+file", is_closed).await;
+    }
+}

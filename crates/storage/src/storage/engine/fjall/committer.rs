@@ -38,7 +38,9 @@ use fjall::PersistMode;
 
 use super::super::acknowledged::{Acknowledged, ChainEnd, Link};
 use super::super::directory::{Directory, full_or};
-use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
+use super::super::layout::{
+    chain_key, chain_record, full_range, range_record, size_record, with_full_key, witnessed_key, witnessed_record,
+};
 use super::super::{
     DeletionTables, Order, RANGE_STEP_BYTES, RANGE_STEP_KEYS_MAX, add_table, is_counted, remove_tables, rest_of_range,
     table_of,
@@ -125,6 +127,10 @@ pub(super) struct Committer {
     maintenance: maintenance::Maintenance,
     /// The time of the oldest write that is not synced yet. `None` means that all writes are synced.
     unsynced_since: Option<Duration>,
+    /// Groups that the engine has as ones that other stores may have recorded.
+    witnessed: Vec<ChainEnd>,
+    /// The number of changes of that list ([`super::super::durable::Durable`]) when it was written last.
+    witnessed_changes: u64,
 }
 
 impl Committer {
@@ -560,13 +566,23 @@ impl Committer {
             end,
             digest,
             store: self.directory.identity(),
-            anchor: self.acknowledged.as_ref().map_or(self.end, Acknowledged::last),
+            anchor: self.shared.durable.end(),
         };
         let (key, value) = chain_record(&link, time);
         batch.insert(&engine.data, key, value);
         // The same batch removes the previous record: a second record then proves that a group was lost; see fjall.rs.
         if self.end.seq > 0 {
             batch.remove(&engine.data, chain_key(self.end));
+        }
+        let witnessed = self.shared.durable.witnessed_since(self.witnessed_changes);
+        if let Some((_, witnessed)) = &witnessed {
+            for gone in self.witnessed.iter().filter(|end| !witnessed.contains(end)) {
+                batch.remove(&engine.data, witnessed_key(*gone));
+            }
+            for new in witnessed.iter().filter(|end| !self.witnessed.contains(end)) {
+                let (key, value) = witnessed_record(*new);
+                batch.insert(&engine.data, key, value);
+            }
         }
         let written = self
             .wait_for_flushes(&engine)
@@ -576,6 +592,10 @@ impl Committer {
             self.fail(&cause);
             cause
         })?;
+        if let Some((changes, witnessed)) = witnessed {
+            self.witnessed_changes = changes;
+            self.witnessed = witnessed;
+        }
         self.end = end;
         self.time = time;
         self.sizes = sizes;
@@ -651,7 +671,7 @@ impl Committer {
         {
             tracing::warn!(%error, "could not record the last acknowledged group");
         }
-        self.shared.durable.raise(self.end.seq);
+        self.shared.durable.raise(self.end);
     }
 
     /// Makes all that is acknowledged durable.

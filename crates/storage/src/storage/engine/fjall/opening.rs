@@ -20,6 +20,7 @@ use fjall::LsmError;
 use super::super::acknowledged::{Acknowledged, ChainEnd, Expected, Link, Recorded};
 use super::super::aside::{self, Cut, Kept};
 use super::super::directory::{self, Directory, check_identity, full_or, io_error};
+use super::super::durable::History;
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
 use super::log::Log;
@@ -45,6 +46,10 @@ pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) deletion_tables: DeletionTables,
     /// Ranges whose deletion was not finished, by their record's number.
     pub(in crate::storage::engine) unfinished: Vec<(u64, Space, KeyRange)>,
+    /// Groups that the engine has as ones that other stores may have recorded.
+    pub(in crate::storage::engine) witnessed: Vec<ChainEnd>,
+    /// All groups that other stores may have recorded.
+    pub(in crate::storage::engine) history: History,
 }
 
 /// The original files of a directory whose engine is open and not accepted yet.
@@ -85,6 +90,8 @@ struct Records {
     sizes: Sizes,
     deletion_tables: DeletionTables,
     unfinished: Vec<(u64, Space, KeyRange)>,
+    witnessed: Vec<ChainEnd>,
+    history: History,
 }
 
 impl Engine {
@@ -149,6 +156,8 @@ impl Engine {
             sizes: records.sizes,
             deletion_tables: records.deletion_tables,
             unfinished: records.unfinished,
+            witnessed: records.witnessed,
+            history: records.history,
         };
         Ok((recovered, provisional))
     }
@@ -188,7 +197,7 @@ impl Engine {
         let view = self.database.snapshot();
         let (mut links, mut time) = (Vec::new(), None);
         let mut sizes = Sizes::default();
-        let mut unfinished = Vec::new();
+        let (mut unfinished, mut witnessed) = (Vec::new(), Vec::new());
         let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
         for entry in self.entries(&view, own, Order::Forward)? {
             let (key, value) = entry?;
@@ -199,6 +208,7 @@ impl Engine {
                 }
                 Some(Own::Size(table, size)) => sizes.set(table, size),
                 Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
+                Some(Own::Witnessed(end)) => witnessed.push(end),
                 Some(Own::Origin(..)) | None => {
                     let what = "an unknown record of the store's own".to_owned();
                     return Err(Error::Corrupt {
@@ -214,7 +224,18 @@ impl Engine {
             sizes,
             deletion_tables: self.deletion_tables(&view)?,
             unfinished,
+            history: history(&links, &witnessed),
+            witnessed,
         })
+    }
+}
+
+/// The groups that other stores may have recorded of a store with these records.
+pub(in crate::storage::engine) fn history(links: &[Link], witnessed: &[ChainEnd]) -> History {
+    let anchors = links.iter().map(|link| link.anchor);
+    History {
+        witnessed: witnessed.iter().copied().chain(anchors).collect(),
+        from: 0,
     }
 }
 

@@ -23,6 +23,7 @@ use super::super::directory::{Directory, io_error};
 use super::super::layout::{Own, parse_own};
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::opening::check_log;
+pub(in crate::storage::engine) use super::opening::history;
 use super::verify::{Found, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
 use crate::storage::identity::Identity;
@@ -361,7 +362,7 @@ fn store_of(batch: &[Entry]) -> Option<Identity> {
     batch.iter().find_map(|entry| match &entry.change {
         Change::Put(value) => match parse_own(&entry.key, value)? {
             Own::Chain(link, _) => Some(link.store),
-            Own::Origin(..) | Own::Size(..) | Own::Range(..) => None,
+            Own::Origin(..) | Own::Size(..) | Own::Range(..) | Own::Witnessed(_) => None,
         },
         Change::Merge(_) | Change::Delete => None,
     })

@@ -29,11 +29,12 @@ use fs4::fs_std::FileExt;
 
 use self::piece::{Change, Entry, Files, Place, Stretch};
 pub use self::piece::{Damage, Gap};
-use super::acknowledged::{Expected, Link, Recorded};
+use super::acknowledged::{ChainEnd, Expected, Link, Recorded};
 use super::directory::{Wanted, read_format};
+use super::durable::Durable;
 use super::fjall;
 use super::layout::{OWN, Own, full_range, parse_own};
-use super::moments::{self, Durable, Moment};
+use super::moments::{self, Moment};
 #[cfg(feature = "slate")]
 use super::slate;
 use crate::storage::batch::{Space, merge_values};
@@ -67,8 +68,10 @@ impl Table {
 pub struct Salvage {
     /// Where the records of other stores' progress are.
     directory: PathBuf,
-    /// The last group, or object of the log.
-    last: u64,
+    /// Which store it is. `None` means that it is not known.
+    identity: Option<Identity>,
+    /// Its last group, or object of the log.
+    durable: Arc<Durable>,
     files: Files<Table>,
     /// Ranges whose deletion was not finished.
     unfinished: Vec<(Space, KeyRange)>,
@@ -138,7 +141,8 @@ impl Salvage {
                 Url::SlateFile(_) if number == MAIN => main.join("engine"),
                 _ => directory.to_owned(),
             },
-            last: files.last_object,
+            identity: store,
+            durable: Arc::clone(&files.durable),
             files,
             unfinished: Vec::new(),
             counted: BTreeMap::new(),
@@ -152,7 +156,7 @@ impl Salvage {
 
     /// Reads the store's own records: which groups are missing, and which deletions were unfinished.
     async fn read_own(&mut self, directory: &Path) {
-        let (mut ends, mut links, mut own) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut links, mut witnessed, mut own) = (Vec::new(), Vec::new(), Vec::new());
         let range = (Bound::Included(vec![OWN]), Bound::Unbounded);
         let gaps = self.merged(range, |key, value| {
             own.extend(parse_own(key, value));
@@ -162,7 +166,6 @@ impl Salvage {
         for record in own {
             match record {
                 Own::Chain(link, time) => {
-                    ends.push(link.end.seq);
                     links.push(link);
                     self.given_micros = time.map(|time| time.given_micros).or(self.given_micros);
                 }
@@ -173,6 +176,7 @@ impl Salvage {
                     self.counted.insert(table, size.rows);
                 }
                 Own::Range(_, space, range) => self.unfinished.push((space, range)),
+                Own::Witnessed(end) => witnessed.push(end),
             }
         }
         if !gaps.is_empty() {
@@ -184,7 +188,10 @@ impl Salvage {
         }
         let log = self.files.log_of_groups.take();
         let Some(log) = log else { return };
-        self.last = ends.last().copied().unwrap_or(0);
+        self.durable
+            .raise(links.last().map_or_else(ChainEnd::default, |link| link.end));
+        self.durable.found(&fjall::salvage::history(&links, &witnessed));
+        let ends: Vec<u64> = links.iter().map(|link| link.end.seq).collect();
         // Each group removes the record of the group before it, so two records mean that a group between them is
         // missing.
         let missing = match ends.as_slice() {
@@ -207,24 +214,29 @@ impl Salvage {
         }
     }
 
-    /// Compares stores with their records of each other's progress, as a start does; a store of an earlier moment is
-    /// damaged.
+    /// Compares stores with their records of each other's progress, as a start does; a store of an earlier moment or of another
+    /// copy is damaged.
     pub fn judge_together<'s>(stores: impl Iterator<Item = (u32, &'s mut Self)>) {
         let mut stores: Vec<_> = stores.collect();
+        // A store whose name is not known is damaged as it is.
         let moment = |store: &Self| {
-            let durable = Durable::default();
-            durable.raise(store.last);
-            Moment {
+            Some(Moment {
                 directory: store.directory.clone(),
-                durable: Arc::new(durable),
-            }
+                identity: store.identity?,
+                durable: Arc::clone(&store.durable),
+            })
         };
-        let moments: Vec<_> = stores.iter().map(|(number, store)| (*number, moment(store))).collect();
+        let moments = stores.iter();
+        let moments: Vec<_> = moments
+            .filter_map(|(number, store)| Some((*number, moment(store)?)))
+            .collect();
         let Err(error) = moments::check(&moments, false) else {
             return;
         };
         let place = match &error {
-            Error::EarlierMoment { directory, .. } => directory.clone(),
+            Error::EarlierMoment { directory, .. }
+            | Error::OtherCopy { directory, .. }
+            | Error::FollowsClose { directory, .. } => directory.clone(),
             _ => PathBuf::new(),
         };
         let at = stores

@@ -2,10 +2,12 @@
 
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::storage::engine::acknowledged::Expected;
+use crate::storage::engine::durable::Durable;
 use crate::storage::key::covers;
 
 /// The effect of a version.
@@ -113,8 +115,8 @@ pub(in crate::storage::engine) struct Files<T> {
     pub(in crate::storage::engine) damage: Vec<Damage>,
     /// `None` means the loss is listed in `damage`.
     pub(in crate::storage::engine) log_of_groups: Option<LogOfGroups>,
-    /// The last object of a log whose groups are not numbered; 0 means none.
-    pub(in crate::storage::engine) last_object: u64,
+    /// Where the store is, if its groups are not numbered.
+    pub(in crate::storage::engine) durable: Arc<Durable>,
 }
 
 impl<T> Files<T> {
@@ -126,7 +128,7 @@ impl<T> Files<T> {
             tables,
             damage,
             log_of_groups: None,
-            last_object: 0,
+            durable: Arc::default(),
         }
     }
 
@@ -137,7 +139,7 @@ impl<T> Files<T> {
             tables: self.tables.into_iter().map(table).collect(),
             damage: self.damage,
             log_of_groups: self.log_of_groups,
-            last_object: self.last_object,
+            durable: self.durable,
         }
     }
 

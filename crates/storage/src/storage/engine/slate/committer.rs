@@ -200,10 +200,10 @@ impl Committer {
         }
         drop(self.shared.published.swap(None));
         let is_closed = self.close_database().await;
-        if is_closed && closed.is_ok() && !self.failed {
-            self.home.medium.close_put_record(&self.home.database);
-        }
+        let is_clean =
+            is_closed && closed.is_ok() && !self.failed && self.home.medium.close_put_record(&self.home.database);
         self.home.medium.end_put_record(&self.home.database);
+        self.home.durable.close(is_clean);
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // This releases the directory's lock: the caller that waits for the answer may open the store at once.
         self.shared.home.store(None);

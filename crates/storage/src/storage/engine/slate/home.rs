@@ -26,8 +26,9 @@ use super::put_record;
 use super::tuning::{Patience, READS_AHEAD_MAX, block_cache};
 use crate::storage::bucket::{Address, Logs, Mark, Owner, Reached, Refusal, Wish, claim, claimed, is_used, mark};
 use crate::storage::engine::directory::{Directory, Wanted, check_identity};
+use crate::storage::engine::durable::Durable;
 use crate::storage::engine::layout::Origin;
-use crate::storage::engine::moments::{Durable, Moment};
+use crate::storage::engine::moments::Moment;
 use crate::storage::identity::Identity;
 use crate::storage::{Error, Options, Result};
 use helenus_base::clock::Clock;
@@ -425,6 +426,7 @@ impl Home {
         let directory = self.directory.as_ref()?.path().join(self.database.as_ref());
         Some(Moment {
             directory,
+            identity: self.identity,
             durable: Arc::clone(&self.durable),
         })
     }

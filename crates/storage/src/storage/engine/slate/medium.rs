@@ -160,13 +160,13 @@ impl Medium {
         self.notes.load().get(database).map(|note| note.last_of_log())
     }
 
-    /// Records that a database is closed, and nothing is put in it any more.
-    pub(super) fn close_put_record(&self, database: &str) {
-        if let Some(note) = self.notes.load().get(database)
-            && let Err(error) = note.close()
-        {
+    /// Records that a database is closed, and nothing is put in it any more. Returns whether that is recorded.
+    pub(super) fn close_put_record(&self, database: &str) -> bool {
+        let closed = self.notes.load().get(database).map(|note| note.close());
+        if let Some(Err(error)) = &closed {
             tracing::warn!(%error, database, "could not record that the database is closed");
         }
+        matches!(closed, Some(Ok(())))
     }
 
     /// Stops recording puts of a database.

@@ -119,7 +119,7 @@ pub(super) async fn prepare(
             "there is no record of the last puts: a loss of the log's end cannot be detected"
         );
     }
-    let (millis, ends) = found.map(|found| (found.millis, found.ends)).unwrap_or_default();
+    let Found { millis, ends, from } = found.unwrap_or_default();
     home.ticks.raise_to(millis);
     // The earlier record writes to the same file, so it ends first.
     home.medium.end_put_record(&home.database);
@@ -131,6 +131,7 @@ pub(super) async fn prepare(
             Opened {
                 store: home.identity,
                 ends,
+                from,
                 durable: Arc::clone(&home.durable),
             },
         )?,
@@ -138,11 +139,12 @@ pub(super) async fn prepare(
     Ok(())
 }
 
-/// Verifies the databases beside the main one, and checks all of them against their records of each other.
+/// Verifies the databases beside the main one, checks all of them against their records of each other, and records that
+/// they are written from now on.
 async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
     let moment = |home: &Home, found: &Found| {
         let moment = home.moment()?;
-        moment.durable.raise(found.ends.log);
+        found.tell(&moment.durable);
         Some(moment)
     };
     let mut moments: Vec<_> = main
@@ -161,7 +163,8 @@ async fn verify_together(home: &Home, directory: &Directory, main: Option<&Found
             moments.push((number, moment));
         }
     }
-    moments::check(&moments, options.create)
+    moments::check(&moments, options.create)?;
+    moments::begin(&moments)
 }
 
 /// The record of a database's puts. An unreadable record is remade if [`Options::create`] is set.

@@ -5,13 +5,15 @@
 //! DIR/acknowledged               of the database "engine"
 //! DIR/acknowledged.stores.N      of "stores/N"; outside its folder, so that it stays when the folder is exchanged
 //!
-//! slot 0 at byte 0, slot 1 at byte 512; writes alternate, so that one cut short spoils only one
-//! slot   version u8 = 2 · closed u8 · marks u8 · database u64 · store u32 · turn u64 · log u64 · manifest u64 ·
-//!        compactions u64 · since u64 · sum u32 · mark u64 × marks · CRC-32 of all before it    all big-endian
+//! slot 0 at byte 0, slot 1 at byte 2048; writes alternate, so that one cut short spoils only one
+//! slot   version u8 = 3 · closed u8 · marks u8 · witnessed u8 · database u64 · store u32 · turn u64 · log u64 · manifest u64 ·
+//!        compactions u64 · since u64 · data u64 · sum u32 · data's sum u32 · mark u64 × marks ·
+//!        (log u64 · chain u32) × witnessed · CRC-32 of all before it                              all big-endian
 //! ```
 //! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the
 //! greater turn. `sum` is the CRC-32 of the bytes of the object `log`, so that the log of another copy of the database is
-//! refused. `closed` is 1 once the database was closed: no object of the log may follow. A log object without a byte is the mark of
+//! refused. `data` is the last object of the log with a byte. `witnessed` are ends that other stores may have recorded (durable.rs):
+//! the chain of an end is a checksum of its `data`. `closed` is 1 once the database was closed: no object of the log may follow. A log object without a byte is the mark of
 //! a writer that took over, which each opening puts, or the rest of an object that held data. Marks from number `since` on are listed, the newest [`MARKS_MAX`].
 //!
 //! Written after an object is put and before its commit is answered; a thread syncs it within
@@ -25,20 +27,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::places::{DATABASE, Folder};
-use crate::storage::engine::acknowledged::Syncer;
+use crate::storage::engine::acknowledged::{ChainEnd, Syncer};
 use crate::storage::engine::directory::{check_identity, full_or, io_error, sync_directory};
-use crate::storage::engine::moments::Durable;
+use crate::storage::engine::durable::{Durable, History};
 use crate::storage::identity::{IDENTITY_BYTES, Identity};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Bytes before the numbers.
-const HEAD_BYTES: usize = 3 + IDENTITY_BYTES;
+const HEAD_BYTES: usize = 4 + IDENTITY_BYTES;
 /// Numbers besides those of marks.
-const NUMBERS: usize = 5;
-const SUM_BYTES: usize = 4;
-const SLOT_STRIDE_BYTES: usize = 512;
+const NUMBERS: usize = 6;
+const SUMS_BYTES: usize = 2 * 4;
+const WITNESSED_BYTES: usize = 8 + 4;
+const SLOT_STRIDE_BYTES: usize = 2048;
 /// Most marks that are distinguished from log objects that lost their bytes: the marks of as many openings without a
 /// table written in between.
 const MARKS_MAX: usize = 48;
@@ -51,12 +54,37 @@ pub(super) struct Ends {
     pub(super) compactions: u64,
     /// The checksum of the bytes of the object `log`.
     pub(super) sum: u32,
+    /// The last object of the log that has a byte.
+    pub(super) data: Data,
     /// Whether the database was closed after them.
     pub(super) closed: bool,
     /// From which number on all marks in the log are known.
     pub(super) since: u64,
     /// The oldest first.
     pub(super) marks: Vec<u64>,
+    /// Ends that other stores may have recorded, the oldest first.
+    pub(super) witnessed: Vec<ChainEnd>,
+}
+
+/// An object of the log with a byte, and the checksum of its bytes. Each names the one before it (layout.rs), so two copies that
+/// were written by themselves differ in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Data {
+    pub(super) log: u64,
+    pub(super) sum: u32,
+}
+
+impl Data {
+    /// The end of a log whose last object is `log`, for other stores.
+    pub(super) fn end(self, log: u64) -> ChainEnd {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.log.to_be_bytes());
+        hasher.update(&self.sum.to_be_bytes());
+        ChainEnd {
+            seq: log,
+            chain: hasher.finalize(),
+        }
+    }
 }
 
 /// What is kept of an object's bytes.
@@ -72,6 +100,9 @@ impl Ends {
     pub(super) fn add(&mut self, folder: Folder, id: u64, body: Body) {
         if folder == Folder::Log && id >= self.log {
             self.sum = body.sum;
+            if !body.is_empty {
+                self.data = Data { log: id, sum: body.sum };
+            }
         }
         let end = match folder {
             Folder::Log => &mut self.log,
@@ -92,6 +123,11 @@ impl Ends {
     pub(super) fn forget_marks(&mut self, up_to: u64) {
         self.marks.retain(|mark| *mark > up_to);
         self.since = self.since.max(up_to + 1);
+    }
+
+    /// The end of the log, for other stores.
+    pub(super) fn end(&self) -> ChainEnd {
+        self.data.end(self.log)
     }
 
     pub(super) fn of(&self, folder: Folder) -> u64 {
@@ -177,6 +213,8 @@ pub(super) struct Opened {
     pub(super) store: Identity,
     /// The last puts in it.
     pub(super) ends: Ends,
+    /// From this object on, all ends that other stores may have recorded are known.
+    pub(super) from: u64,
     pub(super) durable: Arc<Durable>,
 }
 
@@ -195,6 +233,8 @@ struct State {
     ends: Ends,
     turn: u64,
     store: Identity,
+    /// The number of changes of the witnessed ends when they were taken last.
+    witnessed_changes: u64,
 }
 
 impl PutRecord {
@@ -203,6 +243,7 @@ impl PutRecord {
         let Opened {
             store,
             mut ends,
+            from,
             durable,
         } = of;
         ends.closed = false;
@@ -214,14 +255,20 @@ impl PutRecord {
             .truncate(false)
             .open(&path)
             .map_err(failed("opening"))?;
-        durable.raise(ends.log);
+        durable.raise(ends.end());
+        durable.found(&History {
+            witnessed: std::mem::take(&mut ends.witnessed),
+            from,
+        });
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut state = State {
             file,
             ends,
             turn: 0,
             store,
+            witnessed_changes: 0,
         };
+        state.take_witnessed(&durable);
         // Written to both slots, so that neither keeps an earlier turn.
         state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
         let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
@@ -238,7 +285,8 @@ impl PutRecord {
     pub(super) fn add(&self, folder: Folder, id: u64, body: Body) -> Result<(), (PathBuf, io::Error)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ends.add(folder, id, body);
-        self.durable.raise(state.ends.log);
+        self.durable.raise(state.ends.end());
+        state.take_witnessed(&self.durable);
         state.write().map_err(|error| (self.path.clone(), error))?;
         self.syncer.request_sync();
         Ok(())
@@ -272,6 +320,14 @@ impl Drop for PutRecord {
 }
 
 impl State {
+    /// Takes the ends that other stores may have recorded.
+    fn take_witnessed(&mut self, durable: &Durable) {
+        if let Some((changes, witnessed)) = durable.witnessed_since(self.witnessed_changes) {
+            self.witnessed_changes = changes;
+            self.ends.witnessed = witnessed;
+        }
+    }
+
     fn write(&mut self) -> io::Result<()> {
         self.turn += 1;
         let mut slot = Vec::with_capacity(SLOT_STRIDE_BYTES);
@@ -280,19 +336,27 @@ impl State {
             manifest,
             compactions,
             sum,
+            data,
             closed,
             since,
             marks,
+            witnessed,
         } = &self.ends;
         slot.extend_from_slice(&[VERSION, u8::from(*closed)]);
         slot.push(u8::try_from(marks.len()).map_err(io::Error::other)?);
+        slot.push(u8::try_from(witnessed.len()).map_err(io::Error::other)?);
         slot.extend_from_slice(&self.store.to_bytes());
-        for number in [&self.turn, log, manifest, compactions, since] {
+        for number in [&self.turn, log, manifest, compactions, since, &data.log] {
             slot.extend_from_slice(&number.to_be_bytes());
         }
         slot.extend_from_slice(&sum.to_be_bytes());
+        slot.extend_from_slice(&data.sum.to_be_bytes());
         for mark in marks {
             slot.extend_from_slice(&mark.to_be_bytes());
+        }
+        for end in witnessed {
+            slot.extend_from_slice(&end.seq.to_be_bytes());
+            slot.extend_from_slice(&end.chain.to_be_bytes());
         }
         slot.extend_from_slice(&crc32fast::hash(&slot).to_be_bytes());
         slot.resize(SLOT_STRIDE_BYTES, 0);
@@ -309,13 +373,15 @@ struct Slot {
 }
 
 fn read_slot(bytes: &[u8]) -> Option<Slot> {
-    let ([version, closed, marks], rest) = bytes.split_first_chunk()?;
+    let ([version, closed, marks, witnessed], rest) = bytes.split_first_chunk()?;
     let (store, rest) = Identity::take(rest)?;
     let (numbers, rest) = rest.split_at_checked(NUMBERS * 8)?;
-    let (sum, rest) = rest.split_first_chunk::<SUM_BYTES>()?;
+    let (sum, rest) = rest.split_first_chunk::<4>()?;
+    let (data_sum, rest) = rest.split_first_chunk::<4>()?;
     let (marks, rest) = rest.split_at_checked(usize::from(*marks) * 8)?;
+    let (witnessed, rest) = rest.split_at_checked(usize::from(*witnessed) * WITNESSED_BYTES)?;
     let (crc, _) = rest.split_first_chunk::<4>()?;
-    let summed = bytes.get(..HEAD_BYTES + numbers.len() + SUM_BYTES + marks.len())?;
+    let summed = bytes.get(..HEAD_BYTES + numbers.len() + SUMS_BYTES + marks.len() + witnessed.len())?;
     if *version != VERSION || crc32fast::hash(summed) != u32::from_be_bytes(*crc) {
         return None;
     }
@@ -325,17 +391,33 @@ fn read_slot(bytes: &[u8]) -> Option<Slot> {
             .map(|number| u64::from_be_bytes(*number))
             .collect::<Vec<_>>()
     };
-    let [turn, log, manifest, compactions, since] = each(numbers.as_chunks().0).try_into().ok()?;
+    let [turn, log, manifest, compactions, since, data] = each(numbers.as_chunks().0).try_into().ok()?;
     let ends = Ends {
         log,
         manifest,
         compactions,
         sum: u32::from_be_bytes(*sum),
+        data: Data {
+            log: data,
+            sum: u32::from_be_bytes(*data_sum),
+        },
         closed: *closed == 1,
         since,
         marks: each(marks.as_chunks().0),
+        witnessed: witnessed
+            .chunks_exact(WITNESSED_BYTES)
+            .map(witnessed_end)
+            .collect::<Option<_>>()?,
     };
     Some(Slot { turn, store, ends })
+}
+
+fn witnessed_end(bytes: &[u8]) -> Option<ChainEnd> {
+    let (seq, chain) = bytes.split_first_chunk::<8>()?;
+    Some(ChainEnd {
+        seq: u64::from_be_bytes(*seq),
+        chain: u32::from_be_bytes(chain.try_into().ok()?),
+    })
 }
 
 #[cfg(test)]
@@ -348,6 +430,7 @@ mod tests {
         Opened {
             store: STORE,
             ends: Ends::default(),
+            from: 0,
             durable: Arc::default(),
         }
     }
@@ -392,7 +475,7 @@ mod tests {
         assert_eq!((after.log, after.manifest, &after.marks[..]), (2, 9, &[1][..]));
         assert_eq!(beside(directory).unwrap(), ["stores/7"]);
         let mut bytes = fs::read(&path).unwrap();
-        bytes[512 + 20] ^= 1;
+        bytes[SLOT_STRIDE_BYTES + 20] ^= 1;
         fs::write(&path, &bytes).unwrap();
         assert_eq!(read(&path, STORE).unwrap().unwrap(), before);
         bytes[20] ^= 1;
@@ -403,7 +486,7 @@ mod tests {
                 .to_string()
                 .contains("acknowledged.stores.7")
         );
-        for bytes in [&b""[..], b"short", &[0; 1024]] {
+        for bytes in [&b""[..], b"short", &[0; 2 * SLOT_STRIDE_BYTES]] {
             fs::write(&path, bytes).unwrap();
             assert_eq!(read(&path, STORE).unwrap(), None);
         }
@@ -428,6 +511,9 @@ mod tests {
         }
         assert_eq!(ends.marks.len(), MARKS_MAX);
         assert!(!ends.was_cut(12), "no longer known");
-        const { assert!(HEAD_BYTES + 8 * (NUMBERS + MARKS_MAX) + SUM_BYTES + 4 <= SLOT_STRIDE_BYTES) };
+        const {
+            let lists = 8 * MARKS_MAX + WITNESSED_BYTES * crate::storage::engine::durable::WITNESSED_MAX;
+            assert!(HEAD_BYTES + 8 * NUMBERS + SUMS_BYTES + lists + 4 <= SLOT_STRIDE_BYTES);
+        };
     }
 }

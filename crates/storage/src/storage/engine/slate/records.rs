@@ -41,7 +41,7 @@ pub(super) async fn own_records(
                 own.time = time;
                 own.origin = Some(origin);
             }
-            Some(Own::Chain(..) | Own::Size(..)) | None => return Ok(None),
+            Some(Own::Chain(..) | Own::Size(..) | Own::Witnessed(_)) | None => return Ok(None),
         }
     }
     Ok(Some(own))

@@ -26,7 +26,7 @@ use super::home::Home;
 use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::put_record;
-use super::verify::{FOOTER_BYTES, origin_of, verify};
+use super::verify::{FOOTER_BYTES, Found, origin_of, verify};
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
 use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
@@ -79,13 +79,15 @@ pub(in crate::storage::engine) async fn files(
     let noted = store.map_or(Ok(None), |store| put_record::read(&path, store));
     let judged = noted.clone();
     let Log { entries, last } = reading.log(&database, after, noted).await?;
+    let mut found = None;
     if let Ok(noted) = judged
         && reading.damage.is_empty()
     {
-        reading.judge_as_a_start(&database, noted).await;
+        found = reading.judge_as_a_start(&database, noted).await;
     }
-    let mut files = Files::new(tables, entries, reading.damage);
-    files.last_object = last;
+    let files = Files::new(tables, entries, reading.damage);
+    let found = found.unwrap_or_else(|| Found::damaged(last));
+    found.tell(&files.durable);
     Ok(files)
 }
 
@@ -274,15 +276,15 @@ impl Reading {
         })
     }
 
-    /// Adds what a start would refuse the database for.
-    async fn judge_as_a_start(&mut self, database: &str, noted: Option<put_record::Ends>) {
-        let what = match verify(&self.home, database, noted, None).await {
-            Ok(_) => return,
-            Err(Error::Corrupt { path, what }) => return self.lose(path, what),
-            Err(error) => error.to_string(),
+    /// Adds what a start would refuse the database for; returns what it would find.
+    async fn judge_as_a_start(&mut self, database: &str, noted: Option<put_record::Ends>) -> Option<Found> {
+        let (path, what) = match verify(&self.home, database, noted, None).await {
+            Ok(found) => return found,
+            Err(Error::Corrupt { path, what }) => (path, what),
+            Err(error) => (self.home.path(), error.to_string()),
         };
-        let path = self.home.path();
         self.lose(path, what);
+        None
     }
 }
 

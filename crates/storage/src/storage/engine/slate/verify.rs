@@ -32,12 +32,13 @@ use slatedb::{
 use super::failures::failure;
 use super::home::{Home, NumberedBlocks};
 use super::places::{Folder, boundary, database_of};
-use super::put_record::{Body, Ends};
+use super::put_record::{Body, Data, Ends};
 use super::records::{OwnRecords, deletion_tables, own_records, unknown_record};
 use super::tuning::scan_options;
 use super::{Merger, clock};
 use crate::storage::batch::Space;
 use crate::storage::engine::directory::check_identity;
+use crate::storage::engine::durable::{Durable, History};
 use crate::storage::engine::fjall::panic_text;
 use crate::storage::engine::layout::{OWN, Origin, Own, full_range, parse_own};
 use crate::storage::key::KeyRange;
@@ -53,11 +54,37 @@ const READ_TOGETHER: usize = 4;
 const READ_TOGETHER_REMOTE: usize = 64;
 
 /// The verified state of a database that may be opened.
+#[derive(Default)]
 pub(super) struct Found {
     /// Its highest time, ms since 1970-01-01 UTC.
     pub(super) millis: i64,
     /// The last puts in it.
     pub(super) ends: Ends,
+    /// From this object on, all ends that other stores may have recorded are known.
+    pub(super) from: u64,
+}
+
+impl Found {
+    /// What is known of a damaged database, whose log ends with this object.
+    pub(super) fn damaged(last: u64) -> Self {
+        Self {
+            millis: i64::MIN,
+            ends: Ends {
+                log: last,
+                ..Ends::default()
+            },
+            from: u64::MAX,
+        }
+    }
+
+    /// Where the store is, for a comparison with what others recorded.
+    pub(super) fn tell(&self, durable: &Durable) {
+        durable.raise(self.ends.end());
+        durable.found(&History {
+            witnessed: self.ends.witnessed.clone(),
+            from: self.from,
+        });
+    }
 }
 
 struct Verifier<'h> {
@@ -86,7 +113,7 @@ pub(super) fn origin_of(row: &RowEntry) -> Option<Origin> {
     }
     match parse_own(&row.key, value)? {
         Own::Origin(origin, _) => Some(origin),
-        Own::Chain(..) | Own::Size(..) | Own::Range(..) => None,
+        Own::Chain(..) | Own::Size(..) | Own::Range(..) | Own::Witnessed(_) => None,
     }
 }
 
@@ -120,13 +147,17 @@ pub(super) async fn verify(
     let (compactions, log) = (compactions?, log?);
     tables?;
     opening?;
-    let mut ends = log.ends;
+    let Found {
+        millis: log_millis,
+        mut ends,
+        from,
+    } = log;
     ends.add(Folder::Manifests, newest, Body::default());
     if let Some(newest) = compactions.newest {
         ends.add(Folder::Compactions, newest, Body::default());
     }
-    let millis = clock::of_manifest(&manifest).max(compactions.millis).max(log.millis);
-    Ok(Some(Found { millis, ends }))
+    let millis = clock::of_manifest(&manifest).max(compactions.millis).max(log_millis);
+    Ok(Some(Found { millis, ends, from }))
 }
 
 impl Verifier<'_> {
@@ -300,11 +331,42 @@ impl Verifier<'_> {
         if let Some(newest) = objects.last() {
             ends.sum = newest.sum;
         }
+        let from = self.follow(&objects, &mut ends);
         let times = objects.iter().map(|object| object.millis);
         Ok(Found {
             millis: times.max().unwrap_or(i64::MIN),
             ends,
+            from,
         })
+    }
+
+    /// Follows the log from the record of puts, which may lack the last second, to its end, and adds the ends that other
+    /// stores may have recorded. Returns from where on they are known: without a record, from the first object with a byte.
+    fn follow(&self, objects: &[LogObject], ends: &mut Ends) -> u64 {
+        let (noted, mut data) = match &self.noted {
+            Some(noted) => (Some(noted.log), noted.data),
+            None => (None, Data::default()),
+        };
+        if let Some(noted) = &self.noted {
+            ends.witnessed.push(noted.end());
+        }
+        let mut from = noted.map_or(u64::MAX, |_| 0);
+        for object in objects
+            .iter()
+            .filter(|object| noted.is_none_or(|noted| object.id > noted))
+        {
+            // The checksum of no byte is 0.
+            if object.sum != 0 {
+                data = Data {
+                    log: object.id,
+                    sum: object.sum,
+                };
+                from = from.min(object.id);
+            }
+            ends.witnessed.push(data.end(object.id));
+        }
+        ends.data = data;
+        from
     }
 
     /// Checks that each object was written after the one that it names, and the recorded one is among them.

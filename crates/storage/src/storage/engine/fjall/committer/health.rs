@@ -148,11 +148,16 @@ impl Committer {
             is_clean = false;
         }
         // Written last, after everything that the engine wrote while it closed.
-        if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
-            && let Err(error) = acknowledged.close(self.end)
-        {
+        let closed = self.acknowledged.take().filter(|_| is_clean);
+        let closed = closed.map(|mut acknowledged| acknowledged.close(self.end));
+        if let Some(Err(error)) = &closed {
             tracing::warn!(%error, "could not record that the store is closed");
         }
+        let is_recorded = matches!(closed, Some(Ok(())));
+        if is_recorded {
+            self.shared.durable.raise(self.end);
+        }
+        self.shared.durable.close(is_recorded);
         synced
     }
 }

@@ -80,6 +80,8 @@ impl Committer {
             free_space: FreeSpace::default(),
             maintenance: Maintenance::default(),
             unsynced_since: None,
+            witnessed: Vec::new(),
+            witnessed_changes: 0,
         };
         let is_accepted_later = committer.options.is_accepted_later && !provisional.is_new();
         let unfinished = committer.take_over(recovered);
@@ -128,7 +130,10 @@ impl Committer {
     fn take_over(&mut self, recovered: Recovered) -> Ranges {
         self.engine = Some(Arc::new(recovered.engine));
         self.end = recovered.end;
-        self.shared.durable.raise(self.end.seq);
+        self.shared.durable.raise(self.end);
+        self.shared.durable.found(&recovered.history);
+        self.witnessed = recovered.witnessed;
+        self.witnessed_changes = 0;
         self.time = recovered.time;
         self.options.found_time(self.time);
         self.sizes = recovered.sizes;
