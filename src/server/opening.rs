@@ -289,8 +289,9 @@ pub(super) async fn open_unserved(
     let (url, durability) = located(config)?;
     let node = node(config, None, &clock);
     let look = store::Look::at(&url, Some(asked_profile(config)))?;
-    let database = open(config, look.url().clone(), durability, node, clock, seed).await?;
-    Ok((database, look))
+    let mut options = engine_options(config, look.url().clone(), durability, node, clock, seed);
+    options.store.checks_whole_tables = true;
+    Ok((open_with(config, options).await?, look))
 }
 
 /// Opens the data without serving it, and compares the entries of its indexes with their rows.

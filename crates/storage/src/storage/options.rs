@@ -138,6 +138,9 @@ pub struct Options {
     /// Whether the original files are kept until [`super::Store::accept`]: nothing is written before, and a store that
     /// is closed before is left as it was. Does not apply to a store that the opening creates. `file:` only.
     pub is_accepted_later: bool,
+    /// Whether each table is read whole and compared with the checksum that the engine's manifest has of it. A diagnosis does:
+    /// it reads all rows anyway. `file:` only.
+    pub checks_whole_tables: bool,
     /// Whether a directory that is the target of a restore may be opened, or a new database of a bucket is marked as such: only
     /// the restore itself sets it ([`super::Restoring`], [`super::bucket::end_restore`]).
     pub is_restored_into: bool,
@@ -185,6 +188,7 @@ impl Default for Options {
             profile: None,
             must_exist: false,
             is_accepted_later: false,
+            checks_whole_tables: false,
             is_restored_into: false,
             disk_reserve_bytes: 0,
             reach: Arc::default(),

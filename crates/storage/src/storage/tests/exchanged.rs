@@ -142,8 +142,8 @@ async fn salvaged(place: &Place) -> (Rows, Rows, bool) {
     (found.pop().unwrap(), side, is_complete)
 }
 
-/// Whether the kind of file has no check: a table of fjall names neither its store nor its database.
-fn is_open_point(path: &Path) -> bool {
+/// Whether a start does not check the kind of file: a table of fjall names neither its store nor its database.
+fn is_table_of_fjall(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with("keyspaces/1/tables"))
 }
@@ -161,7 +161,7 @@ async fn each_file(scheme: &str, is_closed: bool) {
     let (mut trials, mut refused) = (0, 0);
     for (path, bytes) in &one.whole {
         let name = relative(path, &one);
-        if is_open_point(&name) {
+        if is_table_of_fjall(&name) {
             continue;
         }
         let of_store = of_other_store(scheme, &name).and_then(|other| one.whole.get(&folder.join(other)));
@@ -367,5 +367,34 @@ async fn a_store_of_a_copy_that_was_written_by_itself_is_refused() {
         each_store_of_a_copy("file", is_closed).await;
         #[cfg(feature = "slate")]
         each_store_of_a_copy("slate+file", is_closed).await;
+    }
+}
+
+/// A start does not read tables whole; a diagnosis and a salvage do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_another_store_is_found_by_a_diagnosis_and_a_salvage() {
+    let one = made("file", DRAWS[0], 0, true).await;
+    let other = made("file", DRAWS[1], 1000, true).await;
+    let folder = directory(&one.place);
+    let mut place = one.place;
+    place.options.checks_whole_tables = true;
+    let side = folder.join(format!("stores/{SIDE}"));
+    let is_of_main = |path: &&PathBuf| is_table_of_fjall(path) && !path.starts_with(&side);
+    let table = one.whole.keys().find(is_of_main).unwrap();
+    let name = table.strip_prefix(&folder).unwrap();
+    for by in [directory(&other.place).join(name), side.join(name)] {
+        put_back(&folder, &one.whole);
+        assert_eq!(rows(&place.open().await).await.unwrap().len(), one.main.len());
+        put_back(&folder, &one.whole);
+        fs::copy(&by, table).unwrap();
+        let damaged = files(&folder);
+        let refused = place.try_open().await.expect_err("a table of another store");
+        assert!(
+            matches!(&refused, Error::Corrupt { path, .. } if path == table),
+            "{refused}"
+        );
+        let (.., is_complete) = salvaged(&place).await;
+        assert!(!is_complete, "{}", by.display());
+        assert!(files(&folder) == damaged, "a diagnosis changed a file");
     }
 }

@@ -24,7 +24,7 @@ use super::super::durable::History;
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
 use super::log::Log;
-use super::verify::{Found, verify};
+use super::verify::{Found, check_tables, verify};
 use super::{Engine, FORMAT, TABLE_BYTES, WORKER_THREADS, describe, guard};
 use crate::storage::batch::Space;
 use crate::storage::key::KeyRange;
@@ -117,6 +117,9 @@ impl Engine {
             } if !is_empty || directory.is_used() => {
                 check_log(directory.path(), &log, recorded)?;
                 may_open_without_record(directory, options, recorded, &log)?;
+                if options.checks_whole_tables {
+                    check_tables(&path)?;
+                }
                 // A clean close synced everything. Without one, the page cache may differ from the disk.
                 if !is_closed(&log, recorded) {
                     directory.make_durable()?;

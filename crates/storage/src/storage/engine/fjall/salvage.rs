@@ -24,7 +24,7 @@ use super::super::layout::{Own, parse_own};
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::opening::check_log;
 pub(in crate::storage::engine) use super::opening::history;
-use super::verify::{Found, keyspaces, list, number, read_manifest, verify};
+use super::verify::{Found, check_table, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
 use crate::storage::identity::Identity;
 use crate::storage::{Error, Result};
@@ -167,19 +167,19 @@ pub(in crate::storage::engine) struct TableFile {
 fn tables(tree: &Path, damage: &mut Vec<Damage>) -> Result<Vec<TableFile>> {
     let folder = tree.join("tables");
     let there: BTreeSet<u64> = list(&folder)?.iter().filter_map(|path| number(path)).collect();
-    let named = match read_manifest(tree) {
-        Ok(manifest) => manifest.tables,
+    let named: Vec<(u64, Option<u128>)> = match read_manifest(tree) {
+        Ok(manifest) => manifest.tables.into_iter().map(|(id, sum)| (id, Some(sum))).collect(),
         Err(error) => {
             let mut lost = lost(tree, &error);
             lost.what += ": all tables beside it are read, those of before a compaction too, so that what was deleted may come back";
             damage.push(lost);
-            there.clone()
+            there.iter().map(|id| (*id, None)).collect()
         }
     };
     let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
     let descriptors = Arc::new(DescriptorTable::new(OPEN_MAX));
     let mut opened = Vec::new();
-    for id in named {
+    for (id, whole) in named {
         let path = folder.join(id.to_string());
         if !there.contains(&id) {
             damage.push(Damage {
@@ -187,6 +187,9 @@ fn tables(tree: &Path, damage: &mut Vec<Damage>) -> Result<Vec<TableFile>> {
                 what: "it is missing, and the manifest names it".to_owned(),
             });
             continue;
+        }
+        if let Some(Err(error)) = whole.map(|whole| check_table(&path, whole)) {
+            damage.push(lost(&path, &error));
         }
         let (cache, descriptors) = (Arc::clone(&cache), Arc::clone(&descriptors));
         let sum = lsm_tree::Checksum::from_raw(0);

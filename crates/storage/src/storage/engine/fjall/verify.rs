@@ -10,6 +10,10 @@
 //!   vM                            the manifest: an `sfa` archive, whose section `tables` names the tables
 //!   tables/T                      a table
 //! ```
+//! **A whole table** is compared with the checksum that the manifest has of it by a diagnosis and a salvage only
+//! ([`check_table`]): a start would read all data for that. A start relies on the checksums of the blocks that it reads, which a
+//! table of another store passes too.
+//!
 //! Recovery removes a tree without `current`, since it takes it for a half-created one. It also removes trees and
 //! tables without a reference. So three faults are refused here, by name: a tree without `current`, a manifest that
 //! does not match its checksum, and a missing table that the manifest names. A table without a reference is the
@@ -20,9 +24,9 @@
 //!
 //! Sources: fjall 3.1.13 (`recovery.rs`, `db.rs`), lsm-tree 3.1.10 (`tree/mod.rs`, `version/recovery.rs`), sfa 1.0.0.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io::{self, Cursor};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::super::acknowledged::Expected;
@@ -34,6 +38,9 @@ const VERSION: &[u8] = b"FJL\x03";
 
 /// Bytes of `current`.
 const CURRENT_BYTES: usize = 25;
+
+/// Bytes of a table that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes of a table in a manifest: number, kind of checksum, checksum, sequence number.
 const TABLE_BYTES: usize = 8 + 1 + 16 + 8;
@@ -154,7 +161,7 @@ fn verify_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
 fn verify_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     let manifest = read_manifest(tree)?;
     let folder = tree.join("tables");
-    for table in &manifest.tables {
+    for table in manifest.tables.keys() {
         let path = folder.join(table.to_string());
         match fs::metadata(&path) {
             Ok(found) if found.len() > 0 => {}
@@ -175,7 +182,41 @@ fn verify_tree(tree: &Path) -> Result<[PathBuf; 2]> {
 /// An intact manifest.
 pub(super) struct Manifest {
     path: PathBuf,
-    pub(super) tables: BTreeSet<u64>,
+    /// By number, the checksum of each as a whole.
+    pub(super) tables: BTreeMap<u64, u128>,
+}
+
+/// Compares all tables of a store with the checksums that its manifest has of them.
+pub(super) fn check_tables(engine: &Path) -> Result<()> {
+    for tree in list(&keyspaces(engine))? {
+        for (table, sum) in read_manifest(&tree)?.tables {
+            check_table(&tree.join("tables").join(table.to_string()), sum)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares a table with its checksum as a whole.
+pub(super) fn check_table(path: &Path, sum: u128) -> Result<()> {
+    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut read = || {
+        let mut file = File::open(path)?;
+        loop {
+            let bytes = file.read(&mut piece)?;
+            match piece.get(..bytes) {
+                Some([]) | None => return Ok(hasher.digest128()),
+                Some(read) => hasher.update(read),
+            }
+        }
+    };
+    match read().map_err(io_error("reading", path))? {
+        found if found == sum => Ok(()),
+        _ => Err(damaged(
+            path.to_owned(),
+            "it is not the table of which the manifest has the checksum: it is damaged, or another store's",
+        )),
+    }
 }
 
 /// Reads the manifest that a tree's `current` names.
@@ -199,13 +240,13 @@ pub(super) fn read_manifest(tree: &Path) -> Result<Manifest> {
 }
 
 /// The tables that a manifest names. `None` means it cannot be read.
-fn tables(manifest: &[u8]) -> Option<BTreeSet<u64>> {
+fn tables(manifest: &[u8]) -> Option<BTreeMap<u64, u128>> {
     let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
     let section = archive.toc().section(b"tables")?;
     let start = usize::try_from(section.pos()).ok()?;
     let end = start.checked_add(usize::try_from(section.len()).ok()?)?;
     let (levels, mut rest) = manifest.get(start..end)?.split_first()?;
-    let mut tables = BTreeSet::new();
+    let mut tables = BTreeMap::new();
     for _ in 0..*levels {
         let (runs, after) = rest.split_first()?;
         rest = after;
@@ -215,7 +256,9 @@ fn tables(manifest: &[u8]) -> Option<BTreeSet<u64>> {
             for _ in 0..u32::from_le_bytes(*count) {
                 let (table, after) = rest.split_at_checked(TABLE_BYTES)?;
                 rest = after;
-                tables.insert(u64::from_le_bytes(*table.first_chunk()?));
+                let (number, table) = table.split_first_chunk()?;
+                let (_, table) = table.split_first_chunk::<1>()?;
+                tables.insert(u64::from_le_bytes(*number), u128::from_le_bytes(*table.first_chunk()?));
             }
         }
     }
