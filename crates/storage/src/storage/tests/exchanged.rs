@@ -276,9 +276,8 @@ async fn nothing_may_follow_a_clean_close() {
 /// The files of one store, without its records of the others.
 fn is_of_store(scheme: &str, store: &str, path: &Path) -> bool {
     let of_store = match (scheme, store) {
-        ("file", "main") => path.starts_with("engine") || path == Path::new("acknowledged"),
-        ("file", _) => path.starts_with("stores/1"),
         (_, "main") => path.starts_with("engine") || path == Path::new("acknowledged"),
+        ("file", _) => path.starts_with("stores/1"),
         _ => path.starts_with("stores/1") || path == Path::new("acknowledged.stores.1"),
     };
     of_store && !path.ends_with("moments")
