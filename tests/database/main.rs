@@ -23,7 +23,6 @@ mod long_values;
 mod masks;
 mod moves;
 mod nearest;
-mod old_directories;
 mod ordered;
 mod partitions;
 #[path = "../raw/mod.rs"]

@@ -176,7 +176,7 @@ fn kind_of(path: &Path) -> Option<(String, String)> {
 
 /// Every file with a file of the same kind in another store of the database, and in another database.
 pub(super) fn exchanged(made: &Made, other: &Made, files: &[PathBuf]) -> Vec<Exchange> {
-    // A table of fjall has no check; its number is all that its path has.
+    // A start does not read tables of fjall whole; their number is all that their path has.
     let is_checked = |path: &&PathBuf| {
         !path
             .parent()

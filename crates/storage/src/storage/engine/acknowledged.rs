@@ -18,8 +18,7 @@
 //! **A missing, empty or short file.** The file is made durable before the store's mark of use ([`super::directory`]);
 //! its slot may name group 0. Later it is only written in place. So if the mark exists, no kill and no power cut leaves
 //! such a file. The store is refused until the file is restored, or `--create` remakes it from the end of the log. A
-//! store without the mark was made by an older program, which never synced the file: a power cut may have removed it.
-//! It is opened with a warning if the log is intact.
+//! store without the mark was never written to, or lost the mark. It is opened with a warning if the log is intact.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};

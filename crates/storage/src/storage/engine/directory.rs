@@ -12,7 +12,7 @@
 //! DIR/stores/N/       a store like DIR, see side_store.rs
 //! ```
 //! A used store whose data is missing is refused, unless `--create` allows a fresh start. `helenus.used` marks a used
-//! store. An older program made no such mark: then the engine's content decides.
+//! store. Without it the engine's content decides: the creation may have been interrupted before the mark.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -6,7 +6,7 @@
 //! ```
 //! **Why a start finds each recorded group again.** An end is witnessed before a file names it, and each group that is
 //! staged later stores it with the rows. A group that was staged before names the same end as its anchor
-//! ([`super::acknowledged::Link`]). Ends are forgotten only when newer ones are durable in all files. So if a store does not know a group
+//! ([`super::acknowledged::Link`]). Ends are forgotten only when both slots of all files durably have newer ones. So if a store does not know a group
 //! that another one recorded, it is not the store of which that was recorded.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

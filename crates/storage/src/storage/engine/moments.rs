@@ -78,8 +78,9 @@ pub struct Moments {
 struct Stores {
     all: BTreeMap<u32, (Moment, Option<Arc<File>>)>,
     number: u64,
-    /// What was recorded last.
+    /// What was recorded last, and before that.
     last: Vec<Entry>,
+    before_last: Vec<Entry>,
     /// What could not be recorded.
     failed: Option<Vec<Entry>>,
 }
@@ -170,7 +171,10 @@ pub(in crate::storage) fn begin(stores: &[(u32, Moment)]) -> Result<()> {
         end: store.durable.end(),
         is_closed: false,
     });
-    sync(&all.write(&entries.collect::<Vec<_>>())?)
+    let entries: Vec<Entry> = entries.collect();
+    // In both slots: a later write that is cut short spoils one of them.
+    all.write(&entries)?;
+    sync(&all.write(&entries)?)
 }
 
 /// Removes the file of a store that is the only one.
@@ -310,8 +314,8 @@ impl Stores {
         self.all.insert(number, (store, None));
     }
 
-    /// Writes the current entries into each store's file; returns the files. Entries that are not durable in all files
-    /// after a failure are written again instead: a store remembers only so many that differ.
+    /// Writes the current entries into each store's file; returns the files. After a failure the same entries are written
+    /// again instead: a store remembers only so many that differ.
     fn record(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
         if self.all.len() < 2 {
             return Ok(Vec::new());
@@ -321,7 +325,7 @@ impl Stores {
         if written.is_err() {
             self.failed = Some(entries);
         } else {
-            self.last = entries;
+            self.before_last = std::mem::replace(&mut self.last, entries);
         }
         written
     }
@@ -336,12 +340,14 @@ impl Stores {
         all.map(entry).collect()
     }
 
-    /// What was recorded last is durable in all files, unless the sync failed.
+    /// What was recorded last is durable in all files, unless the sync failed. A write cut short may spoil that slot, and not
+    /// the one before it.
     fn synced(&mut self, synced: &Result<()>) {
         if synced.is_err() {
-            self.failed = Some(std::mem::take(&mut self.last));
+            self.failed = Some(self.last.clone());
+            return;
         }
-        for entry in &self.last {
+        for entry in &self.before_last {
             if let Some((store, _)) = self.all.get(&entry.store) {
                 store.durable.forget_before(entry.end.seq);
             }

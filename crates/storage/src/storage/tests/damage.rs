@@ -235,8 +235,8 @@ async fn a_used_store_is_not_begun_anew_without_a_word() {
     }
 }
 
-/// `--create` also accepts the log without a record of what was acknowledged; a store of an older program needs no
-/// option.
+/// `--create` also accepts the log without a record of what was acknowledged; a store without the mark of use
+/// needs no option.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_may_be_begun_anew() {
     let mut place = Place::new("file");

@@ -1,5 +1,4 @@
-//! Rows are written as before (`UPDATE_GOLDENFILES=1` rewrites them), and directories of programs before this format
-//! number are refused.
+//! Rows are written as before (`UPDATE_GOLDENFILES=1` rewrites them), and directories of another format number are refused.
 //!
 //! A store's directory is kept as text: `directory PATH`, or `file PATH` and its bytes in hex, 64 a line.
 

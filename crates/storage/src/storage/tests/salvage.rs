@@ -173,6 +173,7 @@ async fn rows_around_a_damaged_block_are_read() {
         fs::write(path, flipped).unwrap();
         let (found, told) = salvaged(&place).await.unwrap();
         assert!(found.len() > 19_000 && found.len() < 20_000, "{} rows", found.len());
-        assert_eq!(told, 1);
+        // The table does not match its checksum, and has a gap.
+        assert_eq!(told, 2);
     }
 }

@@ -40,7 +40,7 @@ const KEYSPACE: &str = "data";
 pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) engine: Engine,
     pub(in crate::storage::engine) end: ChainEnd,
-    /// The time mark of the last group. `None` means it was written before there were time marks.
+    /// The time mark of the last group. `None` means that the store records no time.
     pub(in crate::storage::engine) time: Option<TimeMark>,
     pub(in crate::storage::engine) sizes: Sizes,
     pub(in crate::storage::engine) deletion_tables: DeletionTables,

@@ -420,7 +420,7 @@ fn named(url: &Url, main: &Path, directory: &Path, number: u32) -> Result<(Optio
     let main_store = match read_format(main, wanted) {
         Ok(Some(found)) => Some(found.identity),
         refused => {
-            // The record of what was acknowledged names the store, too. An older program's does not.
+            // The record of what was acknowledged names the store, too. That of another format number does not.
             let witness = witness_of(url, main);
             match refused {
                 Err(error @ Error::UnknownFormat { .. }) if witness.is_none() => return Err(error),
