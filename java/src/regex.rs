@@ -14,7 +14,7 @@ mod escape;
 mod parse;
 mod run;
 
-use crate::value::Text;
+use std::sync::Arc;
 
 pub(crate) use run::{Search, search};
 
@@ -29,6 +29,18 @@ pub(crate) mod flag {
     pub(crate) const UNICODE_CASE: i32 = 64;
 }
 
+/// What a match may take: it asks before it takes more.
+pub(crate) trait Meter {
+    /// Why it may take no more.
+    type Stop;
+
+    /// Takes steps.
+    fn steps(&mut self, steps: usize) -> Result<(), Self::Stop>;
+
+    /// Takes memory.
+    fn bytes(&mut self, bytes: u64) -> Result<(), Self::Stop>;
+}
+
 /// Why a pattern is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
@@ -41,7 +53,7 @@ pub(crate) enum Wrong {
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    pub(crate) text: Text,
+    pub(crate) text: Arc<[u16]>,
     pub(crate) flags: i32,
     ops: Vec<compile::Op>,
     sets: Vec<class::Set>,
@@ -54,11 +66,11 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Compiles a pattern.
-    pub(crate) fn new(text: &Text, flags: i32) -> Result<Self, Wrong> {
+    pub(crate) fn new(text: &Arc<[u16]>, flags: i32) -> Result<Self, Wrong> {
         let parsed = parse::parsed(text, flags)?;
         let compiled = compile::compiled(&parsed.node)?;
         Ok(Self {
-            text: text.clone(),
+            text: Arc::clone(text),
             flags,
             ops: compiled.ops,
             sets: compiled.sets,
@@ -110,7 +122,7 @@ mod tests {
         for pattern in patterns {
             for (at, _) in pattern.char_indices() {
                 for part in [pattern.get(..at), pattern.get(at..)].into_iter().flatten() {
-                    let text: Text = part.encode_utf16().collect();
+                    let text: Arc<[u16]> = part.encode_utf16().collect();
                     for flags in [
                         0,
                         flag::COMMENTS,
@@ -127,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_nested_or_repeated_for_ever_is_refused() {
         let refused = |pattern: String| {
-            let text: Text = pattern.encode_utf16().collect();
+            let text: Arc<[u16]> = pattern.encode_utf16().collect();
             assert!(
                 matches!(Pattern::new(&text, 0), Err(Wrong::LeftOut(_))),
                 "{pattern:.20}"

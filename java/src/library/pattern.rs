@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Arguments, Method, count, fixed, instance, text};
 use crate::class::Class;
 use crate::class::Class::{Matcher as Class_, Pattern as Compiled, String as Text};
-use crate::regex::{Pattern, Search, Wrong, flag, search};
-use crate::run::{Machine, Run};
+use crate::regex::{Meter, Pattern, Search, Wrong, flag, search};
+use crate::run::{Machine, Run, Stop};
 use crate::value::{Object, Text as Units, Value, utf8};
 
 /// A pattern at work on a text.
@@ -20,6 +20,19 @@ pub(crate) struct Matcher {
     last: usize,
     /// How far the text was appended.
     appended: usize,
+}
+
+/// A match takes of what the call may take.
+impl Meter for Machine<'_> {
+    type Stop = Stop;
+
+    fn steps(&mut self, steps: usize) -> Run<()> {
+        self.step(steps)
+    }
+
+    fn bytes(&mut self, bytes: u64) -> Run<()> {
+        self.allocate(bytes)
+    }
 }
 
 pub(super) const METHODS: &[Method] = &[

@@ -3,8 +3,7 @@
 use super::class::{is_letter_or_digit, is_terminator, same_but_case};
 use super::compile::Op;
 use super::parse::{Assert, Case};
-use super::{Pattern, code_at};
-use crate::run::{Machine, Run};
+use super::{Meter, Pattern, code_at};
 
 /// Bytes charged for an entry of the stack.
 const ENTRY_BYTES: u64 = 24;
@@ -30,7 +29,7 @@ enum Back {
     Turn { number: usize, old: usize },
 }
 
-struct Matching<'a, 'm, 'l> {
+struct Matching<'a, 'm, M> {
     pattern: &'a Pattern,
     units: &'a [u16],
     to_end: bool,
@@ -39,16 +38,16 @@ struct Matching<'a, 'm, 'l> {
     /// The longest that the stacks together were.
     deepest: usize,
     depth: usize,
-    machine: &'m mut Machine<'l>,
+    meter: &'m mut M,
 }
 
 /// The first match, if there is one.
-pub(crate) fn search(
-    machine: &mut Machine<'_>,
+pub(crate) fn search<M: Meter>(
+    meter: &mut M,
     pattern: &Pattern,
     units: &[u16],
     search: Search,
-) -> Run<Option<Groups>> {
+) -> Result<Option<Groups>, M::Stop> {
     let last = if search.is_anchored { search.from } else { units.len() };
     for from in search.from..=last {
         let mut matching = Matching {
@@ -59,9 +58,9 @@ pub(crate) fn search(
             turns: vec![usize::MAX; pattern.loops],
             deepest: 0,
             depth: 0,
-            machine,
+            meter,
         };
-        matching.machine.step(1 + pattern.groups / 4)?;
+        matching.meter.steps(1 + pattern.groups / 4)?;
         if let Some(end) = matching.run(0, from, None)? {
             let mut groups = matching.groups;
             for (place, at) in groups.iter_mut().zip([from, end]) {
@@ -73,14 +72,14 @@ pub(crate) fn search(
     Ok(None)
 }
 
-impl Matching<'_, '_, '_> {
+impl<M: Meter> Matching<'_, '_, M> {
     /// Runs from a place of the program to `Match`, or to the `End` of a part that is run by itself, which must be
     /// `ends_at` if that is given. The position then.
-    fn run(&mut self, place: usize, at: usize, ends_at: Option<usize>) -> Run<Option<usize>> {
+    fn run(&mut self, place: usize, at: usize, ends_at: Option<usize>) -> Result<Option<usize>, M::Stop> {
         let mut stack: Vec<Back> = Vec::new();
         let (mut place, mut at) = (place, at);
         loop {
-            self.machine.step(1)?;
+            self.meter.steps(1)?;
             let next = match self.pattern.ops.get(place) {
                 Some(Op::Match) if !self.to_end || at == self.units.len() => return self.left(&stack, at),
                 Some(Op::End) if ends_at.is_none_or(|end| end == at) => return self.left(&stack, at),
@@ -97,16 +96,16 @@ impl Matching<'_, '_, '_> {
         }
     }
 
-    fn left(&mut self, stack: &[Back], at: usize) -> Run<Option<usize>> {
+    fn left(&mut self, stack: &[Back], at: usize) -> Result<Option<usize>, M::Stop> {
         self.depth = self.depth.saturating_sub(stack.len());
         Ok(Some(at))
     }
 
-    fn push(&mut self, stack: &mut Vec<Back>, entry: Back) -> Run<()> {
+    fn push(&mut self, stack: &mut Vec<Back>, entry: Back) -> Result<(), M::Stop> {
         self.depth += 1;
         if self.depth > self.deepest {
             self.deepest = self.depth;
-            self.machine.allocate(ENTRY_BYTES)?;
+            self.meter.bytes(ENTRY_BYTES)?;
         }
         stack.push(entry);
         Ok(())
@@ -138,7 +137,13 @@ impl Matching<'_, '_, '_> {
     }
 
     /// Runs an instruction: where to go on; none where it fails.
-    fn op(&mut self, op: &Op, place: usize, at: usize, stack: &mut Vec<Back>) -> Run<Option<(usize, usize)>> {
+    fn op(
+        &mut self,
+        op: &Op,
+        place: usize,
+        at: usize,
+        stack: &mut Vec<Back>,
+    ) -> Result<Option<(usize, usize)>, M::Stop> {
         let next = place + 1;
         Ok(match op {
             Op::Character { code, case } => code_at(self.units, at)
@@ -192,7 +197,13 @@ impl Matching<'_, '_, '_> {
         })
     }
 
-    fn looks(&mut self, place: usize, at: usize, behind: Option<(usize, usize)>, stack: &mut Vec<Back>) -> Run<bool> {
+    fn looks(
+        &mut self,
+        place: usize,
+        at: usize,
+        behind: Option<(usize, usize)>,
+        stack: &mut Vec<Back>,
+    ) -> Result<bool, M::Stop> {
         let Some((shortest, longest)) = behind else {
             return Ok(self.apart(place, at, None, stack)?.is_some());
         };
@@ -209,9 +220,15 @@ impl Matching<'_, '_, '_> {
     }
 
     /// Runs a part by itself: once it has matched, no choice within it is made anew. What it saved is undone with the rest.
-    fn apart(&mut self, place: usize, at: usize, ends_at: Option<usize>, stack: &mut Vec<Back>) -> Run<Option<usize>> {
+    fn apart(
+        &mut self,
+        place: usize,
+        at: usize,
+        ends_at: Option<usize>,
+        stack: &mut Vec<Back>,
+    ) -> Result<Option<usize>, M::Stop> {
         let (groups, turns) = (self.groups.clone(), self.turns.clone());
-        self.machine.step(groups.len() / 4)?;
+        self.meter.steps(groups.len() / 4)?;
         let end = self.run(place, at, ends_at)?;
         if end.is_some() {
             for (slot, old) in groups.into_iter().enumerate() {
@@ -229,7 +246,7 @@ impl Matching<'_, '_, '_> {
     }
 
     /// The end of a repetition of what a group matched.
-    fn repeated(&mut self, group: usize, case: Case, at: usize) -> Run<Option<usize>> {
+    fn repeated(&mut self, group: usize, case: Case, at: usize) -> Result<Option<usize>, M::Stop> {
         let ends = (
             self.groups.get(group * 2).copied().flatten(),
             self.groups.get(group * 2 + 1).copied().flatten(),
@@ -238,7 +255,7 @@ impl Matching<'_, '_, '_> {
             return Ok(None);
         };
         let wanted = self.units.get(from..to).unwrap_or_default();
-        self.machine.step(wanted.len() / 4)?;
+        self.meter.steps(wanted.len() / 4)?;
         let Some(found) = self.units.get(at..at + wanted.len()) else {
             return Ok(None);
         };
