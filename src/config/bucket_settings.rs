@@ -105,7 +105,7 @@ pub(super) const STORES: Setting = setting(
     "NUMBER",
     None,
     "Stores over which new tables are spread, by arcs of the ring, up to 255; each has a log of its own, except in a bucket that \
-     was first used with several, whose stores share one; caches are divided among them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 8 in a new bucket, 1 in a new directory, later those that there are]",
+     was first used with several, whose stores share one; caches are divided among them. A start makes those that are missing, and none is ever removed. 1: the main store holds all rows [default: 1 in a new directory or bucket, later those that there are]",
 );
 
 /// The stores of lifted partitions.

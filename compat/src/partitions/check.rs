@@ -3,7 +3,6 @@
 use super::load;
 use super::model::{Model, Place, ROWS_PER_KEY};
 use crate::crash::all_rows;
-use crate::launch;
 use crate::raw::request::{self, Params};
 use crate::raw::{Connection, Envelope, opcode, unhex};
 use crate::{Error, Outcome};
@@ -35,12 +34,10 @@ pub(super) struct Part {
     pub(super) is_home: bool,
 }
 
-/// The stores over which the server spreads tables, by the setting that it is given through the environment, or by its default in a new bucket. They
-/// have the first numbers.
+/// The stores over which the server spreads tables, by the setting that it is given through the environment. They have the first numbers.
 fn data_stores() -> i32 {
     let set = std::env::var("HELENUS_STORES").ok();
-    let by_default = if launch::is_in_bucket() { 8 } else { 1 };
-    let stores = set.and_then(|stores| stores.parse().ok()).unwrap_or(by_default);
+    let stores = set.and_then(|stores| stores.parse().ok()).unwrap_or(1);
     if stores > 1 { stores } else { 0 }
 }
 

@@ -49,8 +49,6 @@ struct Inner {
     /// Held while they are changed.
     registering: Mutex<()>,
     reserve: Reserve,
-    /// Whether the options gave the number of data stores.
-    are_data_stores_given: bool,
 }
 
 impl StoreId {
@@ -65,18 +63,15 @@ impl Stores {
     /// # Errors
     /// As [`Store::open`].
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
-        let are_data_stores_given = options.data_stores.is_some();
-        let data_stores = match options.data_stores {
-            Some(data_stores) => data_stores,
-            None if bucket::may_share_log(url, &options.reach).await? => Options::DATA_STORES_OF_BUCKET,
-            None => 0,
+        let sharers = match options.data_stores {
+            Some(data_stores) => data_stores.max(1),
+            None if bucket::shares_log(url, &options.reach).await? => Options::SHARERS_OF_LOG,
+            None => 1,
         };
-        let sharers = data_stores.max(1);
         // SlateDB's stores have one cache of blocks together.
         let block_sharers = if matches!(url, Url::File(_)) { sharers } else { 1 };
         let options = Options {
             is_accepted_later: true,
-            data_stores: Some(data_stores),
             row_cache_bytes_max: options.row_cache_bytes_max / sharers,
             key_filter_bytes_max: options.key_filter_bytes_max / sharers,
             block_cache_bytes_max: options.block_cache_bytes_max / block_sharers,
@@ -96,7 +91,6 @@ impl Stores {
             derivations: ArcSwap::default(),
             registering: Mutex::default(),
             reserve,
-            are_data_stores_given,
         })))
     }
 
@@ -206,12 +200,7 @@ impl Stores {
     /// Data stores that are missing, if so many are recorded. Without a number in the options those that there are suffice.
     #[must_use]
     pub fn data_stores_missing(&self, recorded: usize) -> usize {
-        let wanted = self.0.options.data_stores.unwrap_or(0);
-        if self.0.are_data_stores_given || recorded == 0 {
-            wanted.saturating_sub(recorded)
-        } else {
-            0
-        }
+        self.0.options.data_stores.unwrap_or(0).saturating_sub(recorded)
     }
 
     /// Whether the main store is the only one.
@@ -373,5 +362,32 @@ impl Stores {
             }
         }
         outcome.and(self.main().close().await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn stores_are_missing_only_when_a_number_is_given() {
+        for (given, recorded, missing) in [
+            (None, 0, 0),
+            (None, 8, 0),
+            (Some(0), 0, 0),
+            (Some(3), 0, 3),
+            (Some(3), 1, 2),
+        ] {
+            let options = Options {
+                data_stores: given,
+                ..Options::default()
+            };
+            let stores = Stores::open(&Url::Memory, &options, Clock::manual(0)).await.unwrap();
+            assert_eq!(
+                stores.data_stores_missing(recorded),
+                missing,
+                "{given:?} of which {recorded} are there"
+            );
+        }
     }
 }

@@ -119,7 +119,7 @@ pub struct Options {
     /// Most side stores of moved partitions. Each may use as much as this one: caches, queue, log, threads or tasks.
     pub stores_beside_max: usize,
     /// Side stores over which tables are spread; 0 means that their rows lie in the main store. Caches are divided among
-    /// them. `None` means those that there are; [`Options::DATA_STORES_OF_BUCKET`] in a new bucket, 0 in a new directory.
+    /// them. `None` means those that there are, and none in a new directory or bucket.
     pub data_stores: Option<usize>,
     /// Receives the time marks of opened stores, and supplies those that commits record. `None` means a store keeps its
     /// mark.
@@ -204,9 +204,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Data stores of a bucket for which no number is given: enough that what two cores write is not held up by the
-    /// compaction of one store.
-    pub const DATA_STORES_OF_BUCKET: usize = 8;
+    /// Stores among which caches are divided, before it is known how many there are: those of a bucket that share one log, without a
+    /// given number. Too many make the caches smaller, too few make them exceed their bounds.
+    pub const SHARERS_OF_LOG: usize = 8;
 
     /// Takes the time mark of a store that was opened.
     pub(super) fn found_time(&self, mark: Option<TimeMark>) {

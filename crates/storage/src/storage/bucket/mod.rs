@@ -196,13 +196,13 @@ pub async fn end_restore(url: &Url, reach: &Reach) -> Result<()> {
 /// # Errors
 /// The bucket cannot be reached.
 #[cfg(feature = "slate")]
-pub async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
+pub async fn shares_log(url: &Url, reach: &Reach) -> Result<bool> {
     if !matches!(url, Url::Bucket(_)) {
         return Ok(false);
     }
     let (reached, refused) = reached(url, reach)?;
     let claim = claimed(&reached).await.map_err(refused)?;
-    Ok(claim.is_none_or(|claim| claim.logs == Logs::Shared))
+    Ok(claim.is_some_and(|claim| claim.logs == Logs::Shared))
 }
 
 /// Without buckets no log is shared.
@@ -210,7 +210,7 @@ pub async fn may_share_log(url: &Url, reach: &Reach) -> Result<bool> {
 /// # Errors
 /// Never.
 #[cfg(not(feature = "slate"))]
-pub async fn may_share_log(_: &Url, _: &Reach) -> Result<bool> {
+pub async fn shares_log(_: &Url, _: &Reach) -> Result<bool> {
     Ok(false)
 }
 
