@@ -39,14 +39,14 @@ use helenus_engine::engine::{ClockRules, PartitionLimits, SizeLimits, Throughput
 use helenus_engine::partition::LoadLimits;
 use helenus_engine::partition::faults::Plan;
 use helenus_engine::partition::nodes::NODES_MAX;
-use helenus_engine::partition::store::BucketCache;
-use helenus_engine::partition::store::bucket::Reach;
-use helenus_engine::partition::store::{Durability, Error, Url};
 use helenus_engine::throughput::{Coefficients, RequestUnits};
 use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::Profile;
 use helenus_schema::profile::{Account, Strict};
 use helenus_schema::roles::CidrGroups;
+use helenus_storage::storage::BucketCache;
+use helenus_storage::storage::bucket::Reach;
+use helenus_storage::storage::{Durability, Error, Url};
 use helenus_types::functions::CallLimits;
 
 /// The format of logs.

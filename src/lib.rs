@@ -15,8 +15,8 @@
 //!    if the schema has changed since, the text is planned again.
 //! 5. **Plan.** Made once, at PREPARE: `grammar::parse` makes the syntax tree, `planner::plan` resolves names and
 //!    assigns types to the markers according to the schema.
-//! 6. **Bind.** [`cql::Database::execute`] takes the snapshot of the catalog and binds the values: the result is a
-//!    [`command`] of keys and bytes, without names or terms.
+//! 6. **Bind.** [`cql::Database::execute`] begins an execution of the engine (`engine::Execution`), which takes the snapshot of the
+//!    catalog and checks permissions, and binds the values: the result is a [`command`] of keys and bytes, without names or terms.
 //! 7. **Place.** [`token::Token::of`] the partition key selects the physical partition; the consistency level sets how
 //!    many of its replicas must be alive ([`partition`]).
 //! 8. **Store.** The write becomes cells with timestamps, in one batch. The store's committer groups the batches that

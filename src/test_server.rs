@@ -203,13 +203,13 @@ impl TestServer {
     /// `request-log-max`.
     #[must_use]
     pub fn charges(&self) -> Vec<LoggedRequest> {
-        self.database().figures().requests()
+        self.database().engine().figures().requests()
     }
 
     /// The statements that did not get their request units at once, oldest first.
     #[must_use]
     pub fn throttles(&self) -> Vec<ThrottleShown> {
-        self.database().figures().throttles()
+        self.database().engine().figures().throttles()
     }
 
     /// Ends as the program does on SIGTERM: requests in progress are answered, the data is closed.

@@ -38,7 +38,7 @@ pub(super) async fn apply(database: &Database, path: &Path) -> Result<(), Failur
 
 /// The keyspaces of users.
 fn keyspaces(database: &Database) -> Vec<String> {
-    let schema = database.schema();
+    let schema = database.engine().schema();
     let names = schema.keyspaces.keys().filter(|name| !system::is_name(name));
     names.cloned().collect()
 }

@@ -2,7 +2,7 @@
 
 use super::{ConfigError, Values};
 use crate::server::audit::{AuditOptions, FILES_MAX};
-use helenus_cql::cql::AuditCategory;
+use helenus_engine::engine::audit::AuditCategory;
 
 /// Least bytes of a file of the audit log: it must hold any record.
 const AUDIT_FILE_BYTES_MIN: u64 = 1 << 20;

@@ -21,7 +21,8 @@ use super::audit::Audit;
 use super::client_certificates::ClientCertificate;
 use super::guesses::{Checked, Guesses, WAIT_MAX};
 use helenus_base::clock::Clock;
-use helenus_cql::cql::{NoLogin, RoleService};
+use helenus_cql::cql::RoleService;
+use helenus_schema::roles::NoLogin;
 
 /// The role and the password of a first start without settings; as in Cassandra.
 pub const DEFAULT_ROLE: &str = "cassandra";

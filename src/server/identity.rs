@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Credentials, Options, TlsIdentity};
 use helenus_base::permissions::{self, PRIVATE, PUBLIC};
-use helenus_engine::partition::store::Url;
+use helenus_storage::storage::Url;
 
 const FOLDER: &str = "cosmos";
 pub(super) const CERTIFICATE: &str = "certificate.pem";

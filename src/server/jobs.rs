@@ -29,16 +29,16 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts the jobs that the settings enable; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
-    let tasks = database.tasks();
+    let tasks = database.engine().tasks();
     let every = |interval: Duration| (!interval.is_zero()).then_some(interval);
     memory::spawn_returns(tasks);
-    let nodes = Arc::clone(database.nodes());
+    let nodes = Arc::clone(database.engine().nodes());
     tasks.until_stop("times of the fault plan", async move { nodes.keep_time().await });
     if config.disk_reserve_bytes > 0 {
         let database = Arc::clone(database);
-        database.upkeep().check_disk();
+        database.engine().upkeep().check_disk();
         tasks.every("disk check", DISK_CHECK_INTERVAL, move || {
-            database.upkeep().check_disk();
+            database.engine().upkeep().check_disk();
             std::future::ready(())
         });
     }
@@ -89,7 +89,7 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
 
 /// Sweeps every table.
 async fn sweep(database: Arc<Database>) {
-    match database.upkeep().sweep().await {
+    match database.engine().upkeep().sweep().await {
         Ok(swept) => tracing::debug!(
             rows_removed = swept.rows_removed,
             rows_shrunk = swept.rows_shrunk,
@@ -102,7 +102,7 @@ async fn sweep(database: Arc<Database>) {
 
 /// Trims the change logs.
 async fn trim_logs(database: Arc<Database>, sizes: Arc<Mutex<LogSizes>>) {
-    match database.upkeep().trim_logs(&mut *sizes.lock().await).await {
+    match database.engine().upkeep().trim_logs(&mut *sizes.lock().await).await {
         Ok(0) => {}
         Ok(logs) => tracing::debug!(logs, "change logs were trimmed"),
         Err(error) => tracing::warn!(%error, "change logs could not be trimmed"),
@@ -111,13 +111,18 @@ async fn trim_logs(database: Arc<Database>, sizes: Arc<Mutex<LogSizes>>) {
 
 /// Splits physical partitions that are too large.
 async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
-    let checked = database.upkeep().repartition(limits, &mut *sizes.lock().await).await;
+    let checked = database
+        .engine()
+        .upkeep()
+        .repartition(limits, &mut *sizes.lock().await)
+        .await;
     log_check(checked);
 }
 
 /// Splits physical partitions that were filled fast.
 async fn check_written(database: Arc<Database>, limits: PartitionLimits, measured: Arc<Mutex<MeasuredPartitions>>) {
     let checked = database
+        .engine()
         .upkeep()
         .split_written(limits, &mut *measured.lock().await)
         .await;
@@ -138,7 +143,7 @@ fn log_check(checked: Result<Repartitioned, Error>) {
 
 /// Makes the physical partitions that a higher throughput needs, when they are due.
 async fn grow(database: Arc<Database>) {
-    match database.upkeep().grow_due().await {
+    match database.engine().upkeep().grow_due().await {
         Ok(0) => {}
         Ok(tables) => tracing::info!(tables, "physical partitions were created for more throughput"),
         Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be created"),
@@ -147,7 +152,7 @@ async fn grow(database: Arc<Database>) {
 
 /// Splits physical partitions that use too many request units.
 async fn check_load(database: Arc<Database>, limits: LoadLimits) {
-    if let Err(error) = database.upkeep().split_by_load(&limits).await {
+    if let Err(error) = database.engine().upkeep().split_by_load(&limits).await {
         tracing::warn!(%error, "a check of the load of physical partitions failed");
     }
 }

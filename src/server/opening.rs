@@ -15,9 +15,10 @@ use helenus_base::clock::Clock;
 use helenus_cql::cql::{self, Database};
 use helenus_engine::engine::{self, IndexCheck};
 use helenus_engine::partition::faults::PlanError;
-use helenus_engine::partition::{nodes, store};
+use helenus_engine::partition::nodes;
 use helenus_engine::views::Tables;
 use helenus_schema::schema::node::{NodeInfo, Peer};
+use helenus_storage::storage as store;
 
 /// The directory of a data URL. `None` means it names none, or is invalid.
 #[must_use]
@@ -304,7 +305,7 @@ pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<I
         url: config.data.clone(),
         source: Box::new(source.into()),
     };
-    let found = database.upkeep().check_indexes().await.map_err(failed)?;
+    let found = database.engine().upkeep().check_indexes().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
     drop(look);
     Ok(found)

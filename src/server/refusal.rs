@@ -90,6 +90,7 @@ fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
     use engine::Error;
     Some(match error {
         Error::Refused(_)
+        | Error::Denied(_)
         | Error::Partitions(_)
         | Error::TableGone
         | Error::NotModifiable { .. }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 mod listed;
 mod traced;
 
-use super::audit::{Asker, Audit};
+use super::audit::Audit;
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
 use super::trace::Tracer;
@@ -18,10 +18,11 @@ use helenus_base::budget::{Budget, Granted};
 use helenus_base::clock::Clock;
 use helenus_base::metrics;
 use helenus_cql::cql::{
-    self, Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
-    apart,
+    self, Answer, AnswerKind, AuditedPrepare, AuditedStatement, Database, Member, QueryParams, ResultMetadata,
+    Rows as AnswerRows, Values, apart,
 };
 use helenus_engine::engine;
+use helenus_engine::engine::audit::{AuditEntry, AuditLog};
 use helenus_engine::throughput::{REFUSED_CHARGE, RequestUnits};
 use helenus_schema::command::{BatchKind, Value};
 use helenus_schema::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
@@ -137,7 +138,7 @@ impl Requests {
     #[must_use]
     pub fn new(database: Arc<Database>, limits: &Limits, clock: Clock) -> Self {
         let tracer = Tracer::new(Arc::clone(&database), clock.clone());
-        let nodes = database.node().virtual_nodes.max(1);
+        let nodes = database.engine().node().virtual_nodes.max(1);
         let statements = || Statements::new(limits.prepared_max / nodes, limits.prepared_bytes_max / nodes);
         Self {
             database,
@@ -151,7 +152,7 @@ impl Requests {
         }
     }
 
-    /// The same, with statements recorded in an audit log.
+    /// The same, with statements that are prepared recorded in an audit log. The engine records those that are executed.
     #[must_use]
     pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
         self.audit = audit;
@@ -343,10 +344,6 @@ impl Requests {
         let params = self.params(&mut query.params, around);
         let state = session.state();
         let outcome = self.database.query(&state, query.text, &params).await;
-        if let Some(audit) = &self.audit {
-            let keyspace = params.keyspace.as_ref().or(state.keyspace.as_ref());
-            audit.statement(asker(session, &state, keyspace), query.text, outcome.as_ref().err());
-        }
         let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
@@ -364,7 +361,7 @@ impl Requests {
         metrics::STATEMENTS_PREPARED.increment();
         let statements = self.statements(session);
         let unqualified = prepared::id(keyspace.as_deref(), prepare.text);
-        let version = self.database.schema_version();
+        let version = self.database.engine().schema_version();
         let kept = [unqualified, prepared::id(None, prepare.text)]
             .iter()
             .find_map(|id| statements.get(id))
@@ -376,8 +373,16 @@ impl Requests {
                 .map(|planned| statements.insert(planned)),
         };
         if let Some(audit) = &self.audit {
-            let asker = asker(session, &state, keyspace.as_ref());
-            audit.prepared(asker, prepare.text, planned.as_ref().err());
+            let statement = AuditedStatement {
+                text: prepare.text,
+                keyspace: keyspace.as_deref(),
+            };
+            audit.record(AuditEntry {
+                client: session.client(),
+                user: state.user.as_deref(),
+                subject: &AuditedPrepare(statement),
+                failure: planned.as_ref().err().map(cql::Error::audit_failure),
+            });
         }
         let entry = planned.map_err(|error| refused(&error))?;
         let mut warnings = Vec::new();
@@ -429,7 +434,7 @@ impl Requests {
 
     /// The statement planned for the current schema. `None` means that a change of the schema has invalidated it, and it is evicted.
     fn current(&self, statements: &Statements, entry: Arc<Entry>) -> Option<Arc<Entry>> {
-        if entry.schema_version == self.database.schema_version() {
+        if entry.schema_version == self.database.engine().schema_version() {
             return Some(entry);
         }
         // Its table may have changed or been dropped. As in Cassandra, the client receives that error when it prepares
@@ -456,10 +461,6 @@ impl Requests {
         let params = self.params(&mut execute.params, around);
         let state = session.state();
         let outcome = self.database.execute(&state, &entry.statement, &params).await;
-        if let Some(audit) = &self.audit {
-            let asker = asker(session, &state, entry.keyspace.as_ref());
-            audit.statement(asker, &entry.text, outcome.as_ref().err());
-        }
         let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
@@ -482,16 +483,11 @@ impl Requests {
 
     async fn batch(&self, session: &Session, batch: &mut Batch<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mut members = Vec::with_capacity(batch.statements.len());
-        let mut texts = Vec::new();
         for statement in std::mem::take(&mut batch.statements) {
             let member = match statement.subject {
-                Subject::Text(text) => {
-                    texts.extend(self.audit.is_some().then(|| text.to_owned()));
-                    Member::Text(text.to_owned())
-                }
+                Subject::Text(text) => Member::Text(text.to_owned()),
                 Subject::Prepared(id) => {
                     let entry = self.statement(session, id)?;
-                    texts.extend(self.audit.is_some().then(|| entry.text.as_ref().to_owned()));
                     Member::Prepared(Arc::clone(&entry.statement))
                 }
             };
@@ -515,10 +511,6 @@ impl Requests {
         };
         let state = session.state();
         let outcome = self.database.batch(&state, kind, members, &params).await;
-        if let Some(audit) = &self.audit {
-            let keyspace = params.keyspace.as_ref().or(state.keyspace.as_ref());
-            audit.batch(asker(session, &state, keyspace), &texts, outcome.as_ref().err());
-        }
         let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
@@ -548,11 +540,6 @@ impl Handler for Requests {
             Err(error) => Handled::Answer(error.response()),
         }
     }
-}
-
-/// The client, for the audit log.
-fn asker<'a>(session: &Session, state: &'a SessionState, keyspace: Option<&'a Arc<str>>) -> Asker<'a> {
-    Asker::at(session.client(), state.user.as_deref(), keyspace.map(AsRef::as_ref))
 }
 
 /// The same value; the compiler reuses the vector's memory, so this copies no list.
@@ -625,7 +612,7 @@ fn requests_charge(params: &QueryParams) -> bool {
 /// Emits an event for each schema change, in the order of their commits.
 pub(super) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
     let events = Arc::clone(events);
-    database.set_schema_listener(Box::new(move |changes| {
+    database.engine().set_schema_listener(Box::new(move |changes| {
         for change in changes {
             events.emit(Event::Schema(schema_change(change.clone())));
         }

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::*;
 use crate::server::Events;
 use helenus_engine::engine::Options;
-use helenus_engine::partition::store;
 use helenus_schema::schema::node::NodeInfo;
+use helenus_storage::storage as store;
 use helenus_types::wire::Consistency;
 
 /// An empty database in memory.

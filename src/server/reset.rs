@@ -39,21 +39,21 @@ const RETRIES_MAX: usize = 8;
 /// # Errors
 /// A statement of the reset failed; then it is done in part, and can be repeated.
 pub async fn reset(database: &Database, clock: &Clock, keep: Keep) -> Result<(), Error> {
-    database.nodes().clear();
+    database.engine().nodes().clear();
     clock.run();
     clock.advance(BUDGETS_FILL);
     for statement in statements(database, keep) {
         carry_out(database, clock, &statement).await?;
     }
     clock.reset_wall();
-    database.upkeep().forget_timestamps();
+    database.engine().upkeep().forget_timestamps();
     Ok(())
 }
 
 /// The statements that remove users' data.
 fn statements(database: &Database, keep: Keep) -> Vec<String> {
     let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let schema = database.schema();
+    let schema = database.engine().schema();
     let keyspaces = schema.keyspaces.iter().filter(|(name, _)| !system::is_name(name));
     match keep {
         Keep::Nothing => keyspaces

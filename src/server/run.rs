@@ -88,8 +88,11 @@ impl Running {
             None => None,
         };
         bound.record_in(audit.clone());
+        if let Some(audit) = audit.clone() {
+            database.engine().set_audit_log(audit);
+        }
         let certificates = bound.certificates().cloned();
-        let nodes = database.nodes();
+        let nodes = database.engine().nodes();
         bound.follow(nodes.up());
         if let Some(plan) = config.fault_plan.clone() {
             tracing::warn!(
@@ -111,7 +114,7 @@ impl Running {
             // Memtables that were read from the log count themselves.
             started_bytes: Resident::read()
                 .map_or(0, Resident::allocated)
-                .saturating_sub(database.figures().store_figures().held.memtables),
+                .saturating_sub(database.engine().figures().store_figures().held.memtables),
             ..facts(config, &server, login_required, &clock)
         };
         let of_prepared = Arc::downgrade(&requests);
@@ -184,9 +187,9 @@ impl Running {
     /// Warnings about the active fault plan, by the schema as it is now.
     #[must_use]
     pub fn fault_warnings(&self) -> Vec<String> {
-        let report = self.database.nodes().report();
+        let report = self.database.engine().nodes().report();
         let faults = report.fault.iter().map(|fault| &fault.fault);
-        super::fault_warnings::of(faults, &self.database.schema())
+        super::fault_warnings::of(faults, &self.database.engine().schema())
     }
 
     /// The database.
@@ -206,7 +209,7 @@ impl Running {
     /// Waits until data can no longer be read, and returns the reason. It stays unreadable until the process restarts.
     pub async fn until_lost(&self) -> String {
         loop {
-            if let Some(why) = self.database.upkeep().lost() {
+            if let Some(why) = self.database.engine().upkeep().lost() {
                 return why;
             }
             tokio::time::sleep(LOST_CHECK_INTERVAL).await;

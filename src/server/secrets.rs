@@ -4,7 +4,7 @@
 //! it is no statement, nothing after the role's name is shown, since a mistyped option may have a password anywhere. A
 //! statement on `system_auth.roles` shows no literal. Comments are left out of statements that have something to hide.
 
-use helenus_cql::cql::Audited;
+use helenus_cql::cql::is_statement;
 
 /// What is shown in place of a secret.
 const HIDDEN: &str = "*******";
@@ -54,7 +54,7 @@ pub(super) fn in_trace(text: &str) -> Option<String> {
     }
     let shown = up_to_secret(text)?;
     let has_hash = text.to_ascii_lowercase().contains(HASH);
-    (has_hash || Audited::of(text, None).is_none()).then(|| format!("{shown} {HIDDEN}"))
+    (has_hash || !is_statement(text)).then(|| format!("{shown} {HIDDEN}"))
 }
 
 /// A text without its comments.
@@ -72,7 +72,7 @@ pub(super) fn up_to_secret(text: &str) -> Option<&str> {
 
 /// A statement that creates or alters a role.
 fn of_role(text: &str, pieces: &[(Kind, &str)]) -> String {
-    let is_whole = Audited::of(text, None).is_some();
+    let is_whole = is_statement(text);
     let mut shown = String::new();
     let mut is_past_name = false;
     for (place, (kind, piece)) in pieces

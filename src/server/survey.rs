@@ -8,7 +8,7 @@ use crate::advice::{LogicalFigures, PhysicalFigures, TableFigures};
 use crate::config::Config;
 use helenus_base::clock::Clock;
 use helenus_engine::engine::{self, LogicalSurvey, TableSurvey};
-use helenus_engine::partition::store;
+use helenus_storage::storage as store;
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
         url: config.data.clone(),
         source: Box::new(source.into()),
     };
-    let surveys = database.upkeep().survey().await.map_err(failed)?;
+    let surveys = database.engine().upkeep().survey().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
     drop(look);
     Ok(surveys.into_iter().map(figures).collect())

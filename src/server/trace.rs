@@ -151,7 +151,7 @@ impl Tracer {
     fn time_uuid(&self, micros: i64) -> Uuid {
         let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
         let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
-        let [.., a, b, c, d, e, f] = self.database.node().host_id.into_bytes();
+        let [.., a, b, c, d, e, f] = self.database.engine().node().host_id.into_bytes();
         Uuid::new_v1(
             uuid::Timestamp::from_unix(&self.context, seconds, nanos),
             &[a, b, c, d, e, f],
@@ -160,7 +160,7 @@ impl Tracer {
 
     /// Writes the trace. A failure loses only the trace, so it is logged and nothing else.
     pub(super) async fn store(&self, trace: Trace, client: SocketAddr) {
-        let node = self.database.node();
+        let node = self.database.engine().node();
         let (address, port) = (node.native_address, i32::from(node.native_port));
         let duration = int_micros(trace.clock.monotonic().saturating_sub(trace.started));
         let session = vec![

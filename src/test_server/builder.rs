@@ -106,7 +106,7 @@ impl TestServerBuilder {
         let config = Config::new(&Values::gather(None, &self.given, |_| None)?)?;
         let server = TestServer::with_clock(&config, self.clock).await?;
         if let Some(plan) = self.faults {
-            server.database().nodes().set_plan(plan)?;
+            server.database().engine().nodes().set_plan(plan)?;
         }
         Ok(server)
     }

@@ -15,8 +15,8 @@ use helenus_base::clock::Clock;
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::{Database, QueryParams, SessionState};
 use helenus_engine::engine::{BackupError, Error, What};
-use helenus_engine::partition::store::{self, Restoring};
 use helenus_storage::backup::{Kind, Reader, Scope, entries};
+use helenus_storage::storage::{self as store, Restoring};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -48,7 +48,7 @@ async fn restore_anew(url: &str, from: &Path, clock: Clock) -> Client {
     let restoring = options.url.directory().map(|path| Restoring::begin(path).unwrap());
     options.store.is_restored_into = true;
     let database = Database::open(options).await.unwrap();
-    database.backups().restore(from, &What::All).await.unwrap();
+    database.engine().backups().restore(from, &What::All).await.unwrap();
     if let Some(restoring) = restoring {
         database.close().await.unwrap();
         drop(database);
@@ -81,7 +81,7 @@ async fn reopen(url: &str, clock: Clock) -> Client {
 
 async fn built(client: &Client) {
     for _ in 0..2000 {
-        let check = client.database.upkeep().check_indexes().await.unwrap();
+        let check = client.database.engine().upkeep().check_indexes().await.unwrap();
         if check.building == 0 {
             assert_eq!(check.differences, 0, "{:?}", check.described);
             return;
@@ -186,6 +186,7 @@ async fn every_row_comes_back_byte_for_byte_on_every_engine() {
         }
         let made = client
             .database
+            .engine()
             .backups()
             .write(&path("b"), &Scope::Whole)
             .await
@@ -201,6 +202,7 @@ async fn every_row_comes_back_byte_for_byte_on_every_engine() {
         let restored = restore_anew(&other, &path("b"), client.clock.clone()).await;
         restored
             .database
+            .engine()
             .backups()
             .write(&path("again"), &Scope::Whole)
             .await
@@ -357,7 +359,13 @@ async fn backups_under_load_with_splits_and_moves_show_one_moment() {
         for number in 1..=6_i64 {
             writers.until(number * 40).await;
             let backup = folder.path().join(format!("b{number}"));
-            let made = writers.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+            let made = writers
+                .database
+                .engine()
+                .backups()
+                .write(&backup, &Scope::Whole)
+                .await
+                .unwrap();
             assert_eq!(one_moment(&backup).await, Ok(()));
             // A busy machine takes long; what is usual, `compat backup` tells.
             assert!(made.held < Duration::from_secs(60));
@@ -381,7 +389,13 @@ async fn snapshots_taken_while_writes_go_on_show_no_moment() {
         writers.until(number * 5).await;
         let backup = folder.path().join(format!("b{number}"));
         mutant::set(Some(Mutant::SnapshotWithoutLatches));
-        writers.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+        writers
+            .database
+            .engine()
+            .backups()
+            .write(&backup, &Scope::Whole)
+            .await
+            .unwrap();
         mutant::set(None);
         wrong.extend(one_moment(&backup).await.err());
         if !wrong.is_empty() {
@@ -406,12 +420,18 @@ async fn a_logged_batch_on_its_way_is_in_the_backup_as_a_whole() {
     client.ok("UPDATE ks.t SET v = 2 WHERE k = 1").await;
     client.ok("DELETE FROM ks.t WHERE k = 7").await;
     let before = folder.path().join("before");
-    client.database.backups().write(&before, &Scope::Whole).await.unwrap();
+    client
+        .database
+        .engine()
+        .backups()
+        .write(&before, &Scope::Whole)
+        .await
+        .unwrap();
     client.ok("TRUNCATE ks.t").await;
     client
         .ok("INSERT INTO ks.t (k, v) VALUES (1, 1) USING TIMESTAMP 5")
         .await;
-    let schema = client.database.schema();
+    let schema = client.database.engine().schema();
     let table = schema.table("ks", "t").unwrap().storage_id;
     let url = place_url(folder.path(), 0);
     client.database.close().await.unwrap();
@@ -444,7 +464,13 @@ async fn a_logged_batch_on_its_way_is_in_the_backup_as_a_whole() {
     mutant::set(None);
     assert_eq!(client.rows("SELECT v FROM ks.t").await, ["1"]);
     let backup = folder.path().join("b");
-    let made = client.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    let made = client
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     assert_eq!((made.manifest.tables[0].rows, made.manifest.tables[0].late), (1, 2));
     let restored = restore_anew("memory:", &backup, Clock::manual(NOW_MICROS)).await;
     assert_eq!(restored.rows("SELECT v FROM ks.t").await, ["2"]);
@@ -476,6 +502,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     let path = |name: &str| folder.path().join(name);
     client
         .database
+        .engine()
         .backups()
         .write(&path("b"), &Scope::Whole)
         .await
@@ -483,18 +510,21 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     let shown = client.rows("SELECT JSON * FROM ks.wide").await;
     client
         .database
+        .engine()
         .backups()
         .restore(&path("b"), &keyspace("ks", "Copied"))
         .await
         .unwrap();
     client
         .database
+        .engine()
         .backups()
         .restore(&path("b"), &table("ks.wide", "ks.wide2"))
         .await
         .unwrap();
     client
         .database
+        .engine()
         .backups()
         .restore(&path("b"), &table("ks.wide", "OtherOne.wide"))
         .await
@@ -510,6 +540,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     }
     client
         .database
+        .engine()
         .backups()
         .write(&path("again"), &Scope::Whole)
         .await
@@ -534,10 +565,17 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
         keyspace: "ks".to_owned(),
         table: "wide".to_owned(),
     };
-    client.database.backups().write(&path("one"), &scope).await.unwrap();
+    client
+        .database
+        .engine()
+        .backups()
+        .write(&path("one"), &scope)
+        .await
+        .unwrap();
     assert_eq!(dump(&path("one")).len(), 1);
     client
         .database
+        .engine()
         .backups()
         .restore(&path("one"), &table("ks.wide", "Copied.wide3"))
         .await
@@ -545,7 +583,13 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     let scope = Scope::Keyspace {
         keyspace: "OtherOne".to_owned(),
     };
-    client.database.backups().write(&path("other"), &scope).await.unwrap();
+    client
+        .database
+        .engine()
+        .backups()
+        .write(&path("other"), &scope)
+        .await
+        .unwrap();
     assert_eq!(dump(&path("other")).len(), 2);
 
     client
@@ -566,6 +610,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     ] {
         let refused = client
             .database
+            .engine()
             .backups()
             .restore(&path("b"), &what)
             .await
@@ -589,6 +634,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     ] {
         let refused = client
             .database
+            .engine()
             .backups()
             .write(&path("none"), &scope)
             .await
@@ -598,7 +644,12 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
         assert!(!path("none").exists());
     }
     assert!(matches!(
-        client.database.backups().write(&path("b"), &Scope::Whole).await,
+        client
+            .database
+            .engine()
+            .backups()
+            .write(&path("b"), &Scope::Whole)
+            .await,
         Err(BackupError::Files(helenus_storage::backup::Error::NotEmpty { .. }))
     ));
 }
@@ -657,7 +708,13 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
     let source = Client::open("memory:").await;
     fill(&source, 5).await;
     let backup = folder.path().join("b");
-    let made = source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    let made = source
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     let url = place_url(folder.path(), 0);
     for commits in [1, 6, 60] {
         let left = Arc::new(AtomicI64::new(i64::MAX));
@@ -676,7 +733,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
             }
         };
         left.store(commits, Ordering::SeqCst);
-        let outcome = database.backups().restore(&backup, &What::All).await;
+        let outcome = database.engine().backups().restore(&backup, &What::All).await;
         left.store(i64::MAX, Ordering::SeqCst);
         drop(database.close().await);
         drop(database);
@@ -706,9 +763,15 @@ async fn a_restore_gives_only_names_that_a_statement_could_give() {
     let source = Client::open("memory:").await;
     fill(&source, 2).await;
     let backup = folder.path().join("b");
-    source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    source
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     let target = Client::open("memory:").await;
-    let version = target.database.schema_version();
+    let version = target.database.engine().schema_version();
     let keyspace = |to: &str| What::Keyspace {
         keyspace: "ks".to_owned(),
         to: to.to_owned(),
@@ -728,17 +791,18 @@ async fn a_restore_gives_only_names_that_a_statement_could_give() {
         table(("ks", "a.b")),
         table(("ks", &"x".repeat(223))),
     ] {
-        let refused = target.database.backups().restore(&backup, &what).await;
+        let refused = target.database.engine().backups().restore(&backup, &what).await;
         let refused = refused.expect_err(&format!("{what:?}")).to_string();
         assert!(
             refused.contains("letters") || refused.contains("system keyspace"),
             "{refused}"
         );
     }
-    assert_eq!(target.database.schema_version(), version);
+    assert_eq!(target.database.engine().schema_version(), version);
     let longest = "x".repeat(48);
     target
         .database
+        .engine()
         .backups()
         .restore(&backup, &keyspace(&longest))
         .await
@@ -751,7 +815,13 @@ async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
     let source = Client::open("memory:").await;
     fill(&source, 6).await;
     let backup = folder.path().join("b");
-    let made = source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    let made = source
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     let name = &made.manifest.tables.iter().find(|table| table.rows > 0).unwrap().files[0].name;
     let path = backup.join(name);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -759,16 +829,17 @@ async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
     bytes[middle] ^= 4;
     std::fs::write(&path, bytes).unwrap();
     let target = Client::open("memory:").await;
-    let version = target.database.schema_version();
+    let version = target.database.engine().schema_version();
     let refused = target
         .database
+        .engine()
         .backups()
         .restore(&backup, &What::All)
         .await
         .unwrap_err()
         .to_string();
     assert!(refused.contains(name.as_str()), "{refused}");
-    assert_eq!(target.database.schema_version(), version);
+    assert_eq!(target.database.engine().schema_version(), version);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -784,10 +855,22 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
         .await;
     source.ok("UPDATE ks.counts SET n = n + 5, o = o - 7 WHERE k = 1").await;
     let backup = folder.path().join("b");
-    source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    source
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     for form in [Form::Csv, Form::Json] {
         let target = Client::open("memory:").await;
-        target.database.backups().restore(&backup, &What::All).await.unwrap();
+        target
+            .database
+            .engine()
+            .backups()
+            .restore(&backup, &What::All)
+            .await
+            .unwrap();
         for table in ["wide", "counts", "base"] {
             let file = folder.path().join(format!("{table}.{form:?}"));
             let exported = export(&source.database, ("ks", table), form, &file).await.unwrap();
@@ -805,7 +888,13 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
         }
     }
     let target = Client::open("memory:").await;
-    target.database.backups().restore(&backup, &What::All).await.unwrap();
+    target
+        .database
+        .engine()
+        .backups()
+        .restore(&backup, &What::All)
+        .await
+        .unwrap();
     let file = folder.path().join("bad");
     std::fs::write(&file, "k,c,v\n1,2,3\n1,x,3\n\n1,2\n\"a\n\",1,1\n7,,1\n1,3,4\n").unwrap();
     let imported = import(&target.database, ("ks", "base"), Form::Csv, &file, 9)

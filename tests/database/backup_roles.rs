@@ -79,7 +79,7 @@ async fn has_roles(client: &Client) -> bool {
 
 async fn restored(from: &Path, what: &What) -> (Client, RestoredRoles) {
     let client = Client::open("memory:").await;
-    let restored = client.database.backups().restore(from, what).await.unwrap();
+    let restored = client.database.engine().backups().restore(from, what).await.unwrap();
     assert_eq!(restored.tables, 1);
     (client, restored.roles)
 }
@@ -92,7 +92,7 @@ async fn a_whole_backup_has_the_roles_and_a_part_has_not() {
     let scope = Scope::Keyspace {
         keyspace: "ks".to_owned(),
     };
-    let backups = client.database.backups();
+    let backups = client.database.engine().backups();
     backups.write(&path("whole"), &Scope::Whole).await.unwrap();
     backups.write(&path("part"), &scope).await.unwrap();
 
@@ -124,10 +124,22 @@ async fn roles_that_are_there_stay() {
     let folder = tempfile::tempdir().unwrap();
     let backup = folder.path().join("backup");
     let client = filled("memory:").await;
-    client.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    client
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     let target = Client::open("memory:").await;
     enable(&target, "own").await;
-    let restored = target.database.backups().restore(&backup, &What::All).await.unwrap();
+    let restored = target
+        .database
+        .engine()
+        .backups()
+        .restore(&backup, &What::All)
+        .await
+        .unwrap();
     assert_eq!(restored.roles, RestoredRoles::LeftOut);
     let roles = target.database.roles().unwrap();
     let turn = roles.turn().await.unwrap();

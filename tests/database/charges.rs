@@ -372,7 +372,7 @@ async fn the_request_log_and_tables_show_charges_and_no_values() {
         .map(|row| row.parse().unwrap())
         .collect();
     assert!((units.iter().sum::<f64>() - 14.23).abs() < 0.02, "{units:?}");
-    assert!(client.database.figures().request_units().as_f64() > 14.23);
+    assert!(client.database.engine().figures().request_units().as_f64() > 14.23);
     // The oldest make room.
     for _ in 0..300 {
         client.ok("SELECT * FROM t WHERE k = 1").await;
@@ -389,8 +389,8 @@ async fn what_a_turn_keeps_back_is_seen_in_it_and_told_once() {
     let log = "SELECT pii_command_text, request_charge FROM system_cosmos.request_log";
     let clock = client.clock.clone();
     let turn = MeasuredPoll::enter(|| clock.monotonic());
-    let before = client.database.figures().request_units().in_hundredths();
-    let spent = || client.database.figures().request_units().in_hundredths() - before;
+    let before = client.database.engine().figures().request_units().in_hundredths();
+    let spent = || client.database.engine().figures().request_units().in_hundredths() - before;
     for k in 0..150 {
         client.ok(&format!("INSERT INTO t (k) VALUES ({k})")).await;
     }
@@ -412,7 +412,7 @@ async fn what_a_turn_keeps_back_is_seen_in_it_and_told_once() {
     );
     // Two looks at the log cost a unit each.
     assert_eq!(spent(), 300 * 500 + 3 * 100);
-    let partitions = client.database.figures().partitions().into_iter();
+    let partitions = client.database.engine().figures().partitions().into_iter();
     let units: Vec<u64> = partitions
         .filter(|partition| partition.keyspace == "ks")
         .map(|partition| partition.request_units.in_hundredths())

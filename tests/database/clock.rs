@@ -187,7 +187,7 @@ async fn clean_up_waits_until_a_clock_that_jumped_is_confirmed(url: &str) {
     // Neither the first start nor a later one removes what expired by a clock that is not believed.
     let mut client = client.restarted(url, jumped).await;
     for _ in 0..2 {
-        assert_eq!(client.database.upkeep().sweep().await.unwrap().rows_removed, 0);
+        assert_eq!(client.database.engine().upkeep().sweep().await.unwrap().rows_removed, 0);
         assert!(
             client.rows("SELECT * FROM t WHERE k = 1").await.is_empty(),
             "readers see no expired row"
@@ -215,11 +215,11 @@ async fn clean_up_waits_until_a_clock_that_jumped_is_confirmed(url: &str) {
         session,
         clock,
     };
-    assert_eq!(client.database.upkeep().sweep().await.unwrap().rows_removed, 1);
+    assert_eq!(client.database.engine().upkeep().sweep().await.unwrap().rows_removed, 1);
     // What is recorded from now on is the clock that was confirmed.
     client.ok("INSERT INTO t (k, v) VALUES (1, 1) USING TTL 60").await;
     let client = client.restarted(url, jumped + HOUR).await;
-    assert_eq!(client.database.upkeep().sweep().await.unwrap().rows_removed, 1);
+    assert_eq!(client.database.engine().upkeep().sweep().await.unwrap().rows_removed, 1);
     client.database.close().await.unwrap();
 }
 

@@ -135,13 +135,25 @@ async fn columns_of_no_value_outlive_the_server_and_a_backup() {
     };
     let expected = read(&before).await;
     let backup = folder.path().join("backup");
-    before.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    before
+        .database
+        .engine()
+        .backups()
+        .write(&backup, &Scope::Whole)
+        .await
+        .unwrap();
     before.database.close().await.unwrap();
     drop(before);
     let after = Client::open(&url).await;
     assert_eq!(read(&after).await, expected);
     let restored = Client::open("memory:").await;
-    restored.database.backups().restore(&backup, &What::All).await.unwrap();
+    restored
+        .database
+        .engine()
+        .backups()
+        .restore(&backup, &What::All)
+        .await
+        .unwrap();
     assert_eq!(read(&restored).await, expected);
 }
 

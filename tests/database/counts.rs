@@ -53,8 +53,8 @@ impl Shown {
 
     /// Rows of each partition, and whether they are exact, as a reader is shown them now.
     async fn rows(&self) -> (Vec<u64>, bool) {
-        self.0.database.upkeep().count_partitions().await;
-        let all = self.0.database.figures().partitions().into_iter();
+        self.0.database.engine().upkeep().count_partitions().await;
+        let all = self.0.database.engine().figures().partitions().into_iter();
         let of_table: Vec<_> = all.filter(|partition| partition.table == "t").collect();
         let rows = of_table.iter().map(|partition| partition.rows).collect();
         (rows, of_table.iter().all(|partition| partition.is_exact))
@@ -63,6 +63,7 @@ impl Shown {
     async fn check(&self) {
         self.0
             .database
+            .engine()
             .upkeep()
             .repartition(LIMITS, &mut PartitionSizes::default())
             .await

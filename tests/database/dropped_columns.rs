@@ -208,7 +208,7 @@ async fn indexes_find_what_reads_see(client: Client) {
     ] {
         assert_eq!(client.rows(read).await, expected, "{read}");
     }
-    let check = client.database.upkeep().check_indexes().await.unwrap();
+    let check = client.database.engine().upkeep().check_indexes().await.unwrap();
     assert_eq!(check.differences, 0, "{check:?}");
 }
 

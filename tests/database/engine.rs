@@ -71,14 +71,20 @@ async fn everything_outlives_a_restart() {
     client.ok("DROP TABLE gone").await;
     let text = "SELECT c FROM t WHERE k = 1";
     let (first, state) = client.page(text, 2, None).await;
-    let (version, host) = (client.database.schema_version(), client.database.node().host_id);
+    let (version, host) = (
+        client.database.engine().schema_version(),
+        client.database.engine().node().host_id,
+    );
     client.database.close().await.unwrap();
     drop(client);
 
     let mut client = Client::open(&url).await;
     client.session.keyspace = Some("ks".into());
     assert_eq!(
-        (client.database.schema_version(), client.database.node().host_id),
+        (
+            client.database.engine().schema_version(),
+            client.database.engine().node().host_id
+        ),
         (version, host)
     );
     let (second, _) = client.page(text, 5, state).await;
@@ -170,14 +176,14 @@ async fn a_sweep_removes_what_nobody_sees(client: Client) {
     client.ok("DELETE FROM t WHERE k = 2").await;
     let left = client.rows("SELECT k, c, v FROM t").await;
     client.clock.advance(std::time::Duration::from_secs(200));
-    let swept = client.database.upkeep().sweep().await.unwrap();
+    let swept = client.database.engine().upkeep().sweep().await.unwrap();
     assert_eq!(
         (swept.rows_removed, swept.deletions_removed),
         (3, 1),
         "the expired row, the deleted one, the one of the deleted partition, and that partition's deletion"
     );
     assert_eq!(client.rows("SELECT k, c, v FROM t").await, left.get(1..).unwrap());
-    let again = client.database.upkeep().sweep().await.unwrap();
+    let again = client.database.engine().upkeep().sweep().await.unwrap();
     assert_eq!(
         (again.rows_removed, again.rows_shrunk, again.deletions_removed),
         (0, 0, 0)
@@ -203,7 +209,7 @@ async fn a_sweep_keeps_markers_that_expired(client: Client) {
     for _ in 0..2 {
         assert!(client.rows("SELECT c, v FROM t WHERE p = 1").await.is_empty());
         assert_eq!(client.rows("SELECT c, v, w FROM t WHERE p = 1").await, ["1 null 1"]);
-        client.database.upkeep().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
     }
     for text in [
         "INSERT INTO t (p, c) VALUES (1, 1) USING TIMESTAMP 1500",
@@ -219,7 +225,7 @@ async fn a_sweep_keeps_markers_that_expired(client: Client) {
         ["1 1 null 1 null null"]
     );
     client.ok("ALTER TABLE t WITH gc_grace_seconds = 0").await;
-    client.database.upkeep().sweep().await.unwrap();
+    client.database.engine().upkeep().sweep().await.unwrap();
     assert_eq!(client.rows("SELECT c, v FROM t WHERE p = 1").await, ["1 null"]);
 }
 

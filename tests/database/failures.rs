@@ -8,7 +8,7 @@ use helenus_base::clock::Clock;
 use helenus_cql::cql;
 use helenus_cql::cql::{Database, QueryParams, SessionState};
 use helenus_engine::engine::{Error, FailureCause};
-use helenus_engine::partition::store::FaultPoint;
+use helenus_storage::storage::FaultPoint;
 use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
 
@@ -108,7 +108,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         let delete = "DELETE FROM t WHERE k = 1 AND c = 0";
 
         is_full.store(true, Ordering::SeqCst);
-        client.database.upkeep().check_disk();
+        client.database.engine().upkeep().check_disk();
         for (text, write_kind) in [
             (insert.to_owned(), WriteKind::Simple),
             (
@@ -145,7 +145,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         assert_eq!(client.rows("SELECT c FROM u").await, Vec::<String>::new(), "{scheme}");
 
         is_full.store(false, Ordering::SeqCst);
-        client.database.upkeep().check_disk();
+        client.database.engine().upkeep().check_disk();
         client.ok(insert).await;
         client.database.close().await.unwrap();
     }

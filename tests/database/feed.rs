@@ -71,14 +71,23 @@ async fn insert(client: &Client, k: i32, c: i32, v: i32) {
 }
 
 async fn check(client: &Client) {
-    let check = client.database.upkeep().check_indexes().await.unwrap();
+    let check = client.database.engine().upkeep().check_indexes().await.unwrap();
     assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
 }
 
 /// Waits until no feed is being built.
 pub(crate) async fn built(client: &Client) {
     for _ in 0..5000 {
-        if client.database.upkeep().check_indexes().await.unwrap().building == 0 {
+        if client
+            .database
+            .engine()
+            .upkeep()
+            .check_indexes()
+            .await
+            .unwrap()
+            .building
+            == 0
+        {
             return;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -362,7 +371,7 @@ async fn static_values_counters_and_times_to_live_are_in_the_feed() {
         assert_eq!(rows, [format!("7 {n}")]);
         state = next;
     }
-    client.database.upkeep().sweep().await.unwrap();
+    client.database.engine().upkeep().sweep().await.unwrap();
     check(&client).await;
     let (rows, _) = client.page(counted, 10, state).await;
     assert_eq!(rows, Vec::<String>::new(), "a sweep changes no row that a reader sees");

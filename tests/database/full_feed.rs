@@ -523,7 +523,7 @@ async fn changes_are_kept_for_a_time_and_up_to_a_size() {
             ))
             .await;
         let mut sizes = LogSizes::default();
-        let trim = async |sizes: &mut LogSizes| client.database.upkeep().trim_logs(sizes).await.unwrap();
+        let trim = async |sizes: &mut LogSizes| client.database.engine().upkeep().trim_logs(sizes).await.unwrap();
         let insert = async |k: i32| {
             client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 1)")).await;
             client.clock.advance(Duration::from_secs(60));

@@ -31,11 +31,17 @@ impl Client {
             self.ok(&format!("INSERT INTO {table} (k, v) VALUES ({k}, 'v')")).await;
         }
         self.clock.advance(Duration::from_secs(1));
-        self.database.upkeep().split_by_load(&LIMITS).await.unwrap().splits
+        self.database
+            .engine()
+            .upkeep()
+            .split_by_load(&LIMITS)
+            .await
+            .unwrap()
+            .splits
     }
 
     fn loads(&self, table: &str) -> Vec<(i64, i64, RequestUnits)> {
-        let partitions = self.database.figures().partitions().into_iter();
+        let partitions = self.database.engine().figures().partitions().into_iter();
         let of_table = partitions.filter(|of| of.keyspace == "ks" && of.table == table);
         of_table.map(|of| (of.lower, of.upper, of.per_second)).collect()
     }
@@ -72,6 +78,7 @@ async fn what_stays_hot_is_split_until_it_is_not_and_merged_when_it_is_quiet() {
     for _ in 0..3 {
         let done = client
             .database
+            .engine()
             .upkeep()
             .repartition(NO_SIZES, &mut sizes)
             .await
@@ -82,6 +89,7 @@ async fn what_stays_hot_is_split_until_it_is_not_and_merged_when_it_is_quiet() {
         client.second("t", 0..1).await;
         client
             .database
+            .engine()
             .upkeep()
             .repartition(NO_SIZES, &mut sizes)
             .await
@@ -138,7 +146,7 @@ async fn the_keys_asked_most_are_shown() {
     client.ok("SELECT * FROM t WHERE a = 'often' AND b = 1").await;
     // A scan asks for no key.
     client.ok("SELECT * FROM t").await;
-    let hottest = &client.database.figures().hot_keys()[0];
+    let hottest = &client.database.engine().figures().hot_keys()[0];
     assert_eq!(
         (hottest.key.as_str(), hottest.requests, hottest.requests_error),
         ("'often', 1", 41, 0)
@@ -147,7 +155,7 @@ async fn the_keys_asked_most_are_shown() {
     let shown = "SELECT requests FROM system_cosmos.hot_keys WHERE keyspace_name = 'ks' AND table_name = 't' AND partition_key = '''often'', 1'";
     assert_eq!(printed(&client.ok(shown).await), ["41"]);
     client.clock.advance(Duration::from_secs(180));
-    assert!(client.database.figures().hot_keys().is_empty());
+    assert!(client.database.engine().figures().hot_keys().is_empty());
 }
 
 #[tokio::test]

@@ -208,7 +208,7 @@ async fn queries(client: &Client, words: &mut Words, count: usize) -> usize {
 }
 
 async fn check(client: &Client) {
-    let check = client.database.upkeep().check_indexes().await.unwrap();
+    let check = client.database.engine().upkeep().check_indexes().await.unwrap();
     assert_eq!((check.differences, &check.described), (0, &Vec::new()), "{check:?}");
 }
 
@@ -254,7 +254,7 @@ async fn an_index_answers_as_a_scan(url: &str, seed: u64) {
         client.clock.advance(Duration::from_secs(10));
         check(&client).await;
         by_index += queries(&client, &mut words, 20).await;
-        client.database.upkeep().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
         check(&client).await;
     }
     client.ok("DROP INDEX of_w").await;

@@ -11,7 +11,7 @@ use crate::support::Client;
 use helenus_base::clock::Clock;
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{Database, QueryParams, SessionState};
-use helenus_engine::partition::store::{self, Durability};
+use helenus_storage::storage::{self as store, Durability};
 
 impl Client {
     async fn stores(&self, table: &str) -> Vec<u32> {
@@ -51,14 +51,14 @@ impl Client {
     }
 
     async fn check(&self) {
-        let check = self.database.upkeep().check_indexes().await.unwrap();
+        let check = self.database.engine().upkeep().check_indexes().await.unwrap();
         assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.described);
     }
 
     /// Waits until indexes are built.
     async fn built(&self) {
         for _ in 0..2000 {
-            if self.database.upkeep().check_indexes().await.unwrap().building == 0 {
+            if self.database.engine().upkeep().check_indexes().await.unwrap().building == 0 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -272,7 +272,7 @@ async fn a_lifted_partition_keeps_everything() {
         assert_eq!(client.stores("t").await, [0, 5, 0, 0]);
         assert_eq!(client.everything().await, before, "{url}");
         client.check().await;
-        client.database.upkeep().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
         assert_eq!(client.everything().await, before, "{url}");
 
         // TRUNCATE keeps the ranges; DROP takes the stores along.

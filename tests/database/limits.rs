@@ -14,7 +14,7 @@ use helenus_base::clock::Clock;
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{Answer, Database, QueryParams, SessionState};
 use helenus_engine::engine::{self, Options, SizeLimits};
-use helenus_engine::partition::store::Medium;
+use helenus_storage::storage::Medium;
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.
 const CAP: u64 = (20 << 30) / 10_000;
@@ -77,7 +77,7 @@ impl Client {
 
     /// Bytes of all rows and index entries, exactly.
     fn stored(&self) -> u64 {
-        let partitions = self.database.figures().partitions().into_iter();
+        let partitions = self.database.engine().figures().partitions().into_iter();
         partitions.filter(|of| of.keyspace == "ks").map(|of| of.bytes).sum()
     }
 }
@@ -130,7 +130,7 @@ async fn a_full_partition_refuses_writes(url: &str) {
     client.ok("DELETE FROM t WHERE k = 1").await;
     let (again, ..) = client.fill_partition(1, &value).await;
     assert!(again.abs_diff(rows) <= 10, "{again} rows after {rows}");
-    let largest = client.database.figures().largest_partitions();
+    let largest = client.database.engine().figures().largest_partitions();
     assert_eq!((largest[0].key.as_str(), largest[0].is_watched), ("1", true));
     assert!(largest[0].bytes <= CAP && largest[0].bytes > CAP - 100_000);
     // All but a row of the other partition is in it.
@@ -143,7 +143,7 @@ async fn a_full_partition_refuses_writes(url: &str) {
     }
     // A table that is gone takes its partitions along.
     client.ok("TRUNCATE t").await;
-    assert!(client.database.figures().largest_partitions().is_empty());
+    assert!(client.database.engine().figures().largest_partitions().is_empty());
     client.put(1, 1, &value).await.unwrap();
 }
 
@@ -178,7 +178,7 @@ async fn a_full_partition_is_full_after_a_restart() {
     client.database.close().await.unwrap();
     drop(client);
     let client = with_cap(&url, CAP).await;
-    let largest = client.database.figures().largest_partitions();
+    let largest = client.database.engine().figures().largest_partitions();
     assert_eq!((largest.len(), largest[0].key.as_str()), (1, "1"));
     assert!(largest[0].bytes.abs_diff(CAP) < CAP / 20);
     let mut more = 0;
@@ -210,7 +210,7 @@ async fn the_same_rows_may_be_written_over_and_over() {
             assert!(answer.warnings.is_empty(), "{:?} in round {round}", answer.warnings);
         }
     }
-    let largest = client.database.figures().largest_partitions();
+    let largest = client.database.engine().figures().largest_partitions();
     let stored = client.stored();
     assert!(
         largest[0].bytes.abs_diff(stored) <= stored / 100,
@@ -282,7 +282,7 @@ async fn writers_together_do_not_pass_the_limit() {
     for task in tasks {
         written += task.await.unwrap();
     }
-    let largest = &client.database.figures().largest_partitions()[0];
+    let largest = &client.database.engine().figures().largest_partitions()[0];
     // Within a hundredth, besides the keys and headers of seven hundred rows and what four writers had in hand.
     assert!(written <= CAP && written > CAP - CAP / 100 - 200_000, "{written}");
     // What was on its way while it was counted may be in it twice.

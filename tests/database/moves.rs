@@ -19,7 +19,7 @@ use helenus_base::invariant::{Broken, Invariant};
 use helenus_base::mutant::{self, Mutant};
 use helenus_cql::cql::Error;
 use helenus_cql::cql::{Database, QueryParams, SessionState};
-use helenus_engine::partition::store::{Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store};
+use helenus_storage::storage::{Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -207,7 +207,7 @@ async fn delete_all(client: &Client, rows: i32) {
         client.ok(&format!("DELETE FROM t WHERE k = {k}")).await;
     }
     client.clock.advance(Duration::from_secs(100));
-    client.database.upkeep().sweep().await.unwrap();
+    client.database.engine().upkeep().sweep().await.unwrap();
     assert_eq!(client.rows("SELECT count(*) FROM t").await, ["0"]);
 }
 
@@ -248,7 +248,7 @@ async fn deleted_and_swept_beside_moves() -> Vec<(usize, usize)> {
             client.ok(&format!("DELETE FROM t WHERE k = {}", keys[deleted])).await;
             deleted += 1;
             client.clock.advance(Duration::from_secs(2));
-            client.database.upkeep().sweep_table("ks", "t").await.unwrap();
+            client.database.engine().upkeep().sweep_table("ks", "t").await.unwrap();
         }
         moving.await.unwrap();
         control.slow_millis[target].store(0, Ordering::SeqCst);
@@ -256,7 +256,7 @@ async fn deleted_and_swept_beside_moves() -> Vec<(usize, usize)> {
         outcomes.push((before - deleted, count().await));
         // What was left out is swept now.
         client.clock.advance(Duration::from_secs(2));
-        client.database.upkeep().sweep_table("ks", "t").await.unwrap();
+        client.database.engine().upkeep().sweep_table("ks", "t").await.unwrap();
         outcomes.push((before - deleted, count().await));
     }
     outcomes
@@ -436,7 +436,7 @@ async fn a_batch_that_is_replayed_late_brings_nothing_back() {
     client.ok(&format!("DELETE FROM t WHERE k = {in_main}")).await;
     client.clock.advance(Duration::from_secs(100));
     // It sweeps the main store, and fails in the other one.
-    drop(client.database.upkeep().sweep().await);
+    drop(client.database.engine().upkeep().sweep().await);
     *control.full.lock().unwrap() = None;
     for turn in 0.. {
         // The store that was full cannot be read while it is opened again.
@@ -454,7 +454,7 @@ async fn a_batch_that_is_replayed_late_brings_nothing_back() {
     client.clock.advance(Duration::from_secs(100));
     let mut removed = 0;
     for _ in 0..100 {
-        removed += client.database.upkeep().sweep().await.unwrap().rows_removed;
+        removed += client.database.engine().upkeep().sweep().await.unwrap().rows_removed;
         if removed > 0 {
             break;
         }
@@ -598,7 +598,7 @@ async fn judge(client: &Client, seed: u64) {
         assert!(kept.contains(&k), "seed {seed}: row {k} is lost");
     }
     let check = loop {
-        let check = client.database.upkeep().check_indexes().await.unwrap();
+        let check = client.database.engine().upkeep().check_indexes().await.unwrap();
         if check.building == 0 {
             break check;
         }

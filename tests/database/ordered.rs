@@ -19,8 +19,8 @@ use crate::support::typed::TypedRows;
 use helenus_base::clock::Clock;
 use helenus_base::metrics::StatementKind;
 use helenus_engine::engine::{
-    Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
-    Shape, SizeLimits, Terms, messages_sent, salvage, through_bytes,
+    Decision, Ended, Engine, Error, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes, SizeLimits,
+    Terms, messages_sent, salvage, through_bytes,
 };
 use helenus_engine::partition::{LoadLimits, Placement};
 use helenus_engine::throughput::RequestUnits;
@@ -29,6 +29,7 @@ use helenus_schema::command::{
     SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection, Value, Write, WriteTarget, WriteVerb,
 };
 use helenus_schema::profile::Profile;
+use helenus_schema::roles::Need;
 use helenus_schema::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
 use helenus_types::token::{KeyBound, KeySpan};
 use helenus_types::types::{CqlType, Native};
@@ -138,6 +139,10 @@ impl SchemaIntent for Change {
         Ok(outcome)
     }
 
+    fn needs(&self, _: &Schema) -> Vec<Need> {
+        Vec::new()
+    }
+
     fn orders_by_key(&self) -> bool {
         self.orders_by_key
     }
@@ -182,14 +187,12 @@ impl Front {
     }
 
     async fn change(&self, of: Of) -> Result<(), Error> {
-        let mut request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
+        let mut execution = self.engine.begin(Terms::default()).await;
         let change = Change {
             orders_by_key: true,
             of,
         };
-        let outcome = self.engine.change_schema(&mut request, change, &mut charges).await;
-        match outcome {
+        match execution.change_schema(change).await {
             Ok(_) => Ok(()),
             Err(NotChanged::Failed(error)) => Err(error),
             Err(NotChanged::Refused(never)) => match never {},
@@ -243,16 +246,14 @@ impl Front {
     }
 
     async fn write(&self, write: &Write) -> Result<bool, Error> {
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let written = self.engine.write(&request, write, &mut charges).await;
+        let mut execution = self.engine.begin(Terms::default()).await;
+        execution.set_origin(Arc::clone(&self.origin));
+        let written = execution.write(write).await;
         let ended = match &written {
             Ok(_) => Ended::Answered { row_bytes: 0 },
             Err(_) => Ended::Failed { code: 1 },
         };
-        let executed = Executed::Statement(&self.origin);
-        self.engine
-            .settle(&request, executed, &mut charges, ended, &mut Vec::new());
+        execution.finish(ended);
         written.map(|written| !matches!(written.decision, Some(Decision::Refused { .. })))
     }
 
@@ -269,26 +270,15 @@ impl Front {
         let table = self.table();
         let selection = Arc::new(Selection::of_columns(&table, &[0, 1, 2]));
         let read = Read::new(table, selection, partitions);
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let checked = self
-            .engine
-            .check_read(&request, &read, page_rows, &mut Vec::new())
-            .unwrap();
-        let mut found = TypedRows::default();
+        let mut execution = self.engine.begin(Terms::default()).await;
+        execution.set_origin(Arc::clone(&self.origin));
         let paging = Paging {
             resume,
             ..Paging::default()
         };
-        let page = self
-            .engine
-            .read(&request, &Shape::of(&read), checked, &paging, &mut found, &mut charges)
-            .await
-            .unwrap();
-        let executed = Executed::Statement(&self.origin);
-        let ended = Ended::Answered { row_bytes: 0 };
-        self.engine
-            .settle(&request, executed, &mut charges, ended, &mut Vec::new());
+        let page = execution.read_page::<TypedRows>(&read, page_rows, &paging).await;
+        let (page, found) = page.unwrap();
+        execution.finish(Ended::Answered { row_bytes: 0 });
         let text = |cell: &Option<Bytes>| String::from_utf8(cell.as_ref().unwrap().to_vec()).unwrap();
         let int = |cell: &Option<Bytes>| i32::from_be_bytes(cell.as_deref().unwrap().try_into().unwrap());
         let rows = found
@@ -495,11 +485,9 @@ async fn truncating_keeps_the_order_and_dropping_forgets_it() {
     let front = Front::new("memory:").await;
     filled(&front).await;
     front.split("key4").await.unwrap();
-    let request = front.engine.begin(Terms::default());
-    let mut charges = front.engine.charges(&request);
-    let table = front.table();
-    front.engine.truncate(&request, &table, &mut charges).await.unwrap();
-    drop(request);
+    let mut execution = front.engine.begin(Terms::default()).await;
+    execution.truncate(&front.table()).await.unwrap();
+    drop(execution);
     assert!(front.scan().await.is_empty());
     let rows = filled(&front).await;
     assert_eq!(front.parts().len(), 2);

@@ -185,9 +185,9 @@ async fn what_cannot_be_changed_is_refused() {
     ] {
         assert_eq!(client.refused(text).await, why, "{text}");
     }
-    let version = client.database.schema_version();
+    let version = client.database.engine().schema_version();
     client.split("t", i64::MAX).await;
-    assert_eq!(client.database.schema_version(), version);
+    assert_eq!(client.database.engine().schema_version(), version);
     client
         .ok("ALTER TABLE t WITH helenus_merge = {'left': 3, 'right': 4}")
         .await;
@@ -392,19 +392,32 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     // One look makes all the parts that it takes.
     let splits = client
         .database
+        .engine()
         .upkeep()
         .repartition(limits, &mut sizes)
         .await
         .unwrap()
         .splits;
     assert_eq!(
-        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap(),
         nothing
     );
     // Some 420 KB: five parts, with room left in each.
     assert_eq!((splits, client.parts("t").await.len()), (4, 5));
     assert_eq!(
-        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap(),
         nothing
     );
     let mut counts = Vec::new();
@@ -424,10 +437,24 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
             .ok(&format!("INSERT INTO t (k, c, v) VALUES (7, {c}, '{text}')"))
             .await;
     }
-    while client.database.upkeep().repartition(limits, &mut sizes).await.unwrap() != nothing {}
+    while client
+        .database
+        .engine()
+        .upkeep()
+        .repartition(limits, &mut sizes)
+        .await
+        .unwrap()
+        != nothing
+    {}
     let split = client.parts("t").await.len();
     assert_eq!(
-        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap(),
         nothing
     );
     assert!((6..=9).contains(&split), "{split}");
@@ -435,20 +462,44 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     // Small for one check is not enough.
     client.ok("TRUNCATE t").await;
     assert_eq!(
-        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap(),
         nothing
     );
     for _ in 1..split {
-        let mut merged = client.database.upkeep().repartition(limits, &mut sizes).await.unwrap();
+        let mut merged = client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap();
         client.clock.advance(Duration::from_secs(60));
         if merged == nothing {
-            merged = client.database.upkeep().repartition(limits, &mut sizes).await.unwrap();
+            merged = client
+                .database
+                .engine()
+                .upkeep()
+                .repartition(limits, &mut sizes)
+                .await
+                .unwrap();
         }
         assert_eq!((merged.splits, merged.merges), (0, 1));
     }
     assert_eq!(client.parts("t").await.len(), 1);
     assert_eq!(
-        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        client
+            .database
+            .engine()
+            .upkeep()
+            .repartition(limits, &mut sizes)
+            .await
+            .unwrap(),
         nothing
     );
 }
@@ -471,15 +522,17 @@ async fn partitions_split_by_what_is_written_to_them() {
         }
         while client
             .database
+            .engine()
             .upkeep()
             .split_written(limits, &mut measured)
             .await
             .unwrap()
             != nothing
         {}
-        client.database.upkeep().count_partitions().await;
+        client.database.engine().upkeep().count_partitions().await;
         let parts = client
             .database
+            .engine()
             .figures()
             .partitions()
             .into_iter()
@@ -495,6 +548,7 @@ async fn partitions_split_by_what_is_written_to_them() {
     }
     while client
         .database
+        .engine()
         .upkeep()
         .split_written(limits, &mut measured)
         .await
@@ -515,6 +569,7 @@ async fn partitions_split_by_what_is_written_to_them() {
     assert_eq!(
         client
             .database
+            .engine()
             .upkeep()
             .split_written(limits, &mut measured)
             .await

@@ -11,7 +11,7 @@ use helenus::server::admin::report::Readiness;
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Database, SessionState};
 use helenus_engine::engine::Probe;
-use helenus_engine::partition::store::FaultPoint;
+use helenus_storage::storage::FaultPoint;
 
 /// What the medium does to the thread that commits of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Medium {
 async fn probe(database: &Database, within: Duration) -> Readiness {
     let mut probe = Probe::default();
     // Late or not shows in what the stores answered.
-    drop(tokio::time::timeout(within, database.upkeep().probe(&mut probe)).await);
+    drop(tokio::time::timeout(within, database.engine().upkeep().probe(&mut probe)).await);
     Readiness::of(&probe)
 }
 

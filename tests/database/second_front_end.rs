@@ -11,19 +11,20 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use helenus_base::clock::Clock;
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_base::metrics::StatementKind;
+use helenus_engine::engine::audit::{AuditEntry, AuditLog};
 use helenus_engine::engine::{
-    ClockRules, Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, Request, Shape, SizeLimits, Terms,
-    ThroughputRules, Written,
+    ClockRules, Decision, Ended, Engine, Error, Execution, NotChanged, Options, Origin, Paging, RolesInForce,
+    SizeLimits, Terms, ThroughputRules, Written,
 };
-use helenus_engine::partition::store;
-use helenus_engine::throughput::{Charges, Coefficients, RequestUnits};
+use helenus_engine::throughput::{Coefficients, RequestUnits};
 use helenus_schema::command::{
     Batch, BatchKind, ChangeKind, ChangeTarget, Clustering, ClusteringRange, ColumnChange, Comparison, Condition,
     Filter, FilterTarget, Partitions, Position, Predicate, Read, SchemaContext, SchemaIntent, SchemaOutcome, Selection,
@@ -31,8 +32,10 @@ use helenus_schema::command::{
 };
 use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::{Account, Profile};
+use helenus_schema::roles::{Denied, Need, Permission, Permissions, Resource, Roles};
 use helenus_schema::schema::node::NodeInfo;
 use helenus_schema::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
+use helenus_storage::storage as store;
 use helenus_types::functions::CallLimits;
 use helenus_types::types::{CqlType, Native};
 
@@ -101,6 +104,10 @@ impl SchemaIntent for MakeItems {
         outcome.storage_id_used = true;
         Ok(outcome)
     }
+
+    fn needs(&self, _: &Schema) -> Vec<Need> {
+        vec![Need::new(Permission::Create, Resource::AllKeyspaces)]
+    }
 }
 
 /// The front end.
@@ -165,23 +172,24 @@ impl Items {
             virtual_tables: std::sync::Arc::new(helenus_engine::engine::NoTables),
         };
         let engine = Engine::open(options).await.unwrap();
-        let mut request = engine.begin(Terms::default());
-        let mut charges = engine.charges(&request);
-        engine
-            .change_schema(&mut request, MakeItems, &mut charges)
-            .await
-            .unwrap();
+        let mut execution = engine.begin(Terms::default()).await;
+        execution.change_schema(MakeItems).await.unwrap();
+        drop(execution);
         let table = Arc::clone(engine.schema().table("store", "items").unwrap());
         let tables = [Arc::clone(&table)];
         let origin = Origin::new(StatementKind::Select, &tables, "items".into(), str::to_owned);
         Self { engine, table, origin }
     }
 
-    /// Ends a request and gives what it was charged.
-    fn settle(&self, request: &Request<'_>, charges: &mut Charges, ended: Ended) -> RequestUnits {
-        let executed = Executed::Statement(&self.origin);
-        let receipt = self.engine.settle(request, executed, charges, ended, &mut Vec::new());
-        receipt.charge
+    /// Begins an execution of the server itself.
+    async fn begin(&self) -> Execution<'_> {
+        self.begin_as(Terms::default()).await
+    }
+
+    async fn begin_as<'a>(&'a self, terms: Terms<'a>) -> Execution<'a> {
+        let mut execution = self.engine.begin(terms).await;
+        execution.set_origin(Arc::clone(&self.origin));
+        execution
     }
 
     fn put(&self, shelf: &str, place: i32, name: &str, count: i32, condition: Condition) -> Write {
@@ -204,11 +212,10 @@ impl Items {
     }
 
     async fn write(&self, write: &Write) -> Result<(Written, RequestUnits), Error> {
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let written = self.engine.write(&request, write, &mut charges).await?;
-        let charge = self.settle(&request, &mut charges, Ended::Answered { row_bytes: 0 });
-        Ok((written, charge))
+        let mut execution = self.begin().await;
+        let written = execution.write(write).await?;
+        let receipt = execution.finish(Ended::Answered { row_bytes: 0 });
+        Ok((written, receipt.charge))
     }
 
     fn read_of(&self, shelf: &str) -> Read {
@@ -224,25 +231,16 @@ impl Items {
         page_rows: Option<u32>,
         resume: Option<Box<Position>>,
     ) -> (Vec<Row>, Option<Box<Position>>, RequestUnits) {
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let (shape, mut found) = (Shape::of(read), TypedRows::default());
-        let checked = self
-            .engine
-            .check_read(&request, read, page_rows, &mut Vec::new())
-            .unwrap();
+        let mut execution = self.begin().await;
         let paging = Paging {
             resume,
             ..Paging::default()
         };
-        let page = self
-            .engine
-            .read(&request, &shape, checked, &paging, &mut found, &mut charges)
-            .await
-            .unwrap();
+        let page = execution.read_page::<TypedRows>(read, page_rows, &paging).await;
+        let (page, found) = page.unwrap();
         let row_bytes = found.rows.iter().flatten().flatten().map(Bytes::len).sum::<usize>();
         assert_eq!((page.row_count as usize, page.bytes), (found.rows.len(), row_bytes));
-        let charge = self.settle(&request, &mut charges, Ended::Answered { row_bytes });
+        let charge = execution.finish(Ended::Answered { row_bytes }).charge;
         let rows = found.rows.iter().map(|row| {
             let name = row[1].as_ref().map(|name| String::from_utf8(name.to_vec()).unwrap());
             (number(row[0].as_ref()).unwrap(), name, number(row[2].as_ref()))
@@ -388,10 +386,9 @@ async fn a_batch_changes_two_shelves_and_is_charged_for_both() {
         timestamp: None,
         conditional: false,
     };
-    let request = items.engine.begin(Terms::default());
-    let mut charges = items.engine.charges(&request);
-    items.engine.batch(&request, &batch, &mut charges).await.unwrap();
-    let charge = items.settle(&request, &mut charges, Ended::Answered { row_bytes: 0 });
+    let mut execution = items.engine.begin(Terms::default()).await;
+    execution.batch(&batch).await.unwrap();
+    let charge = execution.finish(Ended::Answered { row_bytes: 0 }).charge;
     assert!(charge > of_one);
     assert_eq!(places(&items.rows(&items.read_of("b")).await), [7, 9]);
 }
@@ -401,8 +398,7 @@ async fn an_estimate_says_the_way_and_the_price() {
     let items = Items::filled().await;
     let mut read = items.read_of("a");
     read.rows = Clustering::Keys(vec![at(1)]);
-    let request = items.engine.begin(Terms::default());
-    let estimate = items.engine.estimate_read(&request, &read, None).await.unwrap();
+    let estimate = items.begin().await.estimate_read(&read, None).await.unwrap();
     let (_, _, charge) = items.page(&read, None, None).await;
     assert!(estimate.looks_up && !estimate.at_least);
     assert_eq!((estimate.visited, estimate.partitions), (1, 1));
@@ -418,10 +414,173 @@ async fn system_tables_are_never_written() {
     let refused = items.write(&write).await.unwrap_err();
     let keyspace = "system".to_owned();
     assert_eq!(refused, Error::NotModifiable { keyspace });
-    let request = items.engine.begin(Terms::default());
-    let mut charges = items.engine.charges(&request);
-    let truncated = items.engine.truncate(&request, &local, &mut charges).await;
+    let truncated = items.begin().await.truncate(&local).await;
     assert!(matches!(truncated, Err(Error::NotModifiable { .. })));
+}
+
+/// A client of the front end.
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7);
+
+/// Entries as lines.
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl AuditLog for Lines {
+    fn record(&self, entry: AuditEntry<'_>) {
+        let audited = entry.subject.describe().unwrap();
+        let scope = audited.scope.as_deref().unwrap_or("-");
+        let outcome = match entry.failure {
+            None => "done".to_owned(),
+            Some(failure) if failure.is_denied => format!("denied: {}", failure.error),
+            Some(failure) => format!("failed: {}", failure.error),
+        };
+        let line = format!("{} {} {scope} {outcome}", entry.user.unwrap_or("-"), audited.kind);
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Lines {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// `ann` may read the items, and `bob` may write them too.
+fn roles() -> Roles {
+    let items = Resource::table("store", "items");
+    let roles = Roles::default().with("ann", |role| role.can_login = true);
+    let roles = roles.with("bob", |role| role.can_login = true);
+    let roles = roles.granted("ann", &items, Permissions::of(&[Permission::Select]));
+    roles.granted(
+        "bob",
+        &items,
+        Permissions::of(&[Permission::Select, Permission::Modify]),
+    )
+}
+
+fn terms<'a>(user: Option<&'a Arc<str>>) -> Terms<'a> {
+    Terms {
+        client: Some(&CLIENT),
+        user,
+        ..Terms::default()
+    }
+}
+
+#[tokio::test]
+async fn command_is_refused_and_recorded_when_its_role_lacks_the_permission() {
+    let items = Items::filled().await;
+    let (log, current) = (Arc::new(Lines::default()), Arc::new(ArcSwap::from_pointee(roles())));
+    items.engine.set_audit_log(Arc::clone(&log) as Arc<dyn AuditLog>);
+    items.engine.require_roles(RolesInForce {
+        current: Arc::clone(&current),
+        checks_addresses: false,
+    });
+    let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
+    let read = items.read_of("a");
+    let plain = items.put("a", 1, "new", 1, Condition::Always);
+    let conditional = items.put("a", 8, "new", 1, Condition::NotExists);
+    let lacks = |role: &str, permission| {
+        let resource = Resource::table("store", "items");
+        Error::from(Denied::Lacks {
+            role: role.to_owned(),
+            need: Need::new(permission, resource),
+        })
+    };
+    let mut execution = items.begin_as(terms(Some(&ann))).await;
+    assert!(
+        execution
+            .read_page::<TypedRows>(&read, None, &Paging::default())
+            .await
+            .is_ok()
+    );
+    execution.finish(Ended::Answered { row_bytes: 0 });
+    for write in [&plain, &conditional] {
+        let mut execution = items.begin_as(terms(Some(&ann))).await;
+        let refused = execution.write(write).await.unwrap_err();
+        assert_eq!(refused, lacks("ann", Permission::Modify));
+        execution.finish(Ended::Failed { code: 403 });
+    }
+    let mut execution = items.begin_as(terms(Some(&ann))).await;
+    assert_eq!(
+        execution.truncate(&items.table).await.unwrap_err(),
+        lacks("ann", Permission::Modify)
+    );
+    drop(execution);
+    let mut execution = items.begin_as(terms(Some(&bob))).await;
+    assert!(execution.write(&conditional).await.is_ok());
+    let changed = execution.change_schema(MakeItems).await.unwrap_err();
+    let needs = Need::new(Permission::Create, Resource::AllKeyspaces);
+    let role = "bob".to_owned();
+    assert_eq!(changed, NotChanged::Failed(Denied::Lacks { role, need: needs }.into()));
+    drop(execution);
+    // A permission holds from the next command on.
+    let select = Permissions::of(&[Permission::Select]);
+    current.store(Arc::new(roles().revoked(
+        "bob",
+        &Resource::table("store", "items"),
+        select,
+    )));
+    let mut execution = items.begin_as(terms(Some(&bob))).await;
+    assert!(execution.write(&plain).await.is_ok());
+    assert_eq!(
+        execution.write(&conditional).await.unwrap_err(),
+        lacks("bob", Permission::Select)
+    );
+    drop(execution);
+    let mut execution = items.begin_as(terms(None)).await;
+    assert_eq!(execution.write(&plain).await.unwrap_err(), Denied::Anonymous.into());
+    drop(execution);
+    let of_items = "permission on <table store.items> or any of its parents";
+    assert_eq!(
+        log.take(),
+        [
+            "ann SELECT items done".to_owned(),
+            format!("ann UPDATE items denied: User ann has no MODIFY {of_items}"),
+            format!("ann UPDATE items denied: User ann has no MODIFY {of_items}"),
+            format!("ann TRUNCATE items denied: User ann has no MODIFY {of_items}"),
+            "bob UPDATE items done".to_owned(),
+            "bob REQUEST - denied: User bob has no CREATE permission on <all keyspaces> or any of its parents"
+                .to_owned(),
+            "bob UPDATE items done".to_owned(),
+            format!("bob UPDATE items denied: User bob has no SELECT {of_items}"),
+            "- UPDATE items denied: You have to be logged in and not anonymous to perform this request".to_owned(),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn charges_settle_when_an_execution_is_dropped_half_way() {
+    let items = Items::filled().await;
+    let log = Arc::new(Lines::default());
+    items.engine.set_audit_log(Arc::clone(&log) as Arc<dyn AuditLog>);
+    let logged = || items.engine.figures().requests();
+    let before = logged().len();
+    let read = items.read_of("a");
+    let (_, _, charge) = items.page(&read, None, None).await;
+    let write = items.put("a", 1, "new", 1, Condition::Always);
+    let mut execution = items.begin_as(terms(None)).await;
+    execution
+        .read_page::<TypedRows>(&read, None, &Paging::default())
+        .await
+        .unwrap();
+    {
+        let mut writing = std::pin::pin!(execution.write(&write));
+        drop(futures::poll!(writing.as_mut()));
+    }
+    drop(execution);
+    let requests = logged();
+    assert_eq!(requests.len(), before + 2);
+    let last = requests.last().unwrap();
+    assert!(last.request_charge >= charge.as_f64(), "{last:?}");
+    assert_eq!(last.error_code, 0);
+    let lines = log.take();
+    assert_eq!(
+        lines,
+        [
+            "- SELECT items done",
+            "- UPDATE items failed: the request was abandoned before its end; it may have been carried out"
+        ]
+    );
 }
 
 // Versions of rows: `versions.rs`, by the same sink. A table in the order of its partition keys, split between keys of one token, belongs

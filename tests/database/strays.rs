@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::support::{Client, raw_store};
-use helenus_engine::partition::store::{Batch, KeyRange, Order, Space, Store};
+use helenus_storage::storage::{Batch, KeyRange, Order, Space, Store};
 
 const SPACES: [Space; 3] = [Space::Rows, Space::Deletions, Space::Indexes];
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_base::clock::Clock;
-use helenus_engine::engine::{Decision, Engine, Paging, Shape, Terms};
+use helenus_engine::engine::{Decision, Engine, Paging, Terms};
 use helenus_schema::command::{
     ColumnChange, Comparison, Condition, FilterTarget, Partitions, Predicate, Read, Selection, Value, Write,
     WriteTarget, WriteVerb,
@@ -31,12 +31,8 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn of(client: &'a Client) -> Self {
         let engine = client.database.engine();
-        let request = engine.begin(Terms::default());
-        let table = request.schema().table("ks", "t").unwrap();
-        Self {
-            engine,
-            table: Arc::clone(table),
-        }
+        let table = Arc::clone(engine.schema().table("ks", "t").unwrap());
+        Self { engine, table }
     }
 
     fn change(&self, kind: WriteVerb, data: &str, condition: Condition, timestamp: Option<i64>) -> Write {
@@ -63,10 +59,8 @@ impl<'a> Rows<'a> {
 
     /// What became of the conditions of a write; `None`: it had none.
     async fn write(&self, write: &Write) -> Option<Decision> {
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let written = self.engine.write(&request, write, &mut charges).await.unwrap();
-        written.decision
+        let mut execution = self.engine.begin(Terms::default()).await;
+        execution.write(write).await.unwrap().decision
     }
 
     /// The version of the row; `None`: it is not there.
@@ -74,15 +68,9 @@ impl<'a> Rows<'a> {
         let key = Partitions::Keys(vec![Bytes::from_static(KEY)]);
         let selection = Arc::new(Selection::of_columns(&self.table, &[VERSION]));
         let read = Read::new(Arc::clone(&self.table), selection, key);
-        let request = self.engine.begin(Terms::default());
-        let mut charges = self.engine.charges(&request);
-        let shape = Shape::of(&read);
-        let checked = self.engine.check_read(&request, &read, None, &mut Vec::new()).unwrap();
-        let (paging, mut found) = (Paging::default(), TypedRows::default());
-        self.engine
-            .read(&request, &shape, checked, &paging, &mut found, &mut charges)
-            .await
-            .unwrap();
+        let mut execution = self.engine.begin(Terms::default()).await;
+        let page = execution.read_page::<TypedRows>(&read, None, &Paging::default()).await;
+        let (_, found) = page.unwrap();
         let cell = found.rows.first()?.first()?.as_ref()?;
         cell.first_chunk().map(|bytes| i64::from_be_bytes(*bytes))
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::support::Client;
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Database, Error, QueryParams, SessionState};
-use helenus_engine::partition::store;
 use helenus_schema::schema::node::Peer;
+use helenus_storage::storage as store;
 
 const BASE: &str = "CREATE TABLE t (a int, b int, c text, d int, v int, w text, x int, m map<text, int>, \
     PRIMARY KEY ((a, b), c, d)) WITH CLUSTERING ORDER BY (c DESC, d ASC) AND gc_grace_seconds = 50";
@@ -249,7 +249,7 @@ async fn views_follow(url: &str, seed: u64, steps: usize) {
         }
         if step % 50 == 49 {
             client.clock.advance(Duration::from_secs(70));
-            client.database.upkeep().sweep().await.unwrap();
+            client.database.engine().upkeep().sweep().await.unwrap();
             check(&client, &format!("seed {seed}, step {step}, swept")).await;
         }
     }

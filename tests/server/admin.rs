@@ -293,7 +293,7 @@ async fn it_is_live_and_ready_until_writes_fail() {
 #[tokio::test]
 async fn a_background_task_that_panics_is_named_and_none_outlives_the_stop() {
     let (server, admin) = start("memory:").await;
-    let tasks = server.database().tasks().clone();
+    let tasks = server.database().engine().tasks().clone();
     tasks.spawn("seeded task", async { panic!("seeded") });
     tasks.spawn("endless task", std::future::pending());
     let shown = async {
@@ -352,7 +352,7 @@ async fn json_tells_tables_partitions_and_statements() {
     assert_eq!(status.addresses, [server.address().to_string()]);
     assert_eq!((status.uptime_seconds, status.connections.open), (90, 1));
     assert!(status.commits.groups.count > 20 && status.commits.batches >= status.commits.groups.count);
-    assert_eq!(status.host_id, server.database().node().host_id.to_string());
+    assert_eq!(status.host_id, server.database().engine().node().host_id.to_string());
     let tables: Tables = get_json(admin, "/api/tables");
     let table: &Table = tables.tables.iter().find(|table| table.keyspace == "ks").unwrap();
     assert_eq!((table.table.as_str(), table.rows, table.partitions), ("t", 20, 1));

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use helenus_cql::cql;
 use helenus_cql::cql::{Database, QueryParams, SessionState, Values};
 use helenus_engine::engine::Error;
-use helenus_engine::partition::store::Medium;
 use helenus_schema::command::Value;
+use helenus_storage::storage::Medium;
 
 use super::marks::Mark;
 use super::runner::{Runner, Turn, pass};
@@ -155,6 +155,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
     };
     let epoch = server
         .database
+        .engine()
         .figures()
         .partitions()
         .iter()
@@ -183,6 +184,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
     };
     if server
         .database
+        .engine()
         .figures()
         .partitions()
         .iter()
@@ -243,7 +245,7 @@ async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
 
 /// The balance of all accounts of the table, in hundredths of a unit.
 fn balance(server: &Server) -> i64 {
-    let tables = server.database.figures().throughput().into_iter();
+    let tables = server.database.engine().figures().throughput().into_iter();
     let accounts = tables
         .filter(|shown| shown.table == "b")
         .flat_map(|shown| shown.partitions);

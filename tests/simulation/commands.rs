@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use helenus_base::metrics::StatementKind;
-use helenus_engine::engine::{Decision, Ended, Engine, Error, Executed, Origin, Paging, Shape, Terms, Written};
+use helenus_engine::engine::{Decision, Ended, Engine, Error, Origin, Paging, Terms, Written};
 use helenus_schema::command::{
     Batch, BatchKind, Clustering, ClusteringRange, ColumnChange, Comparison, Condition, FilterTarget, Partitions,
     Predicate, Read, Selection, Value, Write, WriteTarget, WriteVerb,
@@ -200,24 +200,23 @@ fn decided(written: &Written) -> Vec<Line> {
 
 /// Executes a command and settles its charge.
 pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) -> Result<Vec<Line>, Error> {
-    engine.resolve_in_doubt().await;
-    let request = engine.begin(terms);
-    let mut charges = engine.charges(&request);
+    let mut execution = engine.begin(terms).await;
+    let table = match command {
+        Command::Read(read) => Some(&read.table),
+        Command::Write(write) => Some(&write.table),
+        Command::Batch(writes) => writes.first().map(|write| &write.table),
+        Command::Truncate(table) => Some(table),
+    };
+    let tables: Vec<_> = table.into_iter().map(Arc::clone).collect();
+    execution.set_origin(Origin::without_text(StatementKind::Select, &tables));
     let outcome = match command {
-        Command::Read(read) => match engine.check_read(&request, read, None, &mut Vec::new()) {
-            Err(error) => Err(error),
-            Ok(checked) => {
-                let (shape, mut found) = (Shape::of(read), TypedRows::default());
-                let paging = Paging::default();
-                let page = engine
-                    .read(&request, &shape, checked, &paging, &mut found, &mut charges)
-                    .await;
-                let line = |row: &Vec<Option<Bytes>>| row.iter().map(|cell| number(cell.as_ref())).collect();
-                page.map(|_| found.rows.iter().map(line).collect())
-            }
-        },
+        Command::Read(read) => {
+            let page = execution.read_page::<TypedRows>(read, None, &Paging::default()).await;
+            let line = |row: &Vec<Option<Bytes>>| row.iter().map(|cell| number(cell.as_ref())).collect();
+            page.map(|(_, found)| found.rows.iter().map(line).collect())
+        }
         Command::Write(write) => {
-            let written = engine.write(&request, write, &mut charges).await;
+            let written = execution.write(write).await;
             written.map(|written| decided(&written))
         }
         Command::Batch(writes) => {
@@ -227,28 +226,16 @@ pub(crate) async fn run(engine: &Engine, command: &Command, terms: Terms<'_>) ->
                 timestamp: None,
                 conditional: false,
             };
-            let written = engine.batch(&request, &batch, &mut charges).await;
+            let written = execution.batch(&batch).await;
             written.map(|_| Vec::new())
         }
-        Command::Truncate(table) => {
-            let truncated = engine.truncate(&request, table, &mut charges).await;
-            truncated.map(|()| Vec::new())
-        }
+        Command::Truncate(table) => execution.truncate(table).await.map(|()| Vec::new()),
     };
     let ended = match &outcome {
         Ok(lines) => Ended::Answered { row_bytes: lines.len() },
         Err(_) => Ended::Failed { code: FAILED },
     };
-    let table = match command {
-        Command::Read(read) => Some(&read.table),
-        Command::Write(write) => Some(&write.table),
-        Command::Batch(writes) => writes.first().map(|write| &write.table),
-        Command::Truncate(table) => Some(table),
-    };
-    let tables: Vec<_> = table.into_iter().map(Arc::clone).collect();
-    let origin = Origin::new(StatementKind::Select, &tables, "command".into(), str::to_owned);
-    let executed = Executed::Statement(&origin);
-    engine.settle(&request, executed, &mut charges, ended, &mut Vec::new());
+    execution.finish(ended);
     outcome
 }
 

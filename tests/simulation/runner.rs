@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use helenus_engine::partition::store::Medium;
+use helenus_storage::storage::Medium;
 
 /// Idle polls after which no more events are expected: tasks of the database itself have then run.
 const IDLE_TURNS: u32 = 64;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{self, AnswerKind, Database, QueryParams, SessionState};
 use helenus_engine::engine::{Engine, Error, FailureCause, Options, PartitionSizes, Terms};
-use helenus_engine::partition::store::{self, Medium, MediumFaults};
+use helenus_storage::storage::{self as store, Medium, MediumFaults};
 use helenus_types::token::Token;
 use helenus_types::wire::response::ErrorCode;
 
@@ -253,6 +253,7 @@ impl World {
     pub(crate) fn check_maps(&self, database: &Database) {
         let mut tables: BTreeMap<String, Vec<Range>> = BTreeMap::new();
         for part in database
+            .engine()
             .figures()
             .partitions()
             .into_iter()
@@ -313,6 +314,7 @@ impl World {
     /// The ranges of a table: (id, lower).
     pub(crate) fn parts(&self, database: &Database, table: &str) -> Vec<(u64, i64)> {
         let mut parts: Vec<(u64, i64)> = database
+            .engine()
             .figures()
             .partitions()
             .into_iter()
@@ -325,7 +327,7 @@ impl World {
 
     /// The physical partitions of a table: (id, store).
     pub(crate) fn places(&self, database: &Database, table: &str) -> Vec<(u64, u32)> {
-        let of_table = database.figures().partitions().into_iter();
+        let of_table = database.engine().figures().partitions().into_iter();
         let of_table = of_table.filter(|part| part.keyspace == "ks" && part.table == table);
         of_table.map(|part| (part.id, part.store)).collect()
     }
@@ -346,7 +348,13 @@ impl World {
     /// Checks the stores of a database that was just opened and is at rest: exactly those in the partition maps exist,
     /// and those over which tables are spread, which were made first.
     fn check_stores(&self, database: &Database) {
-        let named: BTreeSet<u32> = database.figures().partitions().iter().map(|part| part.store).collect();
+        let named: BTreeSet<u32> = database
+            .engine()
+            .figures()
+            .partitions()
+            .iter()
+            .map(|part| part.store)
+            .collect();
         let data = 1..=u32::try_from(self.data_stores).unwrap();
         let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).chain(data).collect();
         let there = self.medium.side_numbers();
@@ -751,7 +759,7 @@ async fn one_run(world: &Rc<World>, is_last: bool) {
         return;
     }
     world.stopping.set(true);
-    server.database.nodes().clear();
+    server.database.engine().nodes().clear();
     world.medium.set_faults(MediumFaults::default());
     rest(world, &mut runner).await;
     if world.failure().is_none() {
@@ -795,12 +803,12 @@ fn disturb(world: &World, database: &Database) {
         3 => "[[fault]]\naction = \"split\"\nkeyspace = \"ks\"\ntable = \"t\"\nprobability = 0.5\ncount = 2\n".to_owned(),
         _ => {
             world.log.borrow_mut().note("nothing is disturbed".to_owned());
-            return database.nodes().clear();
+            return database.engine().nodes().clear();
         }
     };
     let plan = helenus_engine::partition::faults::Plan::from_toml(&format!("seed = {seed}\n{text}"));
     let set = plan.map_err(|error| error.to_string()).and_then(|plan| {
-        let set = database.nodes().set_plan(plan);
+        let set = database.engine().nodes().set_plan(plan);
         set.map_err(|error| error.to_string())
     });
     world.log.borrow_mut().note(format!("disturbed by {text:?}"));

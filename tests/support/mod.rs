@@ -14,8 +14,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use helenus_base::clock::Clock;
 use helenus_cql::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
 use helenus_engine::engine::{Options, ThroughputRules};
-use helenus_engine::partition::store;
 use helenus_schema::schema::node::NodeInfo;
+use helenus_storage::storage as store;
 
 pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 

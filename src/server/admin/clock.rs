@@ -134,8 +134,8 @@ async fn apply(shared: &Shared, change: Change) -> Result<Response, Refusal> {
         clock.run();
     }
     let database = &shared.source.database;
-    database.nodes().follow_time();
-    if let Err(error) = database.upkeep().sweep().await {
+    database.engine().nodes().follow_time();
+    if let Err(error) = database.engine().upkeep().sweep().await {
         tracing::warn!(%error, "the sweep after a move of the clock failed");
     }
     Ok(shown(clock))

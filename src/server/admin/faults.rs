@@ -30,9 +30,9 @@ struct Shown {
 
 fn shown(shared: &Shared) -> Shown {
     let database = &shared.source.database;
-    let report = database.nodes().report();
+    let report = database.engine().nodes().report();
     let faults = report.fault.iter().map(|fault| &fault.fault);
-    let warnings = fault_warnings::of(faults, &database.schema());
+    let warnings = fault_warnings::of(faults, &database.engine().schema());
     Shown { report, warnings }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "A plan has at most 256 KiB");
     };
     let text = String::from_utf8_lossy(&body);
-    let nodes = shared.source.database.nodes();
+    let nodes = shared.source.database.engine().nodes();
     match read(&text).and_then(|plan| nodes.set_plan(plan)) {
         Ok(()) => {
             tracing::info!("a fault plan was activated through the admin port");
@@ -82,7 +82,7 @@ pub(super) async fn clear(State(shared): Shape, request: Request) -> Response {
     if let Some(refused) = guard(&shared, &request) {
         return refused;
     }
-    let nodes = shared.source.database.nodes();
+    let nodes = shared.source.database.engine().nodes();
     nodes.clear();
     json(&shown(&shared))
 }

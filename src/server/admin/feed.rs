@@ -277,6 +277,8 @@ fn session(shared: &Shared, request: &Request) -> Result<SessionState, Box<Respo
         return Ok(SessionState {
             user: Some(role.0.as_str().into()),
             client: Some(SocketAddr::new(from.0, 0)),
+            // The admin port records its requests.
+            is_recorded_elsewhere: true,
             ..SessionState::default()
         });
     }
@@ -341,12 +343,12 @@ impl Feed {
 
     fn has_nothing_new(&self) -> bool {
         self.read_to
-            .is_some_and(|read_to| self.shared.source.database.feed_horizon() == read_to)
+            .is_some_and(|read_to| self.shared.source.database.engine().feed_horizon() == read_to)
     }
 
     /// Reads the next page.
     async fn read(&mut self) -> Result<Page, Error> {
-        let horizon = self.shared.source.database.feed_horizon();
+        let horizon = self.shared.source.database.engine().feed_horizon();
         let params = QueryParams {
             page_size_rows: Some(PAGE_ROWS),
             paging_state: self.state.clone(),

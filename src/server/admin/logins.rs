@@ -105,7 +105,7 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
         }
         Err(error) => return Err(Box::new(challenge(&error.to_string()))),
     };
-    let data_center = &shared.source.database.node().data_center;
+    let data_center = &shared.source.database.engine().node().data_center;
     if let Err(refusal) = gate.roles.admit_access(&role, data_center, from) {
         request.extensions_mut().insert(Role(role));
         return Err(Box::new(refuse(StatusCode::FORBIDDEN, &refusal.to_string())));

@@ -342,13 +342,13 @@ async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router, stag
 fn router(shared: Arc<Shared>) -> Router {
     let figures = api::ROUTES.into_iter().fold(Router::new(), |router, route| {
         let answer = async move |State(shared): Shape| {
-            if !shared.source.database.upkeep().owns_data() {
+            if !shared.source.database.engine().upkeep().owns_data() {
                 return answer(StatusCode::SERVICE_UNAVAILABLE, PLAIN, NOT_OWNED.to_owned());
             }
             if route.shows_sizes {
-                shared.source.database.upkeep().count_partitions().await;
+                shared.source.database.engine().upkeep().count_partitions().await;
             }
-            let mut figures = shared.source.tables.show(&shared.source.database, route.answer);
+            let mut figures = shared.source.tables.show(shared.source.database.engine(), route.answer);
             if !shared.source.shows_keys {
                 hide_keys(&mut figures);
             }
@@ -528,20 +528,23 @@ fn is_own_host(host: &str) -> bool {
 }
 
 async fn scrape(State(shared): Shape) -> Response {
-    shared.source.database.upkeep().count_partitions().await;
+    shared.source.database.engine().upkeep().count_partitions().await;
     text(
         exposition::CONTENT_TYPE,
-        shared.source.tables.show(&shared.source.database, prometheus::render),
+        shared
+            .source
+            .tables
+            .show(shared.source.database.engine(), prometheus::render),
     )
 }
 
 async fn live(State(shared): Shape) -> Response {
     let database = &shared.source.database;
-    match database.upkeep().lost() {
+    match database.engine().upkeep().lost() {
         // Not a failure: the process ends if the bucket is another's, and else goes on when it has renewed its lease.
-        None if !database.upkeep().owns_data() => text(PLAIN, NOT_OWNED.to_owned()),
+        None if !database.engine().upkeep().owns_data() => text(PLAIN, NOT_OWNED.to_owned()),
         None => {
-            let panics = database.tasks().panics().into_iter();
+            let panics = database.engine().tasks().panics().into_iter();
             let lines = panics.map(|(task, count)| format!("background task panicked: {task}, times: {count}\n"));
             text(PLAIN, std::iter::once("ok\n".to_owned()).chain(lines).collect())
         }
@@ -559,7 +562,7 @@ async fn ready(State(shared): Shape) -> Response {
     } else {
         let mut probe = Probe::default();
         // One time limit for all stores: the probe holds those that answered in time.
-        let is_late = timeout(READY_WITHIN, shared.source.database.upkeep().probe(&mut probe))
+        let is_late = timeout(READY_WITHIN, shared.source.database.engine().upkeep().probe(&mut probe))
             .await
             .is_err();
         for store in &probe.stores {

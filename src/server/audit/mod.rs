@@ -12,13 +12,14 @@
 //! are never written. A request does not wait for the log: a record that the queue or the disk does not accept is lost,
 //! counted (`audit_records_lost_total`) and logged. The next record accepted reports how many were lost.
 //!
-//! A server without an audit log pays one check of an `Option` per request.
+//! The engine makes an entry at the end of each execution of a client ([`helenus_engine::engine::Execution`]), whatever its front end. A server
+//! without an audit log pays one check of an `Option` per request.
 //!
 //! Deliberately absent: bound values; the records of a batch's members, whose texts are in the record of the batch.
 
 mod file;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -28,10 +29,7 @@ pub use self::file::{AuditError, FILES_MAX};
 use super::log::obeys;
 use super::secrets;
 use helenus_base::clock::Clock;
-use helenus_cql::cql::Error;
-use helenus_cql::cql::{AuditCategory, Audited};
-use helenus_engine::engine;
-use helenus_types::wire::response::ErrorCode;
+use helenus_engine::engine::audit::{AuditCategory, AuditEntry, AuditFailure, AuditLog, AuditText, Audited};
 
 /// Most characters of a text that are written; longer texts end in «… cut».
 const TEXT_CHARACTERS_MAX: usize = 4096;
@@ -87,17 +85,6 @@ struct Record<'a> {
     operation: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
-}
-
-/// The client, and its address.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asker<'a> {
-    /// The address and port. `None` means the port is not known.
-    pub(super) source: (IpAddr, Option<u16>),
-    /// `None` means no login is required.
-    pub(super) user: Option<&'a str>,
-    /// The keyspace of unqualified names.
-    pub(super) keyspace: Option<&'a str>,
 }
 
 impl Audit {
@@ -176,110 +163,40 @@ impl Audit {
         });
     }
 
-    /// A statement that was executed, refused, or failed.
-    pub(super) fn statement(&self, asker: Asker<'_>, text: &str, error: Option<&Error>) {
-        let unrecorded = |category| !self.records(category);
-        // Decided by the first word if possible: most requests are reads and writes that are not recorded.
-        if !self.may_record(Audited::plain_category(text), error) {
-            return;
-        }
-        let audited = Audited::of(text, asker.keyspace);
-        let category = audited
-            .as_ref()
-            .map_or(AuditCategory::Error, |audited| audited.category);
-        let of_drivers = category == AuditCategory::Query
-            && audited
-                .as_ref()
-                .and_then(|audited| audited.keyspace.as_deref())
-                .is_some_and(|keyspace| UNRECORDED.contains(&keyspace));
-        if error.is_none() && (of_drivers || unrecorded(category)) {
-            return;
-        }
-        self.entry(asker, masked(text), audited.as_ref(), error);
-    }
-
-    /// A statement that was prepared, or could not be.
-    pub(super) fn prepared(&self, asker: Asker<'_>, text: &str, error: Option<&Error>) {
-        if !self.may_record(Some(AuditCategory::Prepare), error) {
-            return;
-        }
-        let audited = Audited::of(text, asker.keyspace).map(|audited| Audited {
-            kind: "PREPARE_STATEMENT",
-            category: AuditCategory::Prepare,
-            ..audited
-        });
-        self.entry(asker, masked(text), audited.as_ref(), error);
-    }
-
-    /// A BATCH message, with the texts of its members.
-    pub(super) fn batch(&self, asker: Asker<'_>, members: &[String], error: Option<&Error>) {
-        let category = AuditCategory::Dml;
-        if !self.may_record(Some(category), error) {
-            return;
-        }
-        let audited = Audited {
-            kind: "BATCH",
-            category,
-            keyspace: None,
-            scope: None,
-        };
-        let mut has_secret = false;
-        let mut operation = format!("BATCH of [{}] statements", members.len());
-        for member in members {
-            if operation.len() > 4 * TEXT_CHARACTERS_MAX {
-                // The rest may have one.
-                has_secret = true;
-                break;
-            }
-            let (shown, has_one) = masked(member);
-            operation.push_str("; ");
-            operation.push_str(&shown);
-            has_secret |= has_one;
-        }
-        self.entry(asker, (cut(&operation), has_secret), Some(&audited), error);
-    }
-
-    /// Whether a statement of this category may be recorded with this outcome. `None` means the category is not known
+    /// Whether a request of this category may be recorded with this outcome. `None` means the category is not known
     /// before parsing.
-    fn may_record(&self, category: Option<AuditCategory>, error: Option<&Error>) -> bool {
-        match error {
-            Some(Error::Engine(engine::Error::NoRoom { .. })) => false,
-            Some(error) => self.records(outcome_of(error).1),
+    fn may_record(&self, category: Option<AuditCategory>, failure: Option<AuditFailure<'_>>) -> bool {
+        match failure {
+            Some(failure) => self.records(outcome_of(failure).1),
             None => category.is_none_or(|category| self.records(category)),
         }
     }
 
-    /// A record of a text without its secrets, and whether it had one.
-    fn entry(
-        &self,
-        asker: Asker<'_>,
-        (operation, has_secret): (String, bool),
-        audited: Option<&Audited>,
-        error: Option<&Error>,
-    ) {
+    fn entry(&self, entry: AuditEntry<'_>, audited: Option<&Audited>) {
+        let Operation { shown, has_secret } = operation(entry.subject.text());
         let statement = audited.map(|audited| audited.kind);
-        let (kind, category) = match (error, audited) {
-            (Some(error), _) => outcome_of(error),
+        let (kind, category) = match (entry.failure, audited) {
+            (Some(failure), _) => outcome_of(failure),
             (None, Some(audited)) => (audited.kind, audited.category),
             // A text that was executed is a statement.
             (None, None) => ("REQUEST", AuditCategory::Other),
         };
-        let why = error.map(|error| match has_secret {
+        let why = entry.failure.map(|failure| match has_secret {
             true => "(not shown, since the statement has a password)".to_owned(),
-            false => cut(&error.to_string()),
+            false => cut(&failure.error.to_string()),
         });
         self.write(&Record {
             timestamp: self.now(),
-            user: asker.user.unwrap_or("anonymous"),
-            source: asker.source.0,
-            port: asker.source.1,
+            user: entry.user.unwrap_or("anonymous"),
+            source: entry.client.ip(),
+            port: Some(entry.client.port()),
             kind,
             category: category.name(),
             allowed: category != AuditCategory::Auth,
-            statement: statement.filter(|_| error.is_some()),
+            statement: statement.filter(|_| entry.failure.is_some()),
             keyspace: audited.and_then(|audited| audited.keyspace.as_deref()),
             scope: audited.and_then(|audited| audited.scope.as_deref()),
-            operation: Some(&operation),
+            operation: shown.as_deref(),
             error: why.as_deref(),
         });
     }
@@ -295,22 +212,77 @@ impl Audit {
     }
 }
 
-impl<'a> Asker<'a> {
-    /// The client of a connection.
-    pub(super) fn at(client: SocketAddr, user: Option<&'a str>, keyspace: Option<&'a str>) -> Self {
-        Self {
-            source: (client.ip(), Some(client.port())),
-            user,
-            keyspace,
+impl AuditLog for Audit {
+    fn record(&self, entry: AuditEntry<'_>) {
+        // Decided by the first word if possible: most requests are reads and writes that are not recorded.
+        if !self.may_record(entry.subject.category(), entry.failure) {
+            return;
         }
+        let audited = entry.subject.describe();
+        let category = audited
+            .as_ref()
+            .map_or(AuditCategory::Error, |audited| audited.category);
+        let of_drivers = category == AuditCategory::Query
+            && audited
+                .as_ref()
+                .and_then(|audited| audited.keyspace.as_deref())
+                .is_some_and(|keyspace| UNRECORDED.contains(&keyspace));
+        if entry.failure.is_none() && (of_drivers || !self.records(category)) {
+            return;
+        }
+        self.entry(entry, audited.as_ref());
     }
 }
 
-/// The name of an error.
-fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
-    match error.code() {
-        ErrorCode::Unauthorized => ("UNAUTHORIZED_ATTEMPT", AuditCategory::Auth),
-        _ => ("REQUEST_FAILURE", AuditCategory::Error),
+/// The name of a failure.
+const fn outcome_of(failure: AuditFailure<'_>) -> (&'static str, AuditCategory) {
+    match failure.is_denied {
+        true => ("UNAUTHORIZED_ATTEMPT", AuditCategory::Auth),
+        false => ("REQUEST_FAILURE", AuditCategory::Error),
+    }
+}
+
+/// The text of a record.
+struct Operation {
+    /// `None` means that the request has no text.
+    shown: Option<String>,
+    /// Whether a secret was left out.
+    has_secret: bool,
+}
+
+fn operation(text: AuditText<'_>) -> Operation {
+    let members = match text {
+        AuditText::None => {
+            return Operation {
+                shown: None,
+                has_secret: false,
+            };
+        }
+        AuditText::One(text) => {
+            let (shown, has_secret) = masked(text);
+            return Operation {
+                shown: Some(shown),
+                has_secret,
+            };
+        }
+        AuditText::Members(members) => members,
+    };
+    let mut has_secret = false;
+    let mut shown = format!("BATCH of [{}] statements", members.len());
+    for member in members {
+        if shown.len() > 4 * TEXT_CHARACTERS_MAX {
+            // The rest may have one.
+            has_secret = true;
+            break;
+        }
+        let (member, has_one) = masked(member);
+        shown.push_str("; ");
+        shown.push_str(&member);
+        has_secret |= has_one;
+    }
+    Operation {
+        shown: Some(cut(&shown)),
+        has_secret,
     }
 }
 

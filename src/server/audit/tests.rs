@@ -2,7 +2,14 @@
 
 use super::*;
 
-const CLIENT: (IpAddr, Option<u16>) = (IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), Some(7));
+use std::net::{Ipv4Addr, SocketAddr};
+
+use helenus_cql::cql::{AuditedBatch, AuditedPrepare, AuditedStatement, Error};
+use helenus_engine::engine;
+use helenus_engine::engine::audit::Subject;
+use helenus_types::wire::response::ErrorCode;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn recorded(categories: &[AuditCategory], ask: impl FnOnce(&Audit)) -> Vec<serde_json::Value> {
     let folder = tempfile::tempdir().unwrap();
@@ -24,12 +31,30 @@ fn recorded(categories: &[AuditCategory], ask: impl FnOnce(&Audit)) -> Vec<serde
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn ann(keyspace: Option<&str>) -> Asker<'_> {
-    Asker {
-        source: CLIENT,
-        user: Some("ann"),
-        keyspace,
+impl Audit {
+    fn of_ann(&self, subject: &dyn Subject, error: Option<&Error>) {
+        self.record(AuditEntry {
+            client: SocketAddr::new(CLIENT, 7),
+            user: Some("ann"),
+            subject,
+            failure: error.map(|error| AuditFailure {
+                is_denied: error.code() == ErrorCode::Unauthorized,
+                error,
+            }),
+        });
     }
+}
+
+const fn statement<'a>(keyspace: Option<&'a str>, text: &'a str) -> AuditedStatement<'a> {
+    AuditedStatement { text, keyspace }
+}
+
+const fn prepared<'a>(text: &'a str) -> AuditedPrepare<'a> {
+    AuditedPrepare(statement(None, text))
+}
+
+fn batch(text: &str) -> AuditedBatch {
+    AuditedBatch(vec![text.to_owned()])
 }
 
 #[test]
@@ -46,7 +71,7 @@ fn only_the_selected_categories_are_recorded() {
     for category in AuditCategory::ALL {
         let records = recorded(&[category], |audit| {
             for (text, _) in statements {
-                audit.statement(ann(None), text, None);
+                audit.of_ann(&statement(None, text), None);
             }
         });
         let expected: Vec<&str> = statements
@@ -67,10 +92,10 @@ fn a_record_says_who_what_when_and_whether_it_was_allowed() {
         keyspace: "ks".to_owned(),
     });
     let records = recorded(&AuditCategory::ALL, |audit| {
-        audit.statement(ann(Some("ks")), "SELECT * FROM t", None);
-        audit.statement(ann(Some("ks")), "SELECT * FROM t", Some(&refusal));
-        audit.prepared(ann(None), "DROP TABLE ks.t", None);
-        audit.batch(ann(None), &["DELETE FROM a.t WHERE k = 1".into()], None);
+        audit.of_ann(&statement(Some("ks"), "SELECT * FROM t"), None);
+        audit.of_ann(&statement(Some("ks"), "SELECT * FROM t"), Some(&refusal));
+        audit.of_ann(&prepared("DROP TABLE ks.t"), None);
+        audit.of_ann(&batch("DELETE FROM a.t WHERE k = 1"), None);
     });
     let expected = [
         r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"SELECT","category":"QUERY","allowed":true,"keyspace":"ks","scope":"t","operation":"SELECT * FROM t"}"#,
@@ -97,9 +122,9 @@ fn no_password_and_no_control_character_is_written() {
     for error in [None, Some(&syntax)] {
         let records = recorded(&AuditCategory::ALL, |audit| {
             for text in texts {
-                audit.statement(ann(None), text, error);
-                audit.prepared(ann(None), text, error);
-                audit.batch(ann(None), &[text.to_owned()], error);
+                audit.of_ann(&statement(None, text), error);
+                audit.of_ann(&prepared(text), error);
+                audit.of_ann(&batch(text), error);
             }
         });
         assert_eq!(records.len(), 3 * texts.len());
@@ -109,13 +134,10 @@ fn no_password_and_no_control_character_is_written() {
     }
     let records = recorded(&AuditCategory::ALL, |audit| {
         let text = "SELECT * FROM t WHERE k = 'a\n\u{1b}[2J\u{7f}\u{85}\u{2028}\u{202e}'";
-        audit.statement(ann(None), text, None);
-        audit.login(CLIENT.0, "x\n{\"user\":\"forged\"}", Some(&syntax));
-        audit.statement(
-            ann(None),
-            &format!("SELECT '{}' FROM t", "ü".repeat(100_000)),
-            Some(&syntax),
-        );
+        audit.of_ann(&statement(None, text), None);
+        audit.login(CLIENT, "x\n{\"user\":\"forged\"}", Some(&syntax));
+        let long = format!("SELECT '{}' FROM t", "ü".repeat(100_000));
+        audit.of_ann(&statement(None, &long), Some(&syntax));
     });
     assert_eq!(records.len(), 3);
     assert_eq!(records[1]["user"], "x\n{\"user\":\"forged\"}");
@@ -151,7 +173,7 @@ fn changes_of_roles_are_recorded_whole() {
     ];
     let records = recorded(&AuditCategory::ALL, |audit| {
         for (text, _) in &texts {
-            audit.statement(ann(None), text, None);
+            audit.of_ann(&statement(None, text), None);
         }
     });
     let came: Vec<&str> = records

@@ -177,7 +177,7 @@ fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
 }
 
 fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, CopyError> {
-    let schema = database.schema();
+    let schema = database.engine().schema();
     let (keyspace_name, name) = (keyspace.to_owned(), table.to_owned());
     match schema.table(keyspace, table) {
         Some(found) if found.is_virtual => Err(CopyError::Virtual {

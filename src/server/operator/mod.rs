@@ -176,7 +176,7 @@ pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
     let directory = directory.to_owned();
     // Weak, because the database joins this task.
     let of_task = Arc::downgrade(database);
-    database.tasks().until_stop("socket of operators", async move {
+    database.engine().tasks().until_stop("socket of operators", async move {
         let mut listened = listened;
         let socket = loop {
             match listened {
@@ -268,6 +268,7 @@ pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
     tracing::info!(operation = %ask, "an operator requested an operation");
     let came = match ask {
         Ask::Backup { to, scope } => database
+            .engine()
             .backups()
             .write(&to, &scope)
             .await

@@ -166,7 +166,7 @@ async fn restore_into(
     reader: &Reader,
     what: &What,
 ) -> Result<Restored, OfflineError> {
-    let restored = database.backups().restore_verified(reader, what).await;
+    let restored = database.engine().backups().restore_verified(reader, what).await;
     let closed = database.close().await.map_err(closing(config));
     let restored = restored?;
     closed?;

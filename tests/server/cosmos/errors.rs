@@ -57,7 +57,7 @@ async fn statements_are_refused_by_the_map() {
 
 fn plan(server: &helenus::TestServer, text: &str) {
     let plan = Plan::from_toml(text).unwrap();
-    server.database().nodes().set_plan(plan).unwrap();
+    server.database().engine().nodes().set_plan(plan).unwrap();
 }
 
 const READ: &str = "SELECT * FROM k.t WHERE pk = 1 AND ck = 1";
@@ -161,6 +161,7 @@ async fn a_second_change_of_throughput_is_a_failed_write() {
     let partitions = async || {
         server
             .database()
+            .engine()
             .figures()
             .partitions()
             .iter()

@@ -11,7 +11,7 @@ async fn partitions_follow_throughput() {
     // up; beyond 10,000 RU/s each as many more as it takes, and less is at once and leaves them.
     let (server, _client) = with_tables(&[]).await;
     let partitions = |keyspace: &str, table: &str| {
-        let all = server.database().figures().partitions();
+        let all = server.database().engine().figures().partitions();
         all.iter()
             .filter(|of| of.keyspace == keyspace && of.table == table)
             .count()

@@ -263,6 +263,7 @@ async fn more_for_a_keyspace_is_more_for_its_tables() {
     let partitions = |table: &str| {
         server
             .database()
+            .engine()
             .figures()
             .partitions()
             .iter()

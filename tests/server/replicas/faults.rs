@@ -86,7 +86,7 @@ async fn timeouts_refusals_and_their_counts() {
                 ask(&mut client, conditional, Consistency::Quorum).await,
                 Said::WriteTimeout(Consistency::Serial.code(), 2, 3, "CAS".into())
             );
-            server.database().nodes().clear();
+            server.database().engine().nodes().clear();
             let found = number(&mut client, "SELECT v FROM ks.t WHERE k = 1", Consistency::Quorum).await;
             assert_eq!(found, value, "{action}");
         }
@@ -146,7 +146,7 @@ async fn a_dropped_request_is_not_answered_until_its_time_or_the_plans_end() {
     for _ in 0..3 {
         done(&mut client, "INSERT INTO ks.t (k, v) VALUES (2, 2)").await;
     }
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     let frame = client.frame().await.unwrap();
     assert_eq!(frame.stream, 7);
     assert_eq!(said(&frame), Said::ReadTimeout(Consistency::One.code(), 0, 1, false));
@@ -156,7 +156,7 @@ async fn a_dropped_request_is_not_answered_until_its_time_or_the_plans_end() {
         write,
         Said::WriteTimeout(Consistency::One.code(), 2, 3, "SIMPLE".into())
     );
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     let rows = ask(&mut client, "SELECT v FROM ks.t WHERE k = 5", Consistency::One).await;
     assert_eq!(rows, Said::Rows(vec![]));
 }
@@ -169,7 +169,7 @@ async fn a_partition_splits_under_a_read_and_a_write() {
         done(&mut client, &format!("INSERT INTO ks.t (k, v) VALUES ({key}, {key})")).await;
     }
     let partitions = || {
-        let all = server.database().figures().partitions().into_iter();
+        let all = server.database().engine().figures().partitions().into_iter();
         all.filter(|partition| partition.table == "t").count()
     };
     assert_eq!(partitions(), 1);
@@ -191,7 +191,7 @@ async fn a_partition_splits_under_a_read_and_a_write() {
             -1
         );
     }
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     assert!(partitions() > 6, "{}", partitions());
     let Said::Rows(rows) = ask(&mut client, "SELECT k FROM ks.t", Consistency::Quorum).await else {
         panic!()
@@ -264,7 +264,7 @@ async fn a_lagging_replica_shows_one_what_was_and_quorum_what_is() {
         least = least.min(seen - value);
     }
     assert_eq!(least, -3);
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     assert_eq!(number(&mut client, read, Consistency::One).await, 99);
 }
 
@@ -299,7 +299,7 @@ async fn nothing_acknowledged_is_lost() {
             other => panic!("{other:?}"),
         }
     }
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     assert!(acknowledged.len() > 100 && refused.len() > 20);
     for key in acknowledged {
         let found = number(
@@ -378,7 +378,7 @@ async fn the_admin_port_sets_shows_and_ends_a_plan() {
     ] {
         assert_eq!(ask_http(head, body).await.0, expected, "{head}");
     }
-    assert!(!server.database().nodes().is_quiet());
+    assert!(!server.database().engine().nodes().is_quiet());
     let json = "POST /api/faults HTTP/1.1\r\nContent-Type: application/json; charset=utf-8";
     assert_eq!(ask_http(json, r#"{"fault": [{"action": "unavailable"}]}"#).await.0, 200);
     let read = "SELECT v FROM ks.t WHERE k = 1";

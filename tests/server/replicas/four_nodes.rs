@@ -106,7 +106,7 @@ async fn writers_are_the_owners_of_sixteen_equal_partitions() {
             .remove(0);
         owners.extend(tokens(&local[0]).into_iter().map(|token| (token, address(&local[1]))));
     }
-    let partitions = server.database().figures().partitions();
+    let partitions = server.database().engine().figures().partitions();
     let partitions = partitions.iter().filter(|partition| partition.table == "w");
     let mut count = 0;
     for partition in partitions {
@@ -160,7 +160,7 @@ async fn a_node_goes_down_and_comes_back() {
     done(&mut client, "INSERT INTO ks.t (k, v) VALUES (1, 7)").await;
     let all = ask(&mut client, "SELECT v FROM ks.t WHERE k = 1", Consistency::All).await;
     assert_eq!(all, Said::Unavailable(Consistency::All.code(), 4, 3));
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     assert_eq!(event(&mut watcher).await, status("UP"));
     let mut there = Client::ready(of_node(&server, 2), Version::V5).await;
     assert_eq!(
@@ -203,7 +203,7 @@ async fn a_node_goes_down_and_comes_back() {
         number(&mut there, "SELECT v FROM ks.t WHERE k = 1", Consistency::Two).await,
         8
     );
-    server.database().nodes().clear();
+    server.database().engine().nodes().clear();
     let mut up = BTreeSet::new();
     for _ in 0..2 {
         let (_, change, address) = event(&mut watcher).await;

@@ -111,7 +111,7 @@ async fn every_level_with_every_number_of_replicas_down() {
             }
         }
         // Nothing of what was refused was done, and all that was acknowledged is there.
-        server.database().nodes().clear();
+        server.database().engine().nodes().clear();
         assert_eq!(
             number(&mut client, "SELECT v FROM ks.t WHERE k = 1", Consistency::All).await,
             1

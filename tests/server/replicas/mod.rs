@@ -35,6 +35,7 @@ async fn start(settings: &[(&str, &str)]) -> TestServer {
 fn plan(server: &TestServer, text: &str) {
     server
         .database()
+        .engine()
         .nodes()
         .set_plan(Plan::from_toml(text).unwrap())
         .unwrap();

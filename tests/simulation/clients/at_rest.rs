@@ -16,6 +16,7 @@ async fn check(world: &Rc<World>, server: &Server) {
     // A commit makes late effects visible.
     server
         .database
+        .engine()
         .upkeep()
         .probe(&mut helenus_engine::engine::Probe::default())
         .await;

@@ -88,7 +88,7 @@ pub(super) async fn repartition(world: &Rc<World>, server: &Server) {
     let mut sizes = world.sizes.take();
     world.log.borrow_mut().note(format!("repartition by {limits:?}"));
     let in_work = world.enter("split");
-    let outcome = server.database.upkeep().repartition(limits, &mut sizes).await;
+    let outcome = server.database.engine().upkeep().repartition(limits, &mut sizes).await;
     drop(in_work);
     world.log.borrow_mut().note(format!("repartitioned {outcome:?}"));
     if format!("{outcome:?}").contains("with another checksum") {

@@ -142,9 +142,9 @@ async fn sweep(world: &Rc<World>, server: &Server) {
     let was_moving = is_moving(world);
     let in_work = world.enter("sweep");
     let swept = if world.chance(100) {
-        server.database.upkeep().sweep().await
+        server.database.engine().upkeep().sweep().await
     } else {
-        server.database.upkeep().sweep_table("ks", "y").await
+        server.database.engine().upkeep().sweep_table("ks", "y").await
     };
     drop(in_work);
     world.log.borrow_mut().note(format!("swept {swept:?}"));
@@ -245,7 +245,7 @@ async fn lower_again(world: &Rc<World>, server: &Server, k: i32) {
 
 /// Moves the physical partition of a key to a store of its own, or back. Returns whether it lies there now.
 async fn move_of(world: &Rc<World>, server: &Server, k: i32, lifts: bool) -> bool {
-    let parts = server.database.figures().partitions().into_iter();
+    let parts = server.database.engine().figures().partitions().into_iter();
     let found = parts
         .filter(|part| part.keyspace == "ks" && part.table == "y")
         .find(|part| (part.lower..=part.upper).contains(&token(k)));

@@ -126,7 +126,7 @@ async fn sweep(world: &Rc<World>, server: &Server) {
     world.clock.advance(std::time::Duration::from_secs(1 + world.below(3)));
     let in_work = world.enter("sweep");
     for table in ["b", "bv", "bk"] {
-        let swept = server.database.upkeep().sweep_table("ks", table).await;
+        let swept = server.database.engine().upkeep().sweep_table("ks", table).await;
         world.log.borrow_mut().note(format!("swept {table} {swept:?}"));
     }
     drop(in_work);

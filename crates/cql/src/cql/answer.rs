@@ -21,6 +21,8 @@ pub struct SessionState {
     pub user: Option<Arc<str>>,
     /// The client's address; for traces.
     pub client: Option<SocketAddr>,
+    /// Whether its requests are recorded in the audit log by the client's own port.
+    pub is_recorded_elsewhere: bool,
     /// The virtual node that the client is connected to, from 0.
     pub node: usize,
     /// The connection's share of the memory of all connections. `None` means its answers are not bounded.

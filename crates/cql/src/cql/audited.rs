@@ -1,117 +1,127 @@
-//! The audit log's description of a statement: type, category, keyspace, scope. Names are those of Cassandra's
-//! `AuditLogEntryType`.
+//! The audit log's description of a text: type, category, keyspace, scope. Names are those of Cassandra's `AuditLogEntryType`.
 //!
 //! Pure, and by the text alone: a refused statement has no plan. Only a server with an audit log uses it.
 
 use grammar::ast::{DropKind, Name, QualifiedName, Statement};
 
-/// A group of types, by which the records of an audit log are selected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditCategory {
-    /// Logins, and actions that a role was not permitted.
-    Auth,
-    /// Changes of the schema, TRUNCATE.
-    Ddl,
-    /// Roles and permissions.
-    Dcl,
-    /// INSERT, UPDATE, DELETE, BATCH.
-    Dml,
-    /// SELECT.
-    Query,
-    /// Statements that are prepared.
-    Prepare,
-    /// Failures for other reasons than a missing permission.
-    Error,
-    /// USE, DESCRIBE, EXPLAIN.
-    Other,
+use helenus_engine::engine::audit::{AuditCategory, AuditText, Audited, Subject};
+
+/// A text in a session with a keyspace, as a subject of the audit log.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditedStatement<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The keyspace of unqualified names.
+    pub keyspace: Option<&'a str>,
 }
 
-impl AuditCategory {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Auth,
-        Self::Ddl,
-        Self::Dcl,
-        Self::Dml,
-        Self::Query,
-        Self::Prepare,
-        Self::Error,
-        Self::Other,
-    ];
+impl Subject for AuditedStatement<'_> {
+    fn category(&self) -> Option<AuditCategory> {
+        plain_category(self.text)
+    }
 
-    /// Cassandra's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "AUTH",
-            Self::Ddl => "DDL",
-            Self::Dcl => "DCL",
-            Self::Dml => "DML",
-            Self::Query => "QUERY",
-            Self::Prepare => "PREPARE",
-            Self::Error => "ERROR",
-            Self::Other => "OTHER",
-        }
+    fn describe(&self) -> Option<Audited> {
+        describe(self.text, self.keyspace)
+    }
+
+    fn text(&self) -> AuditText<'_> {
+        AuditText::One(self.text)
     }
 }
 
-/// A statement as the audit log describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Audited {
-    /// Its type.
-    pub kind: &'static str,
-    /// The category of the type.
-    pub category: AuditCategory,
-    /// The keyspace that it is about. `None` means no single one.
-    pub keyspace: Option<String>,
-    /// The table, view, type, index, function or trigger that it is about. `None` means no single one.
-    pub scope: Option<String>,
-}
+/// A text that is prepared.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditedPrepare<'a>(pub AuditedStatement<'a>);
 
-impl Audited {
-    /// Describes a text in a session with this keyspace. `None` means the text is no statement.
-    #[must_use]
-    pub fn of(text: &str, keyspace: Option<&str>) -> Option<Self> {
-        let statement = grammar::parse(text).ok()?;
-        let (kind, category, subject) = about(&statement);
-        let (named, scope) = match subject {
-            Subject::Nothing => (None, None),
-            Subject::Keyspace(name) => (Some(name.as_str()), None),
-            Subject::Scope(name) => (
-                name.keyspace.as_ref().map(Name::as_str).or(keyspace),
-                Some(name.name.as_str()),
-            ),
-            Subject::Part(name, table) => (
-                table.keyspace.as_ref().map(Name::as_str).or(keyspace),
-                Some(name.as_str()),
-            ),
-        };
-        Some(Self {
-            kind,
-            category,
-            keyspace: named.map(str::to_owned),
-            scope: scope.map(str::to_owned),
+impl Subject for AuditedPrepare<'_> {
+    fn category(&self) -> Option<AuditCategory> {
+        Some(AuditCategory::Prepare)
+    }
+
+    fn describe(&self) -> Option<Audited> {
+        let audited = self.0.describe()?;
+        Some(Audited {
+            kind: "PREPARE_STATEMENT",
+            category: AuditCategory::Prepare,
+            ..audited
         })
     }
 
-    /// The category of a text that begins with the word of a plain read or write, which is enough for most requests.
-    /// `None` means only [`Audited::of`] can tell.
-    #[must_use]
-    pub fn plain_category(text: &str) -> Option<AuditCategory> {
-        let text = text.trim_start();
-        let word = text.split(|character: char| !character.is_ascii_alphabetic()).next()?;
-        let is = |known: &&str| word.eq_ignore_ascii_case(known);
-        if is(&"SELECT") {
-            return Some(AuditCategory::Query);
-        }
-        ["INSERT", "UPDATE", "DELETE", "BEGIN"]
-            .iter()
-            .any(is)
-            .then_some(AuditCategory::Dml)
+    fn text(&self) -> AuditText<'_> {
+        self.0.text()
     }
 }
 
-enum Subject<'a> {
+/// A BATCH message, with the texts of its members.
+#[derive(Clone, Debug)]
+pub struct AuditedBatch(pub Vec<String>);
+
+impl Subject for AuditedBatch {
+    fn category(&self) -> Option<AuditCategory> {
+        Some(AuditCategory::Dml)
+    }
+
+    fn describe(&self) -> Option<Audited> {
+        Some(Audited {
+            kind: "BATCH",
+            category: AuditCategory::Dml,
+            keyspace: None,
+            scope: None,
+        })
+    }
+
+    fn text(&self) -> AuditText<'_> {
+        AuditText::Members(&self.0)
+    }
+}
+
+/// Whether a text is a statement.
+#[must_use]
+pub fn is_statement(text: &str) -> bool {
+    grammar::parse(text).is_ok()
+}
+
+/// Describes a text in a session with this keyspace. `None` means the text is no statement.
+fn describe(text: &str, keyspace: Option<&str>) -> Option<Audited> {
+    let statement = grammar::parse(text).ok()?;
+    let (kind, category, subject) = about(&statement);
+    let (named, scope) = match subject {
+        Object::Nothing => (None, None),
+        Object::Keyspace(name) => (Some(name.as_str()), None),
+        Object::Scope(name) => (
+            name.keyspace.as_ref().map(Name::as_str).or(keyspace),
+            Some(name.name.as_str()),
+        ),
+        Object::Part(name, table) => (
+            table.keyspace.as_ref().map(Name::as_str).or(keyspace),
+            Some(name.as_str()),
+        ),
+    };
+    Some(Audited {
+        kind,
+        category,
+        keyspace: named.map(str::to_owned),
+        scope: scope.map(str::to_owned),
+    })
+}
+
+/// The category of a text that begins with the word of a plain read or write, which is enough for most requests.
+/// `None` means only [`describe`] can tell.
+fn plain_category(text: &str) -> Option<AuditCategory> {
+    let text = text.trim_start();
+    let word = text.split(|character: char| !character.is_ascii_alphabetic()).next()?;
+    let is = |known: &&str| word.eq_ignore_ascii_case(known);
+    if is(&"SELECT") {
+        return Some(AuditCategory::Query);
+    }
+    ["INSERT", "UPDATE", "DELETE", "BEGIN"]
+        .iter()
+        .any(is)
+        .then_some(AuditCategory::Dml)
+}
+
+/// The object of a statement.
+enum Object<'a> {
     Nothing,
     Keyspace(&'a Name),
     Scope(&'a QualifiedName),
@@ -119,9 +129,9 @@ enum Subject<'a> {
     Part(&'a Name, &'a QualifiedName),
 }
 
-fn about(statement: &Statement) -> (&'static str, AuditCategory, Subject<'_>) {
+fn about(statement: &Statement) -> (&'static str, AuditCategory, Object<'_>) {
     use AuditCategory::{Dcl, Dml, Other, Query};
-    use Subject::{Keyspace, Nothing, Scope};
+    use Object::{Keyspace, Nothing, Scope};
     match statement {
         Statement::Select(select) => ("SELECT", Query, Scope(&select.table)),
         // The name of an INSERT in Cassandra.
@@ -153,8 +163,8 @@ fn about(statement: &Statement) -> (&'static str, AuditCategory, Subject<'_>) {
 }
 
 /// A change of the schema.
-fn change(statement: &Statement) -> (&'static str, Subject<'_>) {
-    use Subject::{Keyspace, Nothing, Part, Scope};
+fn change(statement: &Statement) -> (&'static str, Object<'_>) {
+    use Object::{Keyspace, Nothing, Part, Scope};
     match statement {
         Statement::Truncate(table) => ("TRUNCATE", Scope(table)),
         Statement::CreateKeyspace(create) => ("CREATE_KEYSPACE", Keyspace(&create.name)),
@@ -226,13 +236,13 @@ mod tests {
                 keyspace: keyspace.map(str::to_owned),
                 scope: scope.map(str::to_owned),
             };
-            assert_eq!(Audited::of(text, Some("ks")), Some(expected), "{text}");
-            let plain = Audited::plain_category(text);
+            assert_eq!(describe(text, Some("ks")), Some(expected), "{text}");
+            let plain = plain_category(text);
             assert!(plain.is_none_or(|plain| plain == category), "{text}");
             assert_eq!(plain.is_some(), matches!(category, Dml | Query), "{text}");
         }
-        assert_eq!(Audited::of("SELEKT", None), None);
-        assert_eq!(Audited::plain_category("/* c */ SELECT * FROM t"), None);
-        assert_eq!(Audited::plain_category("selection"), None);
+        assert_eq!(describe("SELEKT", None), None);
+        assert_eq!(plain_category("/* c */ SELECT * FROM t"), None);
+        assert_eq!(plain_category("selection"), None);
     }
 }

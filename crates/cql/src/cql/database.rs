@@ -1,8 +1,8 @@
 //! Executes CQL statements: plan, check, bind to commands, pass to the engine, answer.
 
 use super::error::{Error, RequestRefusal};
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use grammar::ast;
@@ -15,13 +15,11 @@ use super::feed;
 use super::gates;
 use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::roles::needed::Permitted;
-use super::roles::{RoleRefusal, RoleService};
+use super::roles::RoleService;
 use super::rows::{FrameRows, put_cell};
 use super::written::{answer_of, answer_to, show_values};
-use helenus_engine::engine::read::sink::Shape;
-use helenus_engine::engine::{self, Checked, Ended, Engine, Executed, Options, Paging, Request, Terms};
-use helenus_engine::throughput::Charges;
+use helenus_engine::engine::audit::Subject;
+use helenus_engine::engine::{self, Checked, Ended, Engine, Execution, Options, Paging, Shape, Terms};
 use helenus_schema::command::{Batch, BatchKind, Partitions, Position, Read, ResultColumn, Value};
 use helenus_schema::planner::ddl::{self, DdlIntent};
 use helenus_schema::planner::{self, Plan};
@@ -37,8 +35,18 @@ pub enum Member {
     Prepared(Arc<Statement>),
 }
 
+impl Member {
+    /// Its text.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Prepared(statement) => statement.audited().text.to_owned(),
+        }
+    }
+}
+
 /// A database that executes CQL: the engine, and the additional state of CQL statements. All other functions, such as
-/// maintenance and figures, belong to the [`Engine`], to which this dereferences.
+/// maintenance and figures, belong to the [`Engine`] ([`Database::engine`]).
 #[derive(Debug)]
 pub struct Database {
     engine: Engine,
@@ -48,21 +56,21 @@ pub struct Database {
     pub(super) roles: OnceLock<Arc<RoleService>>,
 }
 
-impl Deref for Database {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-/// The context of a statement: its session, its parameters and the engine's request.
-struct RequestScope<'a> {
+/// The context of a statement: its session, its parameters and the engine's execution.
+pub(super) struct RequestScope<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
     /// The keyspace of unqualified names: the request's own, or its session's.
     keyspace: Option<Arc<str>>,
-    request: Request<'a>,
+    pub(super) execution: Execution<'a>,
+}
+
+/// A SELECT with its values.
+struct BoundSelect<'a> {
+    planned: &'a PlannedAt,
+    read: &'a Read,
+    shape: &'a Shape,
+    values: &'a [Value],
 }
 
 impl Database {
@@ -80,7 +88,23 @@ impl Database {
         })
     }
 
-    /// The engine alone, for another front end.
+    /// As [`Engine::close`].
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close(&self) -> Result<(), engine::Error> {
+        self.engine.close().await
+    }
+
+    /// As [`Engine::close_within`].
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close_within(&self, within: Duration) -> Result<(), engine::Error> {
+        self.engine.close_within(within).await
+    }
+
+    /// The engine alone, for another front end, for maintenance and for figures.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
@@ -92,11 +116,11 @@ impl Database {
     /// # Errors
     /// [`RequestRefusal::NoKeyspace`] with Cassandra's text.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
-        gates::expect_keyspace(&self.snapshot().schema, keyspace)
+        gates::expect_keyspace(&self.engine.schema(), keyspace)
     }
 
     pub(super) fn plan_prepared(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
-        let snapshot = self.snapshot();
+        let snapshot = self.engine.snapshot();
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
         if !matches!(planned.planned.plan, Plan::Truncate(_)) {
             planner::refuse_views(&planned.planned.plan, &snapshot.schema)?;
@@ -106,7 +130,7 @@ impl Database {
 
     /// Replaces a refusal that advises ALLOW FILTERING if a guardrail forbids it.
     fn reworded(&self, error: Error) -> Error {
-        match (&error, self.guardrails().filtering_is_off()) {
+        match (&error, self.engine.guardrails().filtering_is_off()) {
             (Error::Plan(of), Some(instead)) if **of == planner::Error::NeedsFiltering => {
                 RequestRefusal::FilteringIsOff(instead).into()
             }
@@ -114,59 +138,46 @@ impl Database {
         }
     }
 
-    pub(super) async fn answer_text(
-        &self,
-        session: &SessionState,
-        text: &str,
-        params: &QueryParams,
-    ) -> Result<Answer, Error> {
-        self.engine.resolve_in_doubt().await;
-        let mut scope = self.scope(session, params);
-        gates::names(scope.request.schema(), params)?;
-        let planned = self.plans.plan(scope.keyspace.as_ref(), text, &scope.request.snapshot);
+    pub(super) async fn answer_text(&self, scope: &mut RequestScope<'_>, text: &str) -> Result<Answer, Error> {
+        let execution = &scope.execution;
+        gates::names(execution.schema(), scope.params)?;
+        let planned = self.plans.plan(scope.keyspace.as_ref(), text, execution.snapshot());
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
-            self.counters.count_unplanned(scope.request.began, &planned);
+            self.counters.count_unplanned(execution.began(), &planned);
         }
-        self.run(&mut scope, &planned?).await
+        self.run(scope, &planned?).await
     }
 
     pub(super) async fn answer_prepared(
         &self,
-        session: &SessionState,
+        scope: &mut RequestScope<'_>,
         statement: &Statement,
-        params: &QueryParams,
     ) -> Result<Answer, Error> {
-        self.engine.resolve_in_doubt().await;
-        let mut scope = self.scope(session, params);
-        gates::names(scope.request.schema(), params)?;
-        let planned = statement.at(&scope.request.snapshot)?;
-        if let Values::Positional(values) = &params.values {
+        gates::names(scope.execution.schema(), scope.params)?;
+        let planned = statement.at(scope.execution.snapshot())?;
+        if let Values::Positional(values) = &scope.params.values {
             gates::prepared_values(&planned.planned, values.len())?;
         }
         self.counters.count_prepared();
-        self.run(&mut scope, &planned).await
+        self.run(scope, &planned).await
     }
 
     pub(super) async fn answer_batch(
         &self,
-        session: &SessionState,
+        scope: &mut RequestScope<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
-        params: &QueryParams,
     ) -> Result<Answer, Error> {
-        self.engine.resolve_in_doubt().await;
-        let scope = self.scope(session, params);
-        gates::names(scope.request.schema(), params)?;
-        let batch = self.bind_batch(&scope, kind, members).await;
+        gates::names(scope.execution.schema(), scope.params)?;
+        let batch = self.bind_batch(scope, kind, members).await;
+        let began = scope.execution.began();
         if batch.is_err() {
-            self.counters.count_unplanned(scope.request.began, &batch);
+            self.counters.count_unplanned(began, &batch);
         }
         let batch = batch?;
         let subject = self.counters.batch_subject(&batch);
-        let request = &scope.request;
-        let mut charges = self.engine.charges(request);
-        let outcome = self.engine.batch(request, &batch, &mut charges).await;
+        let outcome = scope.execution.batch(&batch).await;
         let mut outcome = outcome.map(|written| answer_of(&batch, written)).map_err(Error::from);
         if self.roles.get().is_some() {
             let tables: Vec<_> = batch
@@ -178,14 +189,14 @@ impl Database {
                 Box::pin(self.reload_roles_after(&mut outcome)).await;
             }
         }
-        self.counters.record(&subject, request.began, &outcome);
-        self.settle_charge(request, Executed::Batch(&batch), &mut charges, &mut outcome);
+        self.counters.record(&subject, began, &outcome);
+        settle_charge(&mut scope.execution, &mut outcome);
         outcome
     }
 
     async fn bind_batch(
         &self,
-        scope: &RequestScope<'_>,
+        scope: &mut RequestScope<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Batch, Error> {
@@ -197,8 +208,8 @@ impl Database {
             let member = match member {
                 Member::Text(text) => self
                     .plans
-                    .plan(scope.keyspace.as_ref(), &text, &scope.request.snapshot)?,
-                Member::Prepared(statement) => statement.at(&scope.request.snapshot)?,
+                    .plan(scope.keyspace.as_ref(), &text, scope.execution.snapshot())?,
+                Member::Prepared(statement) => statement.at(scope.execution.snapshot())?,
             };
             gates::member_values(&member.planned, values.len())?;
             planned.push((member, values));
@@ -211,19 +222,16 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        let mut is_masked = false;
-        self.permitted(scope, |permitted| {
-            is_masked = permitted.is_some_and(|permitted| plans.iter().any(|plan| permitted.masks_refusal(plan)));
-            gates::batch_permissions(permitted, &plans)
-        })?;
+        gates::batch_permissions(&mut scope.execution, &plans)?;
+        let is_masked = plans.iter().any(|plan| gates::masks_refusal(&scope.execution, plan));
         let bind = || {
             let members = plans.iter().zip(&planned);
-            let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.request.context()));
+            let bound = members.map(|(plan, (_, values))| plan.bind(values, scope.execution.context()));
             let bound = bound.collect::<Result<Vec<_>, _>>();
             let bound = bound.map_err(|error| {
                 let members = plans.iter().zip(&planned);
                 let members = members.map(|(plan, (_, values))| (&**plan, values.as_slice()));
-                planner::batch::first_fault(members, scope.request.context(), error)
+                planner::batch::first_fault(members, scope.execution.context(), error)
             });
             bound.map_err(|error| Error::unbound(error, scope.params.consistency, Some(kind_of(kind))))
         };
@@ -238,8 +246,13 @@ impl Database {
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
-    fn scope<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> RequestScope<'a> {
-        let request = self.engine.begin(Terms {
+    pub(super) async fn scope<'a>(
+        &'a self,
+        session: &'a SessionState,
+        params: &'a QueryParams,
+        subject: &'a dyn Subject,
+    ) -> RequestScope<'a> {
+        let terms = Terms {
             consistency: params.consistency,
             serial_consistency: params.serial_consistency,
             timestamp_micros: params.timestamp_micros,
@@ -248,46 +261,42 @@ impl Database {
             request_bytes: params.request_bytes,
             client: session.client.as_ref(),
             user: session.user.as_ref(),
+            is_recorded_elsewhere: session.is_recorded_elsewhere,
             node: session.node,
             share: session.share.as_ref(),
-        });
+        };
+        let mut execution = self.engine.begin(terms).await;
+        execution.set_subject(subject);
         RequestScope {
             keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
             session,
             params,
-            request,
+            execution,
         }
     }
 
     async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        let mut charges = self.engine.charges(&scope.request);
+        scope.execution.set_origin(Arc::clone(&planned.origin));
         let mut outcome = if self.writes_roles(scope.session, &planned.planned.tables) {
-            Box::pin(self.write_roles(scope, planned, &mut charges)).await
+            Box::pin(self.write_roles(scope, planned)).await
         } else if planned.planned.plan.calls_functions() {
-            Box::pin(apart(self.execute_plan(scope, planned, &mut charges))).await
+            Box::pin(apart(self.execute_plan(scope, planned))).await
         } else {
-            self.execute_plan(scope, planned, &mut charges).await
+            self.execute_plan(scope, planned).await
         };
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // The request starts again, so it is neither counted nor charged yet.
             return outcome;
         }
         let subject = planned.subject(|| self.counters.subject(planned));
-        let request = &scope.request;
-        self.counters.record(subject, request.began, &outcome);
-        let executed = Executed::Statement(&planned.origin);
-        self.settle_charge(request, executed, &mut charges, &mut outcome);
+        self.counters.record(subject, scope.execution.began(), &outcome);
+        settle_charge(&mut scope.execution, &mut outcome);
         outcome
     }
 
     /// Executes a statement that may change the stored roles, and reads them again.
-    async fn write_roles(
-        &self,
-        scope: &mut RequestScope<'_>,
-        planned: &Arc<PlannedAt>,
-        charges: &mut Charges,
-    ) -> Result<Answer, Error> {
-        let mut outcome = self.execute_plan(scope, planned, charges).await;
+    async fn write_roles(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let mut outcome = self.execute_plan(scope, planned).await;
         if !matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             self.reload_roles_after(&mut outcome).await;
         }
@@ -304,31 +313,6 @@ impl Database {
         }
     }
 
-    /// Settles a request's charge, and records it in the answer.
-    #[inline]
-    fn settle_charge(
-        &self,
-        request: &Request<'_>,
-        executed: Executed<'_>,
-        charges: &mut Charges,
-        outcome: &mut Result<Answer, Error>,
-    ) {
-        let mut notes = Vec::new();
-        let ended = match outcome {
-            Ok(answer) => Ended::Answered {
-                row_bytes: answer.row_bytes(),
-            },
-            Err(error) => Ended::Failed {
-                code: error.code().number(),
-            },
-        };
-        let receipt = self.engine.settle(request, executed, charges, ended, &mut notes);
-        if let Ok(answer) = outcome {
-            answer.charge = receipt.charge;
-            answer.notes.append(&mut notes);
-        }
-    }
-
     /// Whether a client's statement may have changed the rows from which roles are read.
     fn writes_roles(&self, session: &SessionState, tables: &[Arc<Table>]) -> bool {
         self.roles.get().is_some()
@@ -336,43 +320,7 @@ impl Database {
             && tables.iter().any(|table| table.keyspace == "system_auth")
     }
 
-    /// Checks the permissions of the session's role.
-    fn permitted(
-        &self,
-        scope: &RequestScope<'_>,
-        check: impl FnOnce(Option<Permitted<'_>>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let Some(service) = self.roles.get() else {
-            return check(None);
-        };
-        let Some(role) = &scope.session.user else {
-            // The server's own requests have no client address.
-            return match scope.session.client {
-                None => check(None),
-                Some(_) => Err(RoleRefusal::Anonymous.into()),
-            };
-        };
-        check(Some(Permitted {
-            roles: &service.load(),
-            role,
-            keyspace: scope.keyspace.as_deref(),
-            schema: scope.request.schema(),
-            data_center: &self.engine.node().data_center,
-            address: scope
-                .session
-                .client
-                .map(|client| client.ip())
-                .filter(|_| service.checks_addresses()),
-            masks_columns: self.engine.guardrails().switches.data_masking,
-        }))
-    }
-
-    async fn execute_plan(
-        &self,
-        scope: &mut RequestScope<'_>,
-        planned: &Arc<PlannedAt>,
-        charges: &mut Charges,
-    ) -> Result<Answer, Error> {
+    async fn execute_plan(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let params = scope.params;
         let arranged;
         let values: &[Value] = match &params.values {
@@ -385,17 +333,14 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        let mut is_masked = false;
-        self.permitted(scope, |permitted| {
-            is_masked = permitted.is_some_and(|permitted| permitted.masks(&planned.planned.plan));
-            gates::permissions(permitted, &planned.planned.plan)
-        })?;
-        let (engine, request) = (&self.engine, &scope.request);
-        gates::owned(engine, &planned.planned.plan, params.consistency)?;
+        gates::permissions(&mut scope.execution, &planned.planned.plan, scope.keyspace.as_deref())?;
+        let execution = &mut scope.execution;
+        gates::owned(&self.engine, &planned.planned.plan, params.consistency)?;
         match &planned.planned.plan {
             Plan::Select(plan) => {
-                gates::read_plan(engine.guardrails(), params.consistency, plan)?;
-                let read = plan.bind(values, request.context(), is_masked);
+                gates::read_plan(self.engine.guardrails(), params.consistency, plan)?;
+                let is_masked = plan.selects_masked() && execution.masks(&plan.table);
+                let read = plan.bind(values, execution.context(), is_masked);
                 let read = read.map_err(|error| Error::unbound(error, params.consistency, None))?;
                 let shape = if is_masked {
                     planned.masked_shape(&read)
@@ -404,20 +349,19 @@ impl Database {
                 };
                 gates::sorted_whole(params, plan, &read)?;
                 let mut warnings = Vec::new();
-                let checked = engine.check_read(request, &read, params.page_size_rows, &mut warnings);
+                let checked = execution.check_read(&read, params.page_size_rows, &mut warnings);
                 let checked = match checked {
                     Ok(checked) => checked,
                     // Cassandra warns of aggregations only after this.
                     Err(error) => return Err(Error::from(error).warned(warnings)),
                 };
-                let selected = self.select(
-                    scope,
+                let select = BoundSelect {
                     planned,
-                    (&read, shape, checked),
+                    read: &read,
+                    shape,
                     values,
-                    (charges, &mut warnings),
-                );
-                let outcome = selected.await;
+                };
+                let outcome = self.select(scope, select, checked, &mut warnings).await;
                 warnings.extend(plan.warning().map(str::to_owned));
                 match outcome {
                     Ok(answer) => Ok(Answer { warnings, ..answer }),
@@ -425,50 +369,51 @@ impl Database {
                 }
             }
             Plan::Modify(plan) => {
-                let write = plan.bind(values, request.context());
+                let write = plan.bind(values, execution.context());
                 let mut write =
                     write.map_err(|error| Error::unbound(error, params.consistency, Some(WriteKind::Simple)))?;
-                if !is_masked {
+                if !gates::masks_refusal(execution, plan) {
                     show_values(std::slice::from_mut(&mut write));
                 }
-                let written = engine.write(request, &write, charges).await?;
+                let written = execution.write(&write).await?;
                 Ok(answer_to(&write.table, written))
             }
             Plan::Batch(plan) => {
-                let batch = plan.bind(values, request.context());
+                let batch = plan.bind(values, execution.context());
                 let mut batch =
                     batch.map_err(|error| Error::unbound(error, params.consistency, Some(kind_of(plan.kind))))?;
-                if !is_masked {
+                let mut members = plan.modifications.iter();
+                if !members.any(|member| gates::masks_refusal(execution, member)) {
                     show_values(&mut batch.modifications);
                 }
-                let written = engine.batch(request, &batch, charges).await?;
+                let written = execution.batch(&batch).await?;
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
-                planner::refuse_views(&planned.planned.plan, request.schema())?;
+                planner::refuse_views(&planned.planned.plan, execution.schema())?;
                 // Boxed, like the following: rare, and every request's future would be as large.
-                Box::pin(engine.truncate(request, table, charges)).await?;
+                Box::pin(execution.truncate(table)).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
             Plan::Use(keyspace) => {
-                charges.metadata();
+                execution.charge_metadata();
                 Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
             }
-            Plan::Ddl(statement) => Box::pin(self.change_schema(scope, statement, charges)).await,
+            Plan::Ddl(statement) => Box::pin(self.change_schema(scope, statement)).await,
             Plan::Describe(statement) => {
-                charges.metadata();
+                execution.charge_metadata();
                 self.describe(scope, statement)
             }
             Plan::Explain(explained) => {
-                charges.metadata();
+                execution.charge_metadata();
                 let page_rows = params.page_size_rows;
-                let explaining = explain::explain(engine, request, page_rows, planned, explained, values);
+                let explaining = explain::explain(execution, page_rows, planned, explained, values);
                 Box::pin(explaining)
                     .await
                     .map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
             Plan::Auth(statement) => {
-                charges.metadata();
+                execution.charge_metadata();
                 Box::pin(self.change_roles(scope.session, scope.keyspace.as_deref(), statement)).await
             }
         }
@@ -476,12 +421,17 @@ impl Database {
 
     async fn select(
         &self,
-        scope: &RequestScope<'_>,
-        planned: &PlannedAt,
-        (read, shape, checked): (&Read, &Shape, Checked<'_>),
-        values: &[Value],
-        (charges, warnings): (&mut Charges, &mut Vec<String>),
+        scope: &mut RequestScope<'_>,
+        select: BoundSelect<'_>,
+        checked: Checked<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Answer, Error> {
+        let BoundSelect {
+            planned,
+            read,
+            shape,
+            values,
+        } = select;
         let params = scope.params;
         let key = PagingKey(self.engine.paging_key());
         let resume = match &params.paging_state {
@@ -504,10 +454,7 @@ impl Database {
             wants_feed_positions: params.wants_feed_positions,
         };
         let mut rows = FrameRows::default();
-        let page = self
-            .engine
-            .read(&scope.request, shape, checked, &paging, &mut rows, charges)
-            .await?;
+        let page = scope.execution.read(shape, checked, &paging, &mut rows).await?;
         planned.record_content_bytes(page.bytes);
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let columns = Arc::clone(&read.selection.columns);
@@ -550,14 +497,13 @@ impl Database {
         &self,
         scope: &mut RequestScope<'_>,
         statement: &Arc<ast::Statement>,
-        charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let mut warnings = Vec::new();
-        let (keyspace, schema) = (scope.keyspace.as_deref(), scope.request.schema());
+        let (keyspace, schema) = (scope.keyspace.as_deref(), scope.execution.schema());
         let passed = gates::change(self.engine.guardrails(), statement, schema, keyspace, &mut warnings);
         if let Err(refused) = passed {
             // The engine charges a change when it is requested; a refusal here costs the same.
-            charges.metadata();
+            scope.execution.charge_metadata();
             return Err(refused);
         }
         let given = ddl::with_payload(statement, |name| Some(scope.params.payload_value(name)?.as_ref()));
@@ -566,7 +512,7 @@ impl Database {
             session_keyspace: scope.keyspace.clone(),
             masks_columns: self.engine.guardrails().switches.data_masking,
         };
-        let outcome = self.engine.change_schema(&mut scope.request, intent, charges).await?;
+        let outcome = scope.execution.change_schema(intent).await?;
         if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {
             Box::pin(self.follow_schema(scope.session, change)).await?;
         }
@@ -582,7 +528,7 @@ impl Database {
         let description = describe::describe(
             statement,
             keyspace,
-            scope.request.schema(),
+            scope.execution.schema(),
             self.engine.seen_by(scope.session.node),
         )
         .map_err(|error| RequestRefusal::Describe(Box::new(error)))?;
@@ -601,6 +547,25 @@ impl Database {
             content: content.into(),
             paging_state: None,
         })))
+    }
+}
+
+/// Settles a request's charge, and records it in the answer.
+#[inline]
+fn settle_charge(execution: &mut Execution<'_>, outcome: &mut Result<Answer, Error>) {
+    let mut notes = Vec::new();
+    let ended = match outcome {
+        Ok(answer) => Ended::Answered {
+            row_bytes: answer.row_bytes(),
+        },
+        Err(error) => Ended::Failed {
+            code: error.code().number(),
+        },
+    };
+    let receipt = execution.settle(ended, &mut notes);
+    if let Ok(answer) = outcome {
+        answer.charge = receipt.charge;
+        answer.notes.append(&mut notes);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Errors of a CQL request: each module's refusal as it is, and the protocol's code of each.
 
 use super::roles::RoleRefusal;
+use helenus_engine::engine::audit::AuditFailure;
 use helenus_engine::engine::{self, NotChanged};
 use helenus_schema::guardrails::Violation;
 use helenus_schema::planner::ddl::DdlError;
 use helenus_schema::planner::{self, ddl, rules};
-use helenus_types::consistency::Consistency;
-use helenus_types::consistency::WriteKind;
+use helenus_types::consistency::{Consistency, WriteKind};
 use helenus_types::wire::response::ErrorCode;
 
 /// Why a request failed. Texts are Cassandra's where people read them.
@@ -178,6 +178,15 @@ impl Error {
         }
     }
 
+    /// The failure of its request, for the audit log.
+    #[must_use]
+    pub fn audit_failure(&self) -> AuditFailure<'_> {
+        AuditFailure {
+            is_denied: self.code() == ErrorCode::Unauthorized,
+            error: self,
+        }
+    }
+
     /// The error itself, and its warnings.
     #[must_use]
     pub fn parts(&self) -> (&Self, &[String]) {
@@ -245,6 +254,7 @@ const fn of_engine(error: &engine::Error) -> ErrorCode {
     use engine::Error as Is;
     match error {
         Is::Refused(_) | Is::Partitions(_) | Is::TableGone => ErrorCode::Invalid,
+        Is::Denied(_) => ErrorCode::Unauthorized,
         Is::NotModifiable { .. } | Is::TableNotModifiable { .. } | Is::PartitionFull { .. } => ErrorCode::Unauthorized,
         Is::Unavailable(_) => ErrorCode::Unavailable,
         Is::WriteTimeout { .. } => ErrorCode::WriteTimeout,

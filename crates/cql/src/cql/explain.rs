@@ -3,7 +3,7 @@
 //! ```text
 //! charge    one for each stage with a cost, and the sum       cheaper   a cheaper read of the same rows
 //! ```
-//! The engine provides the path and the price ([`Engine::estimate_read`]); this module describes them as text.
+//! The engine provides the path and the price ([`Execution::estimate_read`]); this module describes them as text.
 
 use super::error::Error;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use super::plans::PlannedAt;
 use super::rows::put_cell;
-use helenus_engine::engine::{Engine, ReadEstimate, Request};
+use helenus_engine::engine::{Execution, ReadEstimate};
 use helenus_engine::throughput::{Charges, Stage as Charged};
 use helenus_schema::command::{
     Comparison, Condition, FilterTarget, IndexUse, Partitions, Read, Value, Write, WriteVerb,
@@ -46,37 +46,32 @@ fn views(schema: &Schema, writes: &[Write]) -> Option<Stage> {
 
 /// The stages and the price of a command, as rows.
 pub(super) async fn explain(
-    engine: &Engine,
-    request: &Request<'_>,
+    execution: &mut Execution<'_>,
     page_rows: Option<u32>,
     planned: &PlannedAt,
     explained: &Plan,
     values: &[Value],
 ) -> Result<Answer, Error> {
-    let context = request.context();
     let stages = match explained {
         Plan::Select(plan) => {
-            let read = plan.bind(values, context, false)?;
-            let estimate = engine.estimate_read(request, &read, page_rows).await?;
+            let read = plan.bind(values, execution.context(), false)?;
+            let estimate = execution.estimate_read(&read, page_rows).await?;
             read_stages(&read, &estimate)
         }
         Plan::Modify(plan) => {
-            let write = plan.bind(values, context)?;
+            let write = plan.bind(values, execution.context())?;
             let mut stages = explain::modification(&write);
-            let charges = engine.estimate_writes(request, std::slice::from_ref(&write))?;
+            let charges = execution.estimate_writes(std::slice::from_ref(&write))?;
             stages.extend(charge_stages(&charges, false));
-            stages.extend(views(request.schema(), std::slice::from_ref(&write)));
+            stages.extend(views(execution.schema(), std::slice::from_ref(&write)));
             stages.extend(cheaper_write(&write).map(|text| ("cheaper", text)));
             stages
         }
         Plan::Batch(plan) => {
-            let batch = plan.bind(values, context)?;
+            let batch = plan.bind(values, execution.context())?;
             let mut stages = explain::batch(&batch);
-            stages.extend(charge_stages(
-                &engine.estimate_writes(request, &batch.modifications)?,
-                false,
-            ));
-            stages.extend(views(request.schema(), &batch.modifications));
+            stages.extend(charge_stages(&execution.estimate_writes(&batch.modifications)?, false));
+            stages.extend(views(execution.schema(), &batch.modifications));
             stages
         }
         _ => Vec::new(),

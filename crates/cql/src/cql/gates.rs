@@ -8,11 +8,11 @@ use grammar::ast;
 use super::answer::QueryParams;
 use super::error::{Error, RequestRefusal};
 use super::roles::RoleRefusal;
-use super::roles::needed::Permitted;
-use helenus_engine::engine::{self, Engine, refuse_system};
+use helenus_engine::engine::{self, Action, Engine, Execution, ReadAction, WriteAction, refuse_system};
 use helenus_schema::command::{Partitions, Read};
 use helenus_schema::guardrails::Guardrails;
-use helenus_schema::planner::{ModifyPlan, Plan, Planned, SelectPlan};
+use helenus_schema::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
+use helenus_schema::roles::Denied;
 use helenus_schema::schema::{Schema, Table, system};
 use helenus_types::consistency::Consistency;
 
@@ -65,16 +65,9 @@ fn count_values(in_batch: bool, planned: &Planned, values: usize) -> Result<(), 
 
 // 2. Permissions.
 
-/// Checks the session's permissions by the plan: like Cassandra's `authorize`, before any value is checked. `permitted`
-/// holds the permissions of the role. `None` means that there are no roles, or that the request is the server's own.
-pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Result<(), Error> {
-    if let Some(permitted) = permitted {
-        // Cassandra's `DescribeStatement` asks nothing of a role.
-        if !matches!(plan, Plan::Describe(_)) {
-            permitted.access()?;
-        }
-        permitted.plan(plan)?;
-    }
+/// Checks the permissions of a plan's command: like Cassandra's `authorize`, before any value is checked.
+pub(super) fn permissions(execution: &mut Execution<'_>, plan: &Plan, keyspace: Option<&str>) -> Result<(), Error> {
+    permit(execution, plan, keyspace)?;
     match plan {
         Plan::Modify(plan) => Ok(refuse_written(&plan.table)?),
         Plan::Batch(plan) => plan
@@ -82,9 +75,57 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
             .iter()
             .try_for_each(|member| refuse_written(&member.table).map_err(Error::from)),
         Plan::Truncate(table) => Ok(refuse_system(table)?),
-        Plan::Auth(_) if permitted.is_none() => Err(RoleRefusal::Anonymous.into()),
+        Plan::Auth(_) if !execution.is_of_role() => Err(RoleRefusal::Denied(Denied::Anonymous).into()),
         Plan::Auth(_) | Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
     }
+}
+
+fn permit(execution: &mut Execution<'_>, plan: &Plan, keyspace: Option<&str>) -> Result<(), Error> {
+    match plan {
+        Plan::Select(plan) => execution.permit(read_action(plan))?,
+        Plan::Modify(plan) => execution.permit(write_action(plan))?,
+        Plan::Batch(plan) => {
+            execution.permit(Action::OfSession)?;
+            let mut members = plan.modifications.iter();
+            members.try_for_each(|member| execution.permit(write_action(member)))?;
+        }
+        Plan::Truncate(table) => execution.permit(Action::Truncate(table))?,
+        Plan::Explain(plan) => permit(execution, plan, keyspace)?,
+        Plan::Ddl(_) if !execution.is_of_role() => execution.permit(Action::OfSession)?,
+        Plan::Ddl(statement) => {
+            let needs = ddl::needs(statement, keyspace, execution.schema());
+            execution.permit(Action::ChangeSchema(&needs))?;
+        }
+        Plan::Describe(_) => execution.permit(Action::ShowSchema)?,
+        // Statements about roles check themselves.
+        Plan::Use(_) | Plan::Auth(_) => execution.permit(Action::OfSession)?,
+    }
+    Ok(())
+}
+
+fn read_action(plan: &SelectPlan) -> Action<'_> {
+    Action::Read(ReadAction {
+        table: &plan.table,
+        calls: plan.calls(),
+        masked_restricted: plan.masked_restricted(),
+        shows_masked: false,
+    })
+}
+
+fn write_action(plan: &ModifyPlan) -> Action<'_> {
+    Action::Write(WriteAction {
+        table: &plan.table,
+        is_conditional: plan.is_conditional(),
+        calls: plan.calls(),
+        shows_masked: false,
+    })
+}
+
+/// Whether a condition that does not hold shows masks.
+///
+/// Differs: in Cassandra 5.0.9 the answer of a condition that does not hold has the values, whatever the role may see.
+pub(super) fn masks_refusal(execution: &Execution<'_>, plan: &ModifyPlan) -> bool {
+    plan.returns_masked() && execution.masks(&plan.table)
 }
 
 /// Checks that this server is the only one that changes the schema, roles and figures in memory, if they answer a statement.
@@ -112,14 +153,10 @@ fn refuse_written(table: &Table) -> Result<(), engine::Error> {
 }
 
 /// Like [`permissions`], for a batch.
-pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
-    if let Some(permitted) = permitted {
-        permitted.access()?;
-    }
+pub(super) fn batch_permissions(execution: &mut Execution<'_>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
+    execution.permit(Action::OfSession)?;
     for member in members {
-        if let Some(permitted) = permitted {
-            permitted.modify(member)?;
-        }
+        execution.permit(write_action(member))?;
         refuse_written(&member.table)?;
     }
     Ok(())

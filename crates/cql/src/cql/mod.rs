@@ -34,8 +34,8 @@ mod written;
 
 pub use answer::{Answer, AnswerKind, FeedEnd, QueryParams, ResultMetadata, Rows, SessionState, Values};
 pub use apart::apart;
-pub use audited::{AuditCategory, Audited};
+pub use audited::{AuditedBatch, AuditedPrepare, AuditedStatement, is_statement};
 pub use database::{Database, Member};
 pub use error::{Error, InReplica, RequestRefusal};
 pub use plans::Statement;
-pub use roles::{FirstRole, HashPermit, Hashing, NoLogin, RoleOptions, RoleService};
+pub use roles::{FirstRole, HashPermit, Hashing, RoleOptions, RoleService};

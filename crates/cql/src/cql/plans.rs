@@ -9,11 +9,10 @@ use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::answer::ResultMetadata;
+use super::audited::AuditedStatement;
 use super::shape::shape;
 use helenus_base::metrics::{StatementKind, Subject};
-use helenus_engine::engine::Origin;
-use helenus_engine::engine::read::sink::Shape;
-use helenus_engine::engine::snapshot::Snapshot;
+use helenus_engine::engine::{Origin, Shape, Snapshot};
 use helenus_schema::command::{Read, WriteVerb};
 use helenus_schema::planner::{self, MarkerSpec, Plan, Planned};
 use helenus_schema::schema::Table;
@@ -151,6 +150,7 @@ fn tables_of(plan: &Plan) -> Vec<Arc<Table>> {
 /// A prepared statement: its text and the plan for the current schema.
 #[derive(Debug)]
 pub struct Statement {
+    text: Arc<str>,
     keyspace: Option<Arc<str>>,
     current: ArcSwap<PlannedAt>,
 }
@@ -158,6 +158,7 @@ pub struct Statement {
 impl Statement {
     pub(crate) fn new(keyspace: Option<Arc<str>>, planned: PlannedAt) -> Self {
         Self {
+            text: Arc::clone(&planned.origin.text),
             keyspace,
             current: ArcSwap::from_pointee(planned),
         }
@@ -172,10 +173,18 @@ impl Statement {
         if planned.generation == snapshot.generation {
             return Ok(planned);
         }
-        let planned = PlannedAt::new(Arc::clone(&planned.origin.text), self.keyspace.as_deref(), snapshot)?;
+        let planned = PlannedAt::new(Arc::clone(&self.text), self.keyspace.as_deref(), snapshot)?;
         let planned = Arc::new(planned);
         self.current.store(Arc::clone(&planned));
         Ok(planned)
+    }
+
+    /// Its text, and the keyspace of its unqualified names.
+    pub(super) fn audited(&self) -> AuditedStatement<'_> {
+        AuditedStatement {
+            text: &self.text,
+            keyspace: self.keyspace.as_deref(),
+        }
     }
 
     /// Its bind markers, in order of writing.

@@ -2,7 +2,8 @@
 //! server that may change the catalog: another one may have taken the bucket over, and the refusal may be outdated.
 
 use super::answer::{Answer, QueryParams, SessionState};
-use super::database::{Database, Member};
+use super::audited::{AuditedBatch, AuditedStatement};
+use super::database::{Database, Member, RequestScope};
 use super::error::Error;
 use super::plans::Statement;
 use helenus_schema::command::{BatchKind, Value};
@@ -27,8 +28,11 @@ impl Database {
     /// # Errors
     /// Any refusal or failure of the statement.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
-        let answer = self.answer_text(session, text, params).await;
-        answer.map_err(|error| self.of_owner(error, params.consistency))
+        let keyspace = params.keyspace.as_deref().or(session.keyspace.as_deref());
+        let subject = AuditedStatement { text, keyspace };
+        let mut scope = self.scope(session, params, &subject).await;
+        let answer = self.answer_text(&mut scope, text).await;
+        self.end(scope, answer, params)
     }
 
     /// Executes a prepared statement.
@@ -41,8 +45,10 @@ impl Database {
         statement: &Statement,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        let answer = self.answer_prepared(session, statement, params).await;
-        answer.map_err(|error| self.of_owner(error, params.consistency))
+        let subject = statement.audited();
+        let mut scope = self.scope(session, params, &subject).await;
+        let answer = self.answer_prepared(&mut scope, statement).await;
+        self.end(scope, answer, params)
     }
 
     /// Executes a batch of statements, each with its values.
@@ -56,8 +62,24 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        let answer = self.answer_batch(session, kind, members, params).await;
-        answer.map_err(|error| self.of_owner(error, params.consistency))
+        let subject = AuditedBatch(match self.engine().is_audited() {
+            true => members.iter().map(|(member, _)| member.text()).collect(),
+            false => Vec::new(),
+        });
+        let mut scope = self.scope(session, params, &subject).await;
+        let answer = self.answer_batch(&mut scope, kind, members).await;
+        self.end(scope, answer, params)
+    }
+
+    fn end(
+        &self,
+        mut scope: RequestScope<'_>,
+        answer: Result<Answer, Error>,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
+        let answer = answer.map_err(|error| self.of_owner(error, params.consistency));
+        scope.execution.audit(answer.as_ref().err().map(Error::audit_failure));
+        answer
     }
 
     /// Replaces a refusal by what the catalog in memory says, if another server may have changed it.
@@ -69,6 +91,9 @@ impl Database {
         if !is_of_catalog {
             return error;
         }
-        self.refuse_taken_over(consistency).err().map_or(error, Error::from)
+        self.engine()
+            .refuse_taken_over(consistency)
+            .err()
+            .map_or(error, Error::from)
     }
 }

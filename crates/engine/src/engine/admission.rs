@@ -340,7 +340,7 @@ impl Admission {
         };
         let statement = match executed {
             Executed::Statement(origin) => (origin.without_values)(&origin.text),
-            Executed::Batch(batch) => format!("BATCH of {}", batch.modifications.len()),
+            Executed::Batch(batch) => format!("BATCH of {}", batch.statements),
         };
         if log.len() >= LOG_MAX {
             log.pop_front();

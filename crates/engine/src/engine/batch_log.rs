@@ -27,9 +27,9 @@ use super::view::follow::{Touched, ViewRow};
 use super::{Error, storage_read, storage_write};
 use crate::engine::terms::passes::{Closed, Passes};
 use crate::partition::rows::{decode_change, partition_of};
-use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
 use crate::partition::{BatchKeys, StoreId};
 use helenus_base::mutant::{self, Mutant};
+use helenus_storage::storage::{self as store, Batch, Damaged, Logged as LoggedBatch, Space, Store};
 
 /// Pauses between replays of a batch: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);

@@ -79,13 +79,13 @@ use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
-use crate::partition::store::{Batch, Space, Store};
 use crate::partition::{Homes, Placement, Stores};
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, record};
+use helenus_storage::storage::{Batch, Space, Store};
 use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
 

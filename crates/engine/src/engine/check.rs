@@ -8,9 +8,9 @@ use crate::engine::index::rows::IndexedRows;
 use crate::engine::snapshot::Snapshot as Catalog;
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::EntryRange;
-use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Moment, ReadView};
 use helenus_schema::schema::{StorageId, Table};
+use helenus_storage::storage::{Derivation, Entries, RowView};
 
 /// Rows that are read before their entries are looked up.
 const STRIDE_ROWS: usize = 1024;

@@ -22,10 +22,10 @@ use std::time::Duration;
 use super::edge::storage_read;
 use super::error::Error;
 use super::snapshot::Snapshot;
-use crate::partition::store::{CommitSeq, Estimate};
 use crate::partition::{Hosted, Passed, StoreId, TablePartitions};
 use helenus_base::clock::Clock;
 use helenus_schema::schema::StorageId;
+use helenus_storage::storage::{CommitSeq, Estimate};
 use helenus_types::token::KeySpan;
 
 /// Longest age of a large table's count if the table was written to since.

@@ -10,7 +10,7 @@
 
 use super::error::Error;
 use super::failure::{Access, Outward, StorageFailure, outward};
-use crate::partition::store::Error as StoreError;
+use helenus_storage::storage::Error as StoreError;
 use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
 
@@ -74,7 +74,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::partition::store::Damaged;
+    use helenus_storage::storage::Damaged;
 
     fn failures() -> Vec<StoreError> {
         let directory = || PathBuf::from("/secret/place");

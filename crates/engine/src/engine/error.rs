@@ -5,10 +5,11 @@ use super::refusal::{
     ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal,
     SumRefusal, ThroughputRefusal, in_words,
 };
-use crate::partition::store::Damaged;
 use crate::partition::{MapError, Shortage};
 use helenus_base::invariant::Broken;
 use helenus_schema::guardrails::Violation;
+use helenus_schema::roles::Denied;
+use helenus_storage::storage::Damaged;
 use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
 use helenus_types::functions;
@@ -19,6 +20,9 @@ pub enum Error {
     /// The command, or its values, are invalid.
     #[error(transparent)]
     Refused(Box<Refusal>),
+    /// The role may not execute the command.
+    #[error(transparent)]
+    Denied(Box<Denied>),
     /// A split or merge that the table's partition map does not permit.
     #[error(transparent)]
     Partitions(#[from] MapError),
@@ -203,6 +207,13 @@ refusals!(
     Throughput(ThroughputRefusal),
     Move(MoveRefusal),
 );
+
+impl From<Denied> for Error {
+    #[cold]
+    fn from(denied: Denied) -> Self {
+        Self::Denied(Box::new(denied))
+    }
+}
 
 impl From<Refusal> for Error {
     #[cold]

@@ -5,7 +5,7 @@
 use super::refusal::LimitRefusal;
 use std::fmt;
 
-use crate::partition::store::Error as StoreError;
+use helenus_storage::storage::Error as StoreError;
 
 /// A call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

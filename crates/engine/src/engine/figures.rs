@@ -15,13 +15,13 @@ use crate::engine::shown::{
     AccessLatency, AccountShown, HotKey, IndexBuild, LargePartition, LoggedRequest, Replica as ShownReplica,
     ReplicaLag, ThrottleShown, ThroughputShown,
 };
-use crate::partition::store::Held;
 use crate::partition::{Nodes, Stores};
 use crate::throughput::{PartitionRef, RequestUnits};
 use helenus_base::clock::Clock;
 use helenus_base::metrics::{Access, Statements};
 use helenus_schema::schema::node::NodeInfo;
 use helenus_schema::schema::{StorageId, Table, system};
+use helenus_storage::storage::Held;
 
 /// Hot keys that are shown.
 const HOT_KEYS_MAX: usize = 100;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::partition::store::ColumnId;
 use helenus_schema::command::{Comparison, FilterTarget, Predicate, Value};
 use helenus_schema::schema::{Schema, StorageId, Table, View, ViewTest, system};
+use helenus_storage::storage::ColumnId;
 use helenus_types::functions::{Context, Timeuuids};
 use helenus_types::types::CqlType;
 

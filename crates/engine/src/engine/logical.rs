@@ -49,12 +49,12 @@ use super::refusal::in_words;
 use super::{Error, storage_read};
 use crate::engine::shown::LargePartition;
 use crate::engine::terms::clock::WriteClock;
-use crate::partition::store::{Batch, KEY_BYTES_MAX, Space};
 use crate::partition::{Gauges, Hosted, Placement, StoreId, Stores};
 use helenus_base::clock::Clock;
 use helenus_schema::guardrails::Level;
 use helenus_schema::guardrails::Threshold;
 use helenus_schema::schema::{Schema, StorageId, Table};
+use helenus_storage::storage::{Batch, KEY_BYTES_MAX, Space};
 
 use self::count::{CountPermit, Counted, count};
 pub(crate) use self::count::{entries_of, printed_key};

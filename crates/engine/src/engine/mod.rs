@@ -1,7 +1,7 @@
 //! The `engine` module: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
 //!
-//! [`Engine`] is what front ends call: it routes a [`command`](helenus_schema::command) to stores through [`crate::partition`],
-//! and settles its charges. `cql` is the first front end.
+//! [`Engine`] is what front ends call: each request is an [`Execution`], which routes [`command`](helenus_schema::command)s to stores through
+//! [`crate::partition`], checks permissions, settles charges and records for the audit log. `cql` is the first front end.
 //!
 //! ```text
 //! Read          ─ read/source ─→ part/ ─→ read/sink ─→ rows, position
@@ -9,9 +9,12 @@
 //! SchemaIntent  ─ catalog     ─→ next schema, durable, published
 //! ```
 //! Invariants: a request sees one `catalog` snapshot; an acknowledged write is durable; conditional statements on one
-//! partition run one at a time. Deliberately absent: CQL, plans, sessions, frames.
+//! partition run one at a time; no command runs without the permissions that it needs. Deliberately absent: CQL, plans, sessions,
+//! frames; where roles are stored.
 
+mod action;
 mod admission;
+pub mod audit;
 mod backup;
 mod batch_log;
 mod builds;
@@ -50,7 +53,7 @@ pub(crate) mod row;
 pub(crate) mod service;
 pub mod shown;
 mod size_change;
-pub mod snapshot;
+mod snapshot;
 mod survey;
 mod sweep;
 mod targets;
@@ -62,6 +65,7 @@ mod virtual_tables;
 pub(crate) mod write;
 mod written;
 
+pub use action::{Action, ReadAction, WriteAction};
 pub use backup::{BackedUp, BackupError, Backups, Restored, RestoredRoles, Salvaged, What, salvage};
 pub use backup::{has_roles, is_of_roles};
 pub use catalog::SchemaListener;
@@ -82,11 +86,12 @@ pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use probe::{Probe, StoreProbe, Took};
 pub use read::row_sink::RowSink;
 pub use read::sink::Shape;
-pub use receipt::{ChargeReceipt, Ended, Executed, Origin};
+pub use receipt::{ChargeReceipt, Ended, Origin};
 pub use refusal::Refusal;
-pub use service::{Checked, ClockRules, Engine, Options, Paging, ReadPage};
+pub use service::{Checked, ClockRules, Engine, Execution, Options, Paging, ReadPage, RolesInForce};
+pub use snapshot::Snapshot;
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
-pub use terms::request::{Request, Terms};
+pub use terms::request::Terms;
 pub use terms::room::AnswerMemory;
 pub use upkeep::Upkeep;
 pub use virtual_tables::{NoTables, Seen, VirtualTables, Wanted};

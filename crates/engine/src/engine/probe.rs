@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 
 use super::Error;
-use crate::partition::store::{Batch, Space, Store};
 use crate::partition::{StoreId, Stores};
 use helenus_base::clock::Clock;
+use helenus_storage::storage::{Batch, Space, Store};
 
 /// The catalog's record that probes write, in each store: the wall time, µs as i64. No other code reads it.
 pub(super) const PROBE: &[u8] = b"!probe";

@@ -9,10 +9,10 @@ use arc_swap::ArcSwap;
 use super::index::Indexes;
 use super::pending::{self, Pending};
 use super::snapshot::Snapshot;
-use crate::partition::store::Store;
 use crate::partition::{KeyLocks, Stores};
 use helenus_base::clock::Clock;
 use helenus_base::tasks::Tasks;
+use helenus_storage::storage::Store;
 
 /// The published state of a server's catalog.
 pub(crate) struct Published {

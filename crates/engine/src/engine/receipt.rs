@@ -45,6 +45,12 @@ impl Origin {
         })
     }
 
+    /// The origin of commands without a text.
+    #[must_use]
+    pub fn without_text(kind: StatementKind, tables: &[Arc<Table>]) -> Arc<Self> {
+        Self::new(kind, tables, Arc::from(""), str::to_owned)
+    }
+
     /// Distinguishes it from every other origin of this process; never 0.
     #[must_use]
     pub const fn number(&self) -> u64 {
@@ -58,13 +64,31 @@ pub(super) fn next_number() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
+/// The origin of a batch of writes, whose members have none in common.
+#[derive(Debug)]
+pub(super) struct BatchOrigin {
+    /// The table of its first write.
+    pub(super) table: Option<Arc<Table>>,
+    /// How many writes it has.
+    pub(super) statements: usize,
+}
+
+impl BatchOrigin {
+    pub(super) fn of(batch: &Batch) -> Self {
+        Self {
+            table: batch.modifications.first().map(|first| Arc::clone(&first.table)),
+            statements: batch.modifications.len(),
+        }
+    }
+}
+
 /// The executed request.
 #[derive(Clone, Copy)]
-pub enum Executed<'a> {
+pub(super) enum Executed<'a> {
     /// A statement, prepared or not.
     Statement(&'a Arc<Origin>),
-    /// A BATCH message.
-    Batch(&'a Batch),
+    /// A batch of writes.
+    Batch(&'a BatchOrigin),
 }
 
 /// How a request ended.
@@ -80,6 +104,8 @@ pub enum Ended {
         /// The front end's code of the error, for logs.
         code: u16,
     },
+    /// It was dropped before its end, because its client left. Logs show it as a server error.
+    Abandoned,
 }
 
 impl Ended {
@@ -88,7 +114,7 @@ impl Ended {
     pub(super) fn row_bytes(self) -> u32 {
         match self {
             Self::Answered { row_bytes } => u32::try_from(row_bytes).unwrap_or(u32::MAX),
-            Self::Failed { .. } => 0,
+            Self::Failed { .. } | Self::Abandoned => 0,
         }
     }
 }
@@ -100,4 +126,12 @@ pub struct ChargeReceipt {
     pub charge: RequestUnits,
     /// How long the statement waited in the server for request units; `None` means that it did not wait.
     pub waited: Option<Duration>,
+}
+
+impl ChargeReceipt {
+    /// Nothing was charged.
+    pub(super) const NONE: Self = Self {
+        charge: RequestUnits::ZERO,
+        waited: None,
+    };
 }

@@ -61,6 +61,9 @@ struct Rare {
     receipt: ChargeReceipt,
 }
 
+/// The code of a request that was dropped before its end: a server error.
+const ABANDONED: u16 = 0;
+
 /// Stands for no error: no error has this code.
 const NO_ERROR: u16 = u16::MAX;
 
@@ -274,6 +277,7 @@ impl Page {
             error_code: match ended {
                 Ended::Answered { .. } => NO_ERROR,
                 Ended::Failed { code } => code,
+                Ended::Abandoned => ABANDONED,
             },
             asked,
         });
@@ -350,11 +354,11 @@ fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
             )))
         }
         Executed::Batch(batch) => {
-            let table = batch.modifications.first().map(|first| Arc::clone(&first.table));
+            let table = batch.table.clone();
             if table.as_ref().is_some_and(|table| system::is_name(&table.keyspace)) {
                 return None;
             }
-            Some(LoggedStatement::Batch(table, batch.modifications.len()))
+            Some(LoggedStatement::Batch(table, batch.statements))
         }
     }
 }

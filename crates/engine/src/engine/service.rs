@@ -1,9 +1,11 @@
 //! The engine's facade for front ends: commands in, rows and receipts out.
 //!
 //! ```text
-//! begin(Terms) ─→ Request ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
+//! begin(Terms) ─→ Execution ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
 //! ```
 
+mod authority;
+mod execution;
 mod options;
 mod reads;
 mod writes;
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::audit::AuditLog;
 use super::backup::Backups;
 use super::batch_log;
 use super::catalog::{Catalog, SchemaListener};
@@ -47,6 +50,9 @@ use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
 use helenus_types::functions::{CallLimits, Context, Timeuuids};
 
+use self::authority::Authority;
+pub use self::authority::RolesInForce;
+pub use self::execution::Execution;
 pub use self::options::{ClockRules, Options};
 pub use self::reads::{Checked, Paging, ReadPage};
 
@@ -55,7 +61,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// The engine: the services that execute commands.
 pub struct Engine {
-    pub(crate) catalog: Arc<Catalog>,
+    pub(in crate::engine) catalog: Arc<Catalog>,
     stores: Stores,
     writes: WriteServices,
     clock: Clock,
@@ -63,16 +69,19 @@ pub struct Engine {
     seen: Vec<NodeInfo>,
     nodes: Arc<Nodes>,
     virtual_tables: Arc<dyn VirtualTables>,
-    pub(crate) page_bytes_max: usize,
-    pub(crate) statements: Arc<Statements>,
+    page_bytes_max: usize,
+    statements: Arc<Statements>,
     prober: Prober,
     guardrails: Guardrails,
-    pub(crate) ledger: Ledger,
+    ledger: Ledger,
     counts: Counts,
     rules: Rules,
     timeuuids: Arc<Timeuuids>,
     draws: Arc<Draws>,
     call_limits: CallLimits,
+    authority: Authority,
+    /// Empty means that there is no audit log.
+    audit_log: OnceLock<Arc<dyn AuditLog>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -121,6 +130,17 @@ impl Engine {
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
         &self.catalog.published.tasks
+    }
+
+    /// Records executions of clients in this log from now on. Only the first call counts.
+    pub fn set_audit_log(&self, log: Arc<dyn AuditLog>) {
+        drop(self.audit_log.set(log));
+    }
+
+    /// Whether there is an audit log.
+    #[must_use]
+    pub fn is_audited(&self) -> bool {
+        self.audit_log.get().is_some()
     }
 
     /// Sets the listener for changes of the schema, which gets them in the order of their commits. Only the first call
@@ -264,15 +284,15 @@ impl Engine {
 
     /// A virtual node, from 0, as its clients see it.
     #[expect(clippy::expect_used, reason = "there is at least one")]
+    #[must_use]
     pub fn seen_by(&self, node: usize) -> &NodeInfo {
         let seen = self.seen.get(node).or_else(|| self.seen.first());
         seen.expect("a database has a node")
     }
 
-    /// If a change of the catalog failed and may have been applied, reads the actual catalog from the store. A front
-    /// end calls this before it begins a request. Without it the request may be refused until another one has resolved
-    /// the change.
-    pub async fn resolve_in_doubt(&self) {
+    /// If a change of the catalog failed and may have been applied, reads the actual catalog from the store. Otherwise the request may
+    /// be refused until another one has resolved the change.
+    async fn resolve_in_doubt(&self) {
         if self.catalog.is_in_doubt() {
             // Boxed, since it is rare and would make every request's future larger. After a failure reads continue:
             // both catalogs are valid for them.
@@ -293,9 +313,8 @@ impl Engine {
         }
     }
 
-    /// Begins a request. It sees the catalog of this moment, until its end.
-    #[must_use]
-    pub fn begin<'a>(&self, terms: Terms<'a>) -> Request<'a> {
+    /// A request that begins now.
+    fn request<'a>(&self, terms: Terms<'a>) -> Request<'a> {
         // The clock is read once for all times of the request.
         let now_micros = self.writes.clock.now_micros();
         Request {
@@ -313,15 +332,14 @@ impl Engine {
 
     /// Empty charges for a request.
     #[inline]
-    #[must_use]
-    pub fn charges(&self, request: &Request<'_>) -> Charges {
+    fn charges(&self, request: &Request<'_>) -> Charges {
         self.ledger.charges(request.consistency())
     }
 
     /// Ends a request: settles and records its charges, whether it succeeded or failed. `notes` gets the trace of
     /// the charges, if the request is traced.
     #[inline]
-    pub fn settle(
+    fn settle(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,
@@ -344,7 +362,7 @@ impl Engine {
     ///
     /// # Errors
     /// It is refused, replicas are missing, or a store fails.
-    pub async fn truncate(&self, request: &Request<'_>, table: &Table, charges: &mut Charges) -> Result<(), Error> {
+    async fn truncate(&self, request: &Request<'_>, table: &Table, charges: &mut Charges) -> Result<(), Error> {
         let gates = self.gates();
         gates::truncate(gates, table)?;
         gates::admit_truncate(gates, request, table).await?;
@@ -359,7 +377,7 @@ impl Engine {
     ///
     /// # Errors
     /// The intent is refused, or a store fails; nothing has changed then.
-    pub async fn change_schema<I: SchemaIntent>(
+    async fn change_schema<I: SchemaIntent>(
         &self,
         request: &mut Request<'_>,
         intent: I,

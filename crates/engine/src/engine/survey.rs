@@ -13,10 +13,10 @@ use super::error::Error;
 use super::index::rows::IndexedRows;
 use super::snapshot::Snapshot;
 use super::value::key_components;
-use crate::partition::store::{Derivation, Entries, RowView};
 use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use helenus_base::progress;
 use helenus_schema::schema::{Table, system};
+use helenus_storage::storage::{Derivation, Entries, RowView};
 
 /// Logical partitions that are kept of each table: this many of the largest and of the busiest.
 const KEPT_MAX: usize = 10;

@@ -12,8 +12,8 @@ use super::error::Error;
 use super::snapshot::Snapshot;
 use crate::engine::terms::clock::WriteClock;
 use crate::partition::Hosted;
-use crate::partition::store::{self, Swept};
 use helenus_schema::schema::Table;
+use helenus_storage::storage::{self as store, Swept};
 use helenus_types::token::{KeyBound, KeySpan};
 
 /// Purges tables.

@@ -14,9 +14,9 @@ use super::sweep::Sweeper;
 use super::written::MeasuredPartitions;
 use crate::engine::check::{IndexCheck, check_indexes};
 use crate::engine::terms::clock::WriteClock;
-use crate::partition::store::Swept;
 use crate::partition::{LoadLimits, Stores};
 use helenus_base::clock::Clock;
+use helenus_storage::storage::Swept;
 use helenus_types::functions::Timeuuids;
 
 /// The upkeep of a database ([`super::Engine::upkeep`]). Requests do not wait for it, and it may stop anywhere.

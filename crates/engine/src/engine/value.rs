@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::engine::Error;
-use crate::partition::store::{Damaged, Record};
+use helenus_storage::storage::{Damaged, Record};
 use helenus_types::types::{Corrupt, CqlType};
 
 /// The components of a serialised partition key: the key itself, or `{u16 length, bytes, 0}…` of several.

@@ -71,8 +71,8 @@ impl Homes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::store::{Options, Url};
     use helenus_base::clock::Clock;
+    use helenus_storage::storage::{Options, Url};
 
     async fn store() -> Store {
         let (url, clock) = (Url::Memory, Clock::manual(0));

@@ -36,7 +36,6 @@ pub mod replicas;
 pub mod ring;
 pub mod rows;
 pub mod salvage;
-pub mod store;
 pub mod stores;
 pub mod view;
 

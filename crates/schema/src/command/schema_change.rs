@@ -11,6 +11,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::profile::Profile;
+use crate::roles::Need;
 use crate::schema::{Schema, StorageId};
 
 /// A requested schema change. CQL's statements are intents (`planner::ddl`); another front end makes its own.
@@ -23,6 +24,9 @@ pub trait SchemaIntent: Send + Sync + 'static {
     /// # Errors
     /// The schema does not permit the change; nothing has changed.
     fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Self::Refusal>;
+
+    /// The permissions that the change needs, in the order in which they are checked. `schema` is the one that the request sees.
+    fn needs(&self, schema: &Schema) -> Vec<Need>;
 
     /// Whether a table that the intent creates is ordered by partition key instead of by hash. CQL's tables never are.
     fn orders_by_key(&self) -> bool {

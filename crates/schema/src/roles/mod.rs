@@ -10,6 +10,7 @@
 //!
 //! Source of the rules: measured on Apache Cassandra 5.0.9; `compat/run permissions` measures again.
 
+mod access;
 mod cidr;
 pub mod password;
 mod resource;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+pub use self::access::{Denied, Need, NoLogin};
 pub use self::cidr::{Cidr, CidrGroups};
 pub use self::resource::{Permission, Permissions, Resource, Signature};
 
@@ -153,6 +155,20 @@ impl Roles {
             .of_address(address)
             .is_some_and(|groups| !groups.is_disjoint(allowed));
         is_inside || self.is_superuser(name)
+    }
+
+    /// Checks that a role has a permission on a resource or on one of its parents.
+    ///
+    /// # Errors
+    /// [`Denied::Lacks`].
+    pub fn check(&self, name: &str, permission: Permission, resource: Resource) -> Result<(), Denied> {
+        if self.allows(name, permission, &resource) {
+            return Ok(());
+        }
+        Err(Denied::Lacks {
+            role: name.to_owned(),
+            need: Need::new(permission, resource),
+        })
     }
 
     /// A copy with this role added or replaced.

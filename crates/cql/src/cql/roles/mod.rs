@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! AUTH_RESPONSE ─► RoleService::is_known, ::is_right ─► a role
-//! request ───────► needed::Permitted, by the current snapshot
+//! request ───────► engine::Execution, by the current snapshot
 //! CREATE ROLE … ─► statements::StatementChecker ─► store::statements ─► one logged batch ─► the next snapshot
 //! ```
 //! The snapshot is in memory; it is read from rows of `system_auth` at the start, and again when a client writes there.
 //! Changes are made one at a time. The result of a failed change is resolved from the rows before the next change.
 
+mod functions;
 mod list;
-pub(super) mod needed;
 mod refusal;
 mod statements;
 mod store;
@@ -25,15 +25,15 @@ use grammar::ast::Statement;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub use self::refusal::NoLogin;
 pub(super) use self::refusal::RoleRefusal;
 use self::statements::{Change, Outcome, StatementChecker};
 use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
 use super::database::{Database, Member};
 use crate::cql::Error;
 use helenus_engine::engine;
+use helenus_engine::engine::RolesInForce;
 use helenus_schema::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
-use helenus_schema::roles::{CidrGroups, Permission, Resource, Role, RoleName, Roles, password};
+use helenus_schema::roles::{CidrGroups, Denied, NoLogin, Permission, Resource, Role, RoleName, Roles, password};
 use helenus_schema::schema::{Schema, system};
 
 /// Maximum passwords that are hashed at the same time: each occupies a core for about 50 ms.
@@ -100,7 +100,8 @@ struct KnownPassword {
 
 /// The roles of a server.
 pub struct RoleService {
-    current: ArcSwap<Roles>,
+    /// Shared with the engine, which checks permissions.
+    current: Arc<ArcSwap<Roles>>,
     changing: tokio::sync::Mutex<Doubt>,
     /// At most one for each role.
     known: Mutex<HashMap<RoleName, KnownPassword>>,
@@ -125,7 +126,7 @@ impl std::fmt::Debug for RoleService {
 impl RoleService {
     fn new(hashing: Hashing, checks_addresses: bool) -> Self {
         Self {
-            current: ArcSwap::default(),
+            current: Arc::default(),
             changing: tokio::sync::Mutex::default(),
             known: Mutex::default(),
             turns: Arc::new(Semaphore::new(HASHED_AT_ONCE)),
@@ -316,7 +317,7 @@ impl Database {
         let (name, password) = options.superuser;
         let service = Arc::new(RoleService::new(options.hashing, options.cidr_groups.is_some()));
         let stored = self.stored_roles().await?;
-        let schema = Arc::clone(&self.engine().snapshot().schema);
+        let schema = self.engine().schema();
         let mut next = stored.without_resources(|resource| is_dropped(&schema, resource));
         let is_first = stored.by_name.is_empty();
         if is_first {
@@ -337,6 +338,10 @@ impl Database {
             _ if is_there => FirstRole::Right,
             _ => FirstRole::Missing,
         };
+        self.engine().require_roles(RolesInForce {
+            current: Arc::clone(&service.current),
+            checks_addresses: service.checks_addresses,
+        });
         drop(self.roles.set(service));
         Ok(first)
     }
@@ -371,18 +376,18 @@ impl Database {
         statement: &Statement,
     ) -> Result<Answer, Error> {
         let (Some(service), Some(role)) = (self.roles.get(), &session.user) else {
-            return Err(RoleRefusal::Anonymous.into());
+            return Err(RoleRefusal::Denied(Denied::Anonymous).into());
         };
         let mut doubt = service.changing.lock().await;
         self.resolve_roles(service, &mut doubt).await?;
         let roles = service.current.load_full();
         let outcome = {
-            let snapshot = self.engine().snapshot();
+            let schema = self.engine().schema();
             let checker = StatementChecker {
                 roles: &roles,
                 role,
                 keyspace,
-                schema: &snapshot.schema,
+                schema: &schema,
                 data_centers: &[self.engine().node().data_center.clone()],
             };
             checker.outcome(statement)?
@@ -426,13 +431,13 @@ impl Database {
         let next = match (change.kind, &session.user) {
             (ChangeKind::Created, Some(creator)) => {
                 let mut next = Roles::clone(&roles);
-                for resource in created(&self.engine().snapshot().schema, change) {
+                for resource in created(&self.engine().schema(), change) {
                     next = next.granted(creator, &resource, resource.applicable());
                 }
                 next
             }
             (ChangeKind::Dropped, _) => {
-                let schema = Arc::clone(&self.engine().snapshot().schema);
+                let schema = self.engine().schema();
                 roles.without_resources(|resource| is_dropped(&schema, resource))
             }
             _ => return Ok(()),
@@ -529,7 +534,7 @@ fn created(schema: &Schema, change: &SchemaChange) -> Vec<Resource> {
             Vec::new()
         }
         ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
-        ChangeTarget::Function | ChangeTarget::Aggregate => needed::changed(schema, change).into_iter().collect(),
+        ChangeTarget::Function | ChangeTarget::Aggregate => functions::changed(schema, change).into_iter().collect(),
         ChangeTarget::Type => Vec::new(),
     }
 }
@@ -541,7 +546,7 @@ fn is_dropped(schema: &Schema, resource: &Resource) -> bool {
             !schema.keyspaces.contains_key(keyspace.as_ref())
         }
         Resource::Table(keyspace, table) => schema.table_or_view(keyspace, table).is_none(),
-        Resource::Function(signature) => !needed::has_function(schema, signature),
+        Resource::Function(signature) => !functions::has_function(schema, signature),
         Resource::AllKeyspaces
         | Resource::AllRoles
         | Resource::Role(_)

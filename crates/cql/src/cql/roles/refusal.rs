@@ -1,43 +1,16 @@
 //! Refusals of statements about roles, and missing permissions. Texts are Cassandra's.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use helenus_schema::planner::ddl::{Code, DdlError};
-use helenus_schema::roles::{Permission, Resource, password};
-use helenus_types::types::inet_text;
+use helenus_schema::roles::{Denied, Resource, password};
 use helenus_types::wire::response::ErrorCode;
-
-/// Why a role with the right password or certificate is refused. Texts are Cassandra's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoLogin {
-    /// It may not log in.
-    #[error("{0} is not permitted to log in")]
-    NotPermitted(String),
-    /// It may not be used from this address.
-    #[error("You do not have access from this IP {}", inet_text(.0.to_canonical()))]
-    Address(IpAddr),
-    /// It may not use this data center.
-    #[error("You do not have access to this datacenter ({0})")]
-    DataCenter(String),
-}
 
 /// Why a statement was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoleRefusal {
-    /// The session has not logged in.
-    Anonymous,
-    /// The role lacks a permission on a resource.
-    Lacks(String, Permission, Resource),
-    /// The role may neither see the values of these columns with masks nor restrict them.
-    RestrictsMasked {
-        /// The role.
-        role: String,
-        /// The table or view, with its keyspace.
-        table: String,
-        /// The columns.
-        columns: Vec<String>,
-    },
+    /// The session's role may not execute it.
+    Denied(Denied),
     /// The role lacks a permission on a role.
     NotPrivileged(String),
     /// SUPERUSER = true by a role that is none.
@@ -54,8 +27,6 @@ pub enum RoleRefusal {
     AltersCidrs,
     /// An option of the session's own role that is not its password.
     AltersOwn(&'static str),
-    /// The role may not use this data center, or not from the client's address.
-    NoAccess(NoLogin),
     /// Roles granted to another role are listed.
     ListsRoles(String),
     /// Permissions of another role are listed. `None` means of all roles.
@@ -114,20 +85,16 @@ pub enum RoleRefusal {
 
 impl std::error::Error for RoleRefusal {}
 
+impl From<Denied> for RoleRefusal {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
 impl fmt::Display for RoleRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Anonymous => out.write_str("You have to be logged in and not anonymous to perform this request"),
-            Self::Lacks(role, permission, resource) => write!(
-                out,
-                "User {role} has no {} permission on {resource} or any of its parents",
-                permission.name()
-            ),
-            Self::RestrictsMasked { role, table, columns } => write!(
-                out,
-                "User {role} has no UNMASK nor SELECT_MASKED permission on table {table}, cannot query masked columns [{}]",
-                columns.join(", ")
-            ),
+            Self::Denied(denied) => denied.fmt(out),
             Self::NotPrivileged(role) => write!(
                 out,
                 "User {role} does not have sufficient privileges to perform the requested operation"
@@ -141,7 +108,6 @@ impl fmt::Display for RoleRefusal {
             Self::AltersDataCenters => out.write_str("Only superusers are allowed to alter access to datacenters."),
             Self::AltersCidrs => out.write_str("Only superusers are allowed to alter access from CIDR groups."),
             Self::AltersOwn(option) => write!(out, "You aren't allowed to alter {option}"),
-            Self::NoAccess(refused) => write!(out, "{refused}"),
             // With a trailing blank, as in Cassandra.
             Self::ListsRoles(role) => write!(out, "You are not authorized to view roles granted to {role} "),
             Self::ListsPermissions(None) => out.write_str("You are not authorized to view everyone's permissions"),
@@ -205,9 +171,7 @@ impl RoleRefusal {
     pub(in crate::cql) fn code(&self) -> ErrorCode {
         use RoleRefusal as Is;
         match self {
-            Is::Anonymous
-            | Is::Lacks(..)
-            | Is::RestrictsMasked { .. }
+            Is::Denied(_)
             | Is::NotPrivileged(_)
             | Is::CreatesSuperuser
             | Is::DropsSuperuser
@@ -216,7 +180,6 @@ impl RoleRefusal {
             | Is::AltersDataCenters
             | Is::AltersCidrs
             | Is::AltersOwn(_)
-            | Is::NoAccess(_)
             | Is::OnSystem
             | Is::ListsRoles(_)
             | Is::ListsPermissions(_) => ErrorCode::Unauthorized,

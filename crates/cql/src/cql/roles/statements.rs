@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use grammar::ast::{self, RoleOption, Statement, UserPassword};
 
+use super::functions as user_functions;
 use super::list::{self, List};
-use super::needed;
 use super::refusal::RoleRefusal;
 use helenus_schema::planner::ddl;
 use helenus_schema::roles::{CidrGroups, Permission, Permissions, Resource, Role, RoleName, Roles, password};
@@ -223,10 +223,7 @@ impl StatementChecker<'_> {
     }
 
     fn needs(&self, permission: Permission, resource: &Resource) -> Result<(), RoleRefusal> {
-        if self.roles.allows(self.role, permission, resource) {
-            return Ok(());
-        }
-        Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource.clone()))
+        Ok(self.roles.check(self.role, permission, resource.clone())?)
     }
 
     /// Checks a permission on a role; the message differs from that for other resources.
@@ -515,7 +512,7 @@ impl StatementChecker<'_> {
             }
             Resource::Table(keyspace, table) => self.schema.table_or_view(keyspace, table).is_some(),
             Resource::Role(role) => self.roles.contains(role),
-            Resource::Function(signature) => needed::has_function(self.schema, signature),
+            Resource::Function(signature) => user_functions::has_function(self.schema, signature),
             Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions | Resource::AllMbeans => true,
         };
         let missing = (!is_there).then(|| of.to_string());

@@ -14,10 +14,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::engine::index::{Indexes, Progress, Record, record_key};
-use crate::partition::store::{self, Batch, KeyRange, Order, Row, Space, Store, key};
 use crate::partition::{StoreId, Stores};
 use helenus_base::tasks::Tasks;
 use helenus_schema::schema::StorageId;
+use helenus_storage::storage::{self as store, Batch, KeyRange, Order, Row, Space, Store, key};
 
 /// Rows of one step: a few milliseconds of the committer's time.
 const STEP_ROWS: usize = 1024;

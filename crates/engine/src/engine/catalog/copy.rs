@@ -11,7 +11,7 @@ use super::leftovers::{STEP_BYTES, rest_after};
 use crate::engine::refusal::MoveRefusal;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::PartitionLatch;
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
+use helenus_storage::storage::{self as store, Batch, KeyRange, Order, Space, Store};
 
 /// The number of entries of a range and their checksum.
 #[derive(Clone, Default)]
@@ -120,8 +120,8 @@ pub(super) async fn copy_recorded(latch: &Arc<PartitionLatch>, source: &Store, t
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::store::{Options, Url};
     use helenus_base::clock::Clock;
+    use helenus_storage::storage::{Options, Url};
 
     async fn store(rows: &[(&[u8], &'static [u8])]) -> Store {
         let store = Store::open(&Url::Memory, &Options::default(), Clock::manual(0))

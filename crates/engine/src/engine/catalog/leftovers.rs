@@ -33,11 +33,11 @@ use tokio::sync::watch;
 use super::commit;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::partition::hosted::range_of;
-use crate::partition::store::{self, Batch, Damaged, KeyRange, Order, Space, Store, key};
 use crate::partition::{StoreId, Stores, TablePartitions};
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::schema::StorageId;
+use helenus_storage::storage::{self as store, Batch, Damaged, KeyRange, Order, Space, Store, key};
 use helenus_types::token::KeySpan;
 
 /// Prefixes of records that only versions before wrote.

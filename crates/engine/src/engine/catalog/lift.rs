@@ -39,11 +39,11 @@ use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::engine::{Error, storage_write};
 use crate::partition::latch::Hold;
 use crate::partition::log;
-use crate::partition::store::{self, Batch, KeyRange, Space, Store};
 use crate::partition::{Hosted, MapError, PhysicalPartitionId, StoreId, TablePartitions};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
 use helenus_schema::schema::{StorageId, Table};
+use helenus_storage::storage::{self as store, Batch, KeyRange, Space, Store};
 
 /// A running move.
 struct Move {

@@ -25,12 +25,12 @@ use crate::engine::size_change::{SizeChange, needed};
 use crate::engine::terms::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::view;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
 use crate::partition::{Homes, StoreId, Stores};
 use helenus_base::clock::Clock;
 use helenus_base::tasks::Tasks;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, record, system};
+use helenus_storage::storage::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
 
 /// The contents of the catalog space.
 #[derive(Default)]

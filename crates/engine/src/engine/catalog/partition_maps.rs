@@ -12,12 +12,12 @@ use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
 use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
-use crate::partition::store::{Batch, Damaged, Space};
 use crate::partition::{Homes, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
 use helenus_schema::schema::{Schema, StorageId, Table, Throughput, system, table_changes};
+use helenus_storage::storage::{Batch, Damaged, Space};
 use helenus_types::token::{KeyBound, Token};
 
 impl Catalog {

@@ -15,9 +15,9 @@ use super::Catalog;
 use super::leftovers::{Moved, PAUSE, SPACES, has_any};
 use crate::engine::{Error, index, logical, storage_read};
 use crate::partition::StoreId;
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::schema::{Schema, StorageId, system};
+use helenus_storage::storage::{self as store, Batch, KeyRange, Order, Space, Store};
 
 /// Failures after which the search goes on in the next space; the next start searches again.
 const FAILURES_MAX: u32 = 120;

@@ -14,12 +14,12 @@ use crate::engine::{Error, storage_read, value};
 use crate::partition::TablePartitions;
 use crate::partition::feed::arc_of_token;
 use crate::partition::log::{self, Change, Images, LogEntry, LogMoment, What};
-use crate::partition::store::deletion::Covered;
-use crate::partition::store::{Damaged, Record, RowView};
 use helenus_schema::command::{
     FeedBound, FeedChange, FeedChanged, FeedOperation, FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read,
 };
 use helenus_schema::schema::{StorageId, Table};
+use helenus_storage::storage::deletion::Covered;
+use helenus_storage::storage::{Damaged, Record, RowView};
 use helenus_types::token::KeySpan;
 
 /// Entries of one store that are taken at once.

@@ -2,7 +2,7 @@
 //!
 //! The feed is kept as one more index of the table ([`crate::engine::index`]): built behind the live table, maintained
 //! by the committer, removed with the table. Its value is the position of a row's last change
-//! ([`crate::partition::store::Positions`]), after the number of the arc of the ring in which the row lies:
+//! ([`helenus_storage::storage::Positions`]), after the number of the arc of the ring in which the row lies:
 //!
 //! ```text
 //! entry   feed id u32 · arc u8 · position u64 · the row's key after the table id

@@ -11,10 +11,10 @@ use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step, bring_stati
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::{EntryRange, Located, Place};
 use crate::partition::feed::{arc_of_token, value};
-use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, LogicalPartition, PhysicalPartitionId, ReadView, TablePartitions};
 use helenus_schema::command::{FeedPage, FeedPosition, FeedStart, FeedSweep, Partitions, Read};
 use helenus_schema::schema::StorageId;
+use helenus_storage::storage::{Deletions, RowView};
 use helenus_types::token::{KeySpan, Token};
 
 /// Entries of one store that are taken at once.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Record;
 use super::rows::IndexedRows;
-use crate::partition::store::{Both, Derivation, Derivations, LogOnly};
 use helenus_schema::schema::{IndexTarget, Schema, StorageId, Table, system, table_changes};
+use helenus_storage::storage::{Both, Derivation, Derivations, LogOnly};
 
 /// The difference between two schemas, as far as indexes are concerned.
 #[derive(Debug, Default)]

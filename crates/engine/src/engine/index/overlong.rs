@@ -18,8 +18,8 @@ use crate::engine::index::rows::{IndexedRows, entry_fits};
 use crate::engine::refusal::{Overlong, Refusal};
 use crate::partition::RowKey;
 use crate::partition::feed;
-use crate::partition::store::{CellState, Row};
 use helenus_schema::schema::{IndexFamily, Table};
+use helenus_storage::storage::{CellState, Row};
 
 /// Bytes of an entry apart from encoded values and the row's key: ends of components, and the index's number.
 const FRAME_BYTES: usize = 64;

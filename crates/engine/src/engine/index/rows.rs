@@ -11,11 +11,10 @@ use std::sync::Arc;
 use crate::engine::row::layout::Shape;
 use crate::engine::value;
 use crate::partition::feed;
-use crate::partition::store::key::{self, RowKind};
-use crate::partition::store::{
-    CellStateRef, ColumnId, Derivation, Entries, KEY_BYTES_MAX, Result, Row, RowView, TooLong,
-};
 use helenus_schema::schema::{ColumnKind, IndexPart, IndexTarget, StorageId, Table};
+use helenus_storage::storage::key::{self, RowKind};
+use helenus_storage::storage::row::CellStateRef;
+use helenus_storage::storage::{ColumnId, Derivation, Entries, KEY_BYTES_MAX, Result, Row, RowView, TooLong};
 use helenus_types::types::{CqlType, list_elements, map_entries};
 
 /// The indexes of one table.

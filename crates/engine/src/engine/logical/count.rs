@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::engine::index::rows::IndexedRows;
 use crate::engine::value::key_components;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{CellRef, CellStateRef, Derivation, Entries, Row, RowView};
 use crate::partition::{Hosted, RowKey};
 use helenus_schema::schema::Table;
+use helenus_storage::storage::row::{CellRef, CellStateRef};
+use helenus_storage::storage::{Derivation, Entries, Row, RowView};
 
 /// The counted contents of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::ops::{Bound, ControlFlow};
 use super::reader::Reader;
 use super::rows::{PartSink, Step};
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Clustering, ClusteringRange, Position, Read};
 use helenus_schema::schema::Table;
+use helenus_storage::storage::{Deletions, RangeTombstone, RowView};
 
 /// Rows that are looked up one by one before the task yields to other requests.
 const ROWS_PER_TURN: usize = 256;

@@ -10,9 +10,9 @@ use crate::engine::row::buffer::RowBuffer;
 use crate::engine::row::evaluate::{Scope, looks_at_rows};
 use crate::engine::row::layout::Layout;
 use crate::partition::Hosted;
-use crate::partition::store::{Damaged, RowView};
 use crate::throughput::{Charges, Mark, PartitionRef};
 use helenus_schema::command::{Clustering, Partitions};
+use helenus_storage::storage::{Damaged, RowView};
 use helenus_types::consistency::Consistency;
 use helenus_types::token::Token;
 

@@ -1,7 +1,7 @@
 //! The result of a part: how it ended, its charges, the tombstones that it read.
 
 use crate::engine::Error;
-use crate::partition::store::RowView;
+use helenus_storage::storage::RowView;
 
 /// The outcome of a part.
 #[derive(Debug)]

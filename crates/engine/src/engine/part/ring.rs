@@ -7,10 +7,10 @@ use super::reader::Reader;
 use super::rows::{PartSink, Step};
 use crate::engine::{Error, storage_read};
 use crate::partition::rows::KeyPlace;
-use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Ahead, Hosted, Moment, Passed, Prefix, RowRange};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Position, Read};
+use helenus_storage::storage::{Deletions, RowView};
 use helenus_types::token::KeySpan;
 
 /// How many partitions' deletions a full scan reads ahead.

@@ -17,11 +17,11 @@ use crate::engine::index::Indexes;
 use crate::engine::part::{Logical, PartSink, Reader, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
 use crate::partition::entries::{Entry, EntryRange, Place, PlaceRange, PlaceRef};
-use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, LogicalPartition, Moment};
 use helenus_base::invariant::Broken;
 use helenus_schema::command::{IndexProbe, Position, Read, Spared};
 use helenus_schema::schema::{ColumnKind, Table};
+use helenus_storage::storage::{Deletions, RowView};
 use helenus_types::token::{KeySpan, Token};
 
 /// Places that one pass over unordered entries keeps.

@@ -10,8 +10,9 @@ mod shape;
 
 use bytes::Bytes;
 
+use crate::engine::Error;
 use crate::engine::part::{PartSink, Reply, Step, Walked};
-use crate::engine::{Error, Request};
+use crate::engine::terms::request::Request;
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_schema::guardrails::Level;
 use helenus_schema::schema::Table;

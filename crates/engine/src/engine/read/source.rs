@@ -8,12 +8,13 @@ use bytes::Bytes;
 
 use super::row_sink::RowSink;
 use super::sink::{Shape, Sink};
+use crate::engine::Error;
 use crate::engine::index::Indexes;
 use crate::engine::part::choice::may_seek_in_keys;
 use crate::engine::part::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::targets::{keys_left, span_left};
-use crate::engine::{Error, Request};
+use crate::engine::terms::request::Request;
 use crate::partition::{Hosted, PhysicalPartitionId, ReadView, TablePartitions};
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_schema::schema::StorageId;

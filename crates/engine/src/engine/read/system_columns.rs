@@ -19,8 +19,8 @@ use std::fmt::Write;
 
 use crate::engine::row::buffer::{CellInfo, RowBuffer};
 use crate::engine::row::layout::Shape;
-use crate::partition::store::Expiry;
 use helenus_schema::schema::{ColumnKind, Table};
+use helenus_storage::storage::Expiry;
 use helenus_types::types::json_string;
 
 /// A row's JSON object with its system columns.

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step};
-use crate::engine::{Error, Request, value};
+use crate::engine::terms::request::Request;
+use crate::engine::{Error, value};
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_schema::schema::Table;
 use helenus_types::token::Token;

@@ -11,8 +11,8 @@
 
 use crate::engine::value;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Damaged, Expiry, Marker, Record, RowView};
 use helenus_schema::schema::{ColumnKind, Table};
+use helenus_storage::storage::{Damaged, Expiry, Marker, Record, RowView};
 
 use super::layout::{Layout, Shape, Wanted};
 
@@ -380,10 +380,10 @@ impl CellInfo {
     }
 }
 
-fn expiry_of(cell: &crate::partition::store::CellRef<'_>) -> Option<Expiry> {
+fn expiry_of(cell: &helenus_storage::storage::row::CellRef<'_>) -> Option<Expiry> {
     match cell.state {
-        crate::partition::store::CellStateRef::Live { expiry, .. } => expiry,
-        crate::partition::store::CellStateRef::Tombstone { .. } => None,
+        helenus_storage::storage::row::CellStateRef::Live { expiry, .. } => expiry,
+        helenus_storage::storage::row::CellStateRef::Tombstone { .. } => None,
     }
 }
 

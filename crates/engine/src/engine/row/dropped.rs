@@ -4,8 +4,8 @@
 //!
 //! Source: Cassandra 5.0 `db.rows.SerializationHelper#isDropped`, `db.rows.BTreeRow#filter`.
 
-use crate::partition::store::{ColumnId, Row};
 use helenus_schema::schema::Table;
+use helenus_storage::storage::{ColumnId, Row};
 
 /// Removes the cells of dropped columns, and those of columns added again that are dated up to the drop.
 pub(crate) fn hide(table: &Table, row: &mut Row) {

@@ -1,7 +1,7 @@
 //! The columns of a table that a read needs, and how their cells become values.
 
-use crate::partition::store::ColumnId;
 use helenus_schema::schema::{ColumnKind, Table};
+use helenus_storage::storage::ColumnId;
 use helenus_types::types::CqlType;
 
 /// How the cells of a column form one value.

@@ -1,6 +1,6 @@
 //! Construction of an engine from its options.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::super::admission::Admission;
@@ -17,9 +17,9 @@ use super::super::offers::{Offers, ThroughputRules};
 use super::super::probe::Prober;
 use super::super::write::WriteServices;
 use super::Engine;
+use super::authority::Authority;
 use crate::engine::terms::clock::{ListKeys, WriteClock};
 use crate::engine::virtual_tables::VirtualTables;
-use crate::partition::store::{self, Url};
 use crate::partition::{Nodes, Stores};
 use crate::throughput::Coefficients;
 use helenus_base::clock::{Clock, Timestamps};
@@ -27,6 +27,7 @@ use helenus_base::tasks::Tasks;
 use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::{Account, Profile, Rules};
 use helenus_schema::schema::node::NodeInfo;
+use helenus_storage::storage::{self as store, Url};
 use helenus_types::functions::{CallLimits, Timeuuids};
 
 /// The options of a database.
@@ -200,6 +201,8 @@ impl Options {
             timeuuids,
             draws,
             call_limits: self.call_limits,
+            authority: Authority::default(),
+            audit_log: OnceLock::new(),
         })
     }
 }

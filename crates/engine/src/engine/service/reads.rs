@@ -74,7 +74,7 @@ impl Engine {
     ///
     /// # Errors
     /// It is refused.
-    pub fn check_read<'r>(
+    pub(super) fn check_read<'r>(
         &self,
         request: &Request<'_>,
         read: &'r Read,
@@ -95,7 +95,7 @@ impl Engine {
     ///
     /// # Errors
     /// Replicas are missing, request units are spent, or a store fails. The sink may have received rows before.
-    pub async fn read(
+    pub(super) async fn read(
         &self,
         request: &Request<'_>,
         shape: &Shape,
@@ -128,7 +128,7 @@ impl Engine {
     ///
     /// # Errors
     /// The table no longer exists, or a store fails.
-    pub async fn estimate_read(
+    pub(super) async fn estimate_read(
         &self,
         request: &Request<'_>,
         read: &Read,
@@ -142,7 +142,7 @@ impl Engine {
     ///
     /// # Errors
     /// A table no longer exists.
-    pub fn estimate_writes(&self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
+    pub(super) fn estimate_writes(&self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
         self.estimator().writes(request, writes)
     }
 

@@ -22,7 +22,7 @@ impl Engine {
     ///
     /// # Errors
     /// It is refused, replicas are missing, or a store fails.
-    pub async fn write(
+    pub(super) async fn write(
         &self,
         request: &Request<'_>,
         modification: &Write,
@@ -76,7 +76,12 @@ impl Engine {
     /// # Errors
     /// It is refused, replicas are missing, or a store fails. None of it was applied then, unless the error says that
     /// it may have been.
-    pub async fn batch(&self, request: &Request<'_>, batch: &Batch, charges: &mut Charges) -> Result<Written, Error> {
+    pub(super) async fn batch(
+        &self,
+        request: &Request<'_>,
+        batch: &Batch,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
         let outcome = self.batch_within(request, batch, charges).await;
         outcome.map_err(|error| self.write_edge(request, batch_write(batch.kind, batch.conditional), error))
     }

@@ -28,10 +28,13 @@ pub struct Terms<'a> {
     pub is_traced: bool,
     /// Bytes of the request's body, for logs; 0 means unknown.
     pub request_bytes: u32,
-    /// The client's address, for logs.
+    /// The client's address, for logs and permissions. `None` means that the request is the server's own: no role and no audit entry
+    /// is needed.
     pub client: Option<&'a SocketAddr>,
-    /// The authenticated user; `None` means that no login was required.
+    /// The role of the login; `None` means that no login was required.
     pub user: Option<&'a Arc<str>>,
+    /// Whether its front end records it in the audit log itself.
+    pub is_recorded_elsewhere: bool,
     /// The virtual node that the client is connected to, from 0.
     pub node: usize,
     /// The connection's share of the memory for answers; `None` means no limit.
@@ -39,7 +42,7 @@ pub struct Terms<'a> {
 }
 
 /// A request, as every step of its execution sees it.
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// The catalog at the moment when the request began.
     pub snapshot: Arc<Snapshot>,
     /// Its options.
@@ -74,13 +77,13 @@ impl Request<'_> {
 
     /// Time and randomness for its functions.
     #[must_use]
-    pub const fn context(&self) -> &Context {
+    pub(crate) const fn context(&self) -> &Context {
         &self.context
     }
 
     /// The schema when the request began.
     #[must_use]
-    pub fn schema(&self) -> &Arc<Schema> {
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
         &self.snapshot.schema
     }
 

@@ -12,11 +12,11 @@ use crate::engine::row::dropped;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{Error, storage_read};
 use crate::partition::rows::{DecodedChange, RowPlace, row_place};
-use crate::partition::store::deletion::Covered;
-use crate::partition::store::{Deletion, Deletions, RangeTombstone, Row};
 use crate::partition::{Hosted, LogicalPartition, RowKey};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::schema::{StorageId, Table};
+use helenus_storage::storage::deletion::Covered;
+use helenus_storage::storage::{Deletion, Deletions, RangeTombstone, Row};
 use helenus_types::token::Token;
 
 /// Writes to base tables, or base rows to check.

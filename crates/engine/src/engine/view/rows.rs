@@ -7,8 +7,8 @@ use crate::engine::row::buffer::RowBuffer;
 use crate::engine::row::evaluate::Scope;
 use crate::engine::row::layout::Layout;
 use crate::engine::{Error, value};
-use crate::partition::store::{Cell, CellState, Damaged, Expiry, Marker, Record, Row};
 use helenus_schema::schema::Table;
+use helenus_storage::storage::{Cell, CellState, Damaged, Expiry, Marker, Record, Row};
 use helenus_types::types::Corrupt;
 
 /// The key of a row, in a base table or in a view.

@@ -13,10 +13,10 @@ use crate::engine::pending::Whole;
 use crate::engine::terms::passes::Passes;
 use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates, storage_read, storage_write};
-use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
 use helenus_base::mutant::{self, Mutant};
+use helenus_storage::storage::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
 use helenus_types::consistency::WriteKind;
 
 /// The outcome of staged changes.

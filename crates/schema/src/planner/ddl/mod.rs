@@ -9,7 +9,7 @@
 //!
 //! All of CQL's DDL is supported, except for the execution of triggers, which run user-supplied classes.
 //!
-//! Deliberately absent: roles and permissions, data (ALTER rewrites no rows: a column id is used again by a column of the same name only).
+//! Deliberately absent: who has which permission ([`needs`] says which one a statement needs), data (ALTER rewrites no rows: a column id is used again by a column of the same name only).
 //! Sources: CQL reference, Data Definition; responses of Apache Cassandra 5.0.9, statement by statement.
 
 mod added_again;
@@ -24,6 +24,7 @@ mod index;
 mod index_options;
 mod keyspace;
 mod mask;
+mod needs;
 mod options;
 mod property;
 pub mod refusal;
@@ -38,10 +39,12 @@ use grammar::ast::{QualifiedName, Statement, Type};
 
 pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
+pub use self::needs::{functions, needs};
 pub use self::options::NAMES as TABLE_PROPERTIES;
 pub use self::refusal::Code;
 use self::refusal::{FunctionRefusal, NameRefusal};
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
+use crate::roles::Need;
 use crate::schema::{Keyspace, Schema, system};
 use helenus_types::types::CqlType;
 
@@ -65,6 +68,10 @@ impl SchemaIntent for DdlIntent {
             ..context.clone()
         };
         apply(&self.statement, self.session_keyspace.as_deref(), schema, &context)
+    }
+
+    fn needs(&self, schema: &Schema) -> Vec<Need> {
+        needs(&self.statement, self.session_keyspace.as_deref(), schema)
     }
 }
 

@@ -10,12 +10,12 @@ use foldhash::quality::RandomState;
 use super::WritePart;
 use super::size::BatchSize;
 use crate::engine::logical::{Place, Weight};
-use crate::partition::store::{Batch, Committed, Row, Store};
 use crate::partition::{Hosted, LogicalPartition, RowKey, StoreId};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::WriteVerb;
 use helenus_schema::schema::Table;
+use helenus_storage::storage::{Batch, Committed, Row, Store};
 use helenus_types::token::Token;
 
 /// The charge of a change of a batch, to be measured at the commit.

@@ -15,11 +15,11 @@ use crate::engine::row::buffer::RowBuffer;
 use crate::engine::row::evaluate::Scope;
 use crate::engine::row::layout::Layout;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, LogicalPartition, Moment};
 use crate::throughput::{Charges, PartitionRef};
 use helenus_schema::command::{Condition, Write, WriteTarget};
 use helenus_schema::schema::{ColumnKind, Table};
+use helenus_storage::storage::{Deletions, RowView};
 use helenus_types::functions::Context;
 use helenus_types::token::Token;
 

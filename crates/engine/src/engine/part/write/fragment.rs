@@ -5,10 +5,10 @@ use bytes::Bytes;
 
 use crate::engine::row::layout::Shape;
 use crate::engine::{Error, value};
-use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{ColumnChange, Value};
 use helenus_schema::schema::Column;
+use helenus_storage::storage::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
 use helenus_types::functions::sum;
 use helenus_types::types::CqlType;
 

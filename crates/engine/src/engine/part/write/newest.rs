@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment, RowKey};
 use helenus_schema::command::{ClusteringRange, Write, WriteTarget};
+use helenus_storage::storage::{Deletions, RangeTombstone, RowView};
 
 use super::asked::rows_asked;
 

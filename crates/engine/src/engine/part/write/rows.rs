@@ -10,12 +10,12 @@ use crate::engine::row::dropped;
 use crate::engine::terms::write::WriteRequest;
 use crate::engine::{Error, logical, storage_read, value};
 use crate::partition::RowKey;
-use crate::partition::store::{CellState, RangeTombstone, Row};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use helenus_base::invariant::{Broken, Invariant};
 use helenus_schema::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use helenus_schema::guardrails::CELL_BYTES;
 use helenus_schema::schema::{Column, ColumnKind};
+use helenus_storage::storage::{CellState, RangeTombstone, Row};
 
 impl WritePart<'_> {
     /// Stages the rows of the part.

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use crate::engine::Error;
 use crate::engine::row::layout::Shape;
 use crate::partition::RowKey;
-use crate::partition::store::{CellState, Row};
 use helenus_schema::command::{ClusteringRange, Write};
 use helenus_schema::guardrails::{CELL_BYTES, Level, Threshold};
 use helenus_schema::schema::{Column, Table};
+use helenus_storage::storage::{CellState, Row};
 
 /// Of a partition's update: its deletion, and a static row that is always counted.
 const PARTITION_BYTES: usize = 29;

@@ -8,8 +8,8 @@
 //! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's
 //! flag).
 
-use crate::partition::store::{Cell, CellState, Marker, Row};
 use helenus_schema::command::{Write, WriteVerb};
+use helenus_storage::storage::{Cell, CellState, Marker, Row};
 
 use super::fragment::Stamp;
 
