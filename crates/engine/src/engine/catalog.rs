@@ -35,7 +35,10 @@
 //!   current map; the state contains no id, range or epoch of a map.
 
 mod adopt;
+mod builds;
 mod copy;
+#[cfg(test)]
+mod follower_tests;
 mod freeze;
 mod garbage;
 mod leftovers;
@@ -45,34 +48,36 @@ mod number;
 mod open;
 mod partition_maps;
 mod publication;
+mod records;
+mod schemas;
 mod steps;
 mod strays;
-mod views;
 
 use super::error::NotChanged;
-use super::snapshot::{Partitions, Snapshot, no_table};
-use std::collections::{BTreeMap, BTreeSet};
+use super::snapshot::{Snapshot, no_table};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+use self::builds::{Builds, records_of_views};
 pub(in crate::engine) use self::freeze::Frozen;
 use self::garbage::check_garbage;
 use self::leftovers::Leftovers;
 use self::number::{ChangedLogs, numbered};
-use self::open::{Found, schema_of};
-use self::partition_maps::{NewTables, give_budgets, partitions_after, partitions_at_open};
+pub(in crate::engine) use self::open::Opening;
+use self::partition_maps::{NewTables, give_budgets, partitions_after};
+use self::publication::Publication;
 pub use self::publication::SchemaListener;
-use self::publication::{Listener, Publication};
+use self::records::Found;
+use self::schemas::{NextCatalog, SchemaCatalog};
 use self::strays::numbers_of;
-use self::views::records_of_views;
-use crate::engine::builds::index::Build;
-use crate::engine::index::change::Difference;
-use crate::engine::index::{self, Progress, Record};
+use crate::engine::index::change::{AddedIndex, Difference};
+use crate::engine::index::{self, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::{self, Offers};
 use crate::engine::published::Published;
@@ -83,11 +88,9 @@ use crate::partition::{Homes, Placement, Stores};
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::command::{SchemaContext, SchemaIntent, SchemaOutcome};
-use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, record};
-use helenus_storage::storage::{Batch, Space, Store};
-use helenus_types::consistency::Consistency;
-use helenus_types::consistency::WriteKind;
+use helenus_storage::storage::{Batch, Damaged, Space, Store};
+use helenus_types::consistency::{Consistency, WriteKind};
 
 const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
@@ -101,35 +104,40 @@ pub(in crate::engine) type Define = Arc<dyn Fn(&mut Schema) + Send + Sync>;
 pub(crate) struct Catalog {
     /// What requests and work in the background share.
     pub(in crate::engine) published: Arc<Published>,
-    /// Called while `changing` is locked, so that no other change comes between a commit and its announcement.
-    pub(in crate::engine) listener: Listener,
+    /// From records to the published snapshot.
+    pub(in crate::engine) schemas: SchemaCatalog,
+    /// Where physical partitions lie.
+    placement: PlacementState,
+    /// Builds of indexes and views.
+    builds: Builds,
+    /// Rows and stores that no map names any more, which are removed in the background.
+    orphans: Leftovers,
     changing: Mutex<Changing>,
-    /// Where the partitions of tables lie when no move has placed them.
-    homes: Homes,
     data_centers: Vec<(String, usize)>,
-    rules: Rules,
-    /// This node's identity, the same over restarts.
-    pub(crate) host_id: Uuid,
-    /// The secret of paging states.
-    pub(crate) paging_key: [u8; 16],
-    /// Records of views whose build has not started.
-    view_records: std::sync::Mutex<BTreeMap<StorageId, Record>>,
-    /// Whether the outcome of a failed change is unknown: the published catalog may differ from the stored one.
-    is_in_doubt: AtomicBool,
+    identity: Identity,
     /// Gives timestamps to changes of the schema.
     timestamps: WriteClock,
     /// The large logical partitions that were recorded when the catalog was opened.
     pub(crate) logical: Vec<Recorded>,
-    /// The throughput of tables and keyspaces.
-    pub(crate) offers: Offers,
+}
+
+/// What is drawn at the first start, and is the same over restarts.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Identity {
+    /// This node's.
+    pub(in crate::engine) host_id: Uuid,
+    /// The secret of paging states.
+    pub(in crate::engine) paging_key: [u8; 16],
+}
+
+/// Where physical partitions lie, and how that changes.
+struct PlacementState {
+    /// Where the partitions of tables lie when no move has placed them.
+    homes: Homes,
     /// The tables whose physical partitions are still to be created.
     growth: SizeChange,
     /// Held by the current move of a physical partition.
     moving: Mutex<()>,
-    /// Rows and stores that are removed in the background.
-    leftovers: Leftovers,
-    /// Adds the system tables that Cassandra does not have.
-    define: Define,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -153,35 +161,27 @@ fn partitions_key(id: StorageId) -> Vec<u8> {
     [PARTITIONS, &id.to_be_bytes()].concat()
 }
 
+/// The table whose partition map is recorded under a key. `None` means that the key is of another record.
+fn map_of_key(key: &[u8]) -> Result<Option<StorageId>, Damaged> {
+    let number = |id: &[u8]| id.try_into().map(u32::from_be_bytes);
+    let id = key.strip_prefix(PARTITIONS).map(number).transpose();
+    id.map_err(|_| Damaged::catalog(key, leftovers::NO_NUMBER))
+}
+
 impl Catalog {
-    /// Takes an index into use, or starts or resumes its build.
-    fn begin_index(
-        &self,
-        changing: &mut Changing,
-        partitions: &Partitions,
-        (index, table, is_feed): (StorageId, StorageId, bool),
-        record: Record,
-    ) {
-        if record.is_complete {
-            self.published.indexes.add_complete(index);
-            return;
-        }
-        let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
-        self.published.indexes.add_building(index, &progress);
-        let map = partitions.get(&table);
-        let stores = map.into_iter().flat_map(|map| map.stores());
-        let build = Build {
-            home: self.stores().clone(),
-            stores: stores.map(|(id, store)| (id, store.clone())).collect(),
-            indexes: Arc::clone(&self.published.indexes),
-            table,
-            index,
-            is_feed,
-            progress,
-            record,
-            places: Vec::new(),
-        };
-        build.start(&self.published.tasks);
+    /// The throughput of tables and keyspaces.
+    pub(in crate::engine) const fn offers(&self) -> &Offers {
+        &self.schemas.offers
+    }
+
+    /// This node's identity, and the secrets that go with it.
+    pub(in crate::engine) const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Takes the views of the schema into use, resumes the builds of incomplete ones, and ends those of removed views.
+    pub(in crate::engine) fn begin_views(&self) {
+        self.builds.begin_views();
     }
 
     /// The published snapshot, as an owned handle.
@@ -230,17 +230,17 @@ impl Catalog {
             new_id: self.table_id(&mut changing),
             storage_id: changing.next_storage_id,
             data_centers: self.data_centers.clone(),
-            profile: self.rules.profile,
+            profile: self.schemas.rules.profile,
             // A front end that masks says so.
             masks_columns: false,
         };
         let outcome = intent.apply(&before, &context).map_err(NotChanged::Refused)?;
-        self.offers.check_metered(Some(&before), &outcome.schema)?;
+        self.schemas.offers.check_metered(Some(&before), &outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
             let map = current.partitions.get(&table.storage_id);
             map.map_or(0, |map| map.bytes(table.storage_id).bytes)
         })?;
-        self.growth.refuse_second(&before, &outcome.schema)?;
+        self.placement.growth.refuse_second(&before, &outcome.schema)?;
         if outcome.change.is_none() {
             return Ok(outcome);
         }
@@ -254,7 +254,7 @@ impl Catalog {
         let first = changing.next_storage_id;
         changing.next_storage_id += u32::from(outcome.storage_id_used);
         let next_id = &mut changing.next_storage_id;
-        outcome.schema = numbered(&before, outcome.schema, self.rules.profile, next_id);
+        outcome.schema = numbered(&before, outcome.schema, self.schemas.rules.profile, next_id);
         let mut batch = Batch::new();
         if changing.next_storage_id > first {
             record_next_number(&mut batch, changing.next_storage_id);
@@ -330,7 +330,7 @@ impl Catalog {
     /// Makes a change durable that depends on what other stores hold. If that fails, its outcome is in doubt until the
     /// change is published.
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
-        let publication = Publication::begin(&self.is_in_doubt);
+        let publication = Publication::begin(&self.schemas.is_in_doubt);
         let mut recorded = self.stores().record_after_durable(others, batch).await.map(drop);
         // Other stores use the numbers that the change assigns. So it must be durable here before they write under
         // them.
@@ -353,7 +353,7 @@ impl Catalog {
 
     /// Whether the store may hold another catalog than the published one; then no write may use the published one.
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.is_in_doubt.load(Ordering::Acquire)
+        self.schemas.is_in_doubt()
     }
 
     /// Refuses a write while the outcome of a catalog change is in doubt.
@@ -404,48 +404,29 @@ impl Catalog {
         let durable = self.stores().make_durable(self.stores().main()).await;
         durable.map_err(|error| Error::Fault(error.to_string()))?;
         let mut found = Found::read(self.stores().main()).await?;
-        let schema = schema_of(found.records, self.rules, &*self.define)?;
-        let mut partitions = partitions_at_open(&schema, &found.partitions, self.stores())?;
+        let current = self.load_full();
+        let next = self.schemas.of_all(&mut found)?;
+        let schema = Arc::clone(&next.schema);
         changing.next_storage_id = changing
             .next_storage_id
             .max(found.next_storage_id.unwrap_or_default())
             .max(schema.storage_id_max().saturating_add(1));
-        let current = self.load_full();
-        for (id, map) in &current.partitions {
-            // Unchanged tables keep their accounts.
-            if let Some(read) = partitions.get(id) {
-                let next = if read.epoch() == map.epoch() {
-                    Arc::clone(map)
-                } else {
-                    Arc::new(read.after(map))
-                };
-                partitions.insert(*id, next);
-            }
-        }
-        give_budgets(&self.offers, None, &schema, &mut partitions);
-        let schema = Arc::new(schema);
         let difference = Difference::between(&current.schema, &schema);
-        let (meanwhile, then) = difference.derivations(&self.stores().derivations());
-        self.stores().set_derivations(meanwhile);
-        for of in difference.added() {
-            let record = found.indexes.remove(&of.0).unwrap_or_default();
-            self.begin_index(changing, &partitions, of, record);
-        }
-        self.keep_view_records(found.views);
-        let generation = current.generation + 1;
-        let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
-        self.published.replace(snapshot);
+        self.schemas.publish(next, &difference, |partitions| {
+            for of in difference.added() {
+                let record = found.indexes.remove(&of.index).unwrap_or_default();
+                let task = self.table_id(changing);
+                self.builds.begin_index(of, record, partitions, task);
+            }
+            self.builds.keep_view_records(found.views);
+        });
         self.begin_views();
-        for index in difference.removed() {
-            self.published.indexes.remove(index);
-        }
-        self.stores().set_derivations(then);
         for id in numbers_of(&current.schema).difference(&numbers_of(&schema)) {
-            self.leftovers.remove_number(*id, current.partitions.get(id).cloned());
+            self.orphans.remove_number(*id, current.partitions.get(id).cloned());
         }
         self.resolve_move(changing);
-        self.is_in_doubt.store(false, Ordering::Release);
-        self.listener.announce(&current.schema, &schema);
+        self.schemas.is_in_doubt.store(false, Ordering::Release);
+        self.schemas.listener.announce(&current.schema, &schema);
         Ok(())
     }
 
@@ -482,7 +463,7 @@ impl Catalog {
             Record::default()
         };
         let begun_of = |index| difference.record(index, &begun, tables.are_empty);
-        for (index, ..) in &added {
+        for AddedIndex { index, .. } in &added {
             batch.put(Space::Catalog, index::record_key(*index), begun_of(*index).encode());
         }
         for index in &removed {
@@ -493,9 +474,9 @@ impl Catalog {
             None => batch.delete(Space::Catalog, key),
         });
         let current = self.load_full();
-        let mut later = (!self.growth.is_at_once()).then(Vec::new);
+        let mut later = (!self.placement.growth.is_at_once()).then(Vec::new);
         let in_main = tables.are_in_main.then(|| Homes::in_main(self.main().clone()));
-        let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.homes));
+        let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.placement.homes));
         let mut partitions = partitions_after(&current, &next, placed, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
         begun_logs.extend(Self::cut_logs(before, &next, &left, |id| {
@@ -503,36 +484,30 @@ impl Catalog {
         }));
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {
-            self.growth.begin(table, self.published.clock.monotonic());
+            self.placement.growth.begin(table, self.published.clock.monotonic());
         }
-        give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
-        // While requests may use either schema, rows keep the derivations of both.
-        let (meanwhile, then) = difference.derivations(&self.stores().derivations());
-        if !difference.is_empty() {
-            self.stores().set_derivations(meanwhile);
-        }
-        for of in added {
-            self.begin_index(changing, &partitions, of, begun_of(of.0));
-        }
-        self.keep_view_records(view_records);
-        let generation = current.generation + 1;
-        let snapshot = Snapshot::new(Arc::clone(&next), generation, self.rules, partitions);
-        self.published.replace(snapshot);
-        for index in removed {
-            self.published.indexes.remove(index);
-        }
-        if !difference.is_empty() {
-            self.stores().set_derivations(then);
-        }
+        give_budgets(&self.schemas.offers, Some(&current.schema), &next, &mut partitions);
+        let catalog = NextCatalog {
+            schema: Arc::clone(&next),
+            partitions,
+            generation: current.generation + 1,
+        };
+        self.schemas.publish(catalog, &difference, |partitions| {
+            for of in added {
+                let task = self.table_id(changing);
+                self.builds.begin_index(of, begun_of(of.index), partitions, task);
+            }
+            self.builds.keep_view_records(view_records);
+        });
         publication.end();
         self.begin_logs(begun_logs).await;
-        self.listener.announce(before, &next);
+        self.schemas.listener.announce(before, &next);
         for id in garbage {
-            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
+            self.orphans.remove_number(id, current.partitions.get(&id).cloned());
         }
         for (store, maps) in left {
             changing.stores.in_use.remove(&store);
-            self.leftovers.remove_store(store, maps);
+            self.orphans.remove_store(store, maps);
         }
         Ok(())
     }

@@ -245,7 +245,7 @@ impl<'a> Figures<'a> {
     /// The throughput of tables and keyspaces, by keyspace and table.
     #[must_use]
     pub fn throughput(&self) -> Vec<ThroughputShown> {
-        throughput(&self.snapshot(), &self.catalog.offers, self.clock.monotonic())
+        throughput(&self.snapshot(), self.catalog.offers(), self.clock.monotonic())
     }
 
     /// The largest logical partitions that are known, the largest first.

@@ -45,6 +45,7 @@ use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::Profile;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::node::NodeInfo;
+use helenus_schema::schema::record::Change;
 use helenus_schema::schema::{Schema, StorageId, Table};
 use helenus_types::consistency::Consistency;
 use helenus_types::consistency::WriteKind;
@@ -146,7 +147,7 @@ impl Engine {
     /// Sets the listener for changes of the schema, which gets them in the order of their commits. Only the first call
     /// counts.
     pub fn set_schema_listener(&self, listener: SchemaListener) {
-        self.catalog.listener.set(listener);
+        self.catalog.schemas.listener.set(listener);
     }
 
     /// The current schema.
@@ -235,7 +236,7 @@ impl Engine {
     /// The key that seals paging states.
     #[must_use]
     pub fn paging_key(&self) -> [u8; 16] {
-        self.catalog.paging_key
+        self.catalog.identity().paging_key
     }
 
     /// Removes all rows of a table that the server keeps for itself.
@@ -357,6 +358,15 @@ impl Engine {
     }
 
     // The schema.
+
+    /// Publishes a change of the catalog that another server has committed, from its changed records alone. Nothing is written, built or
+    /// removed here.
+    ///
+    /// # Errors
+    /// A record is damaged; then the catalog stays as it was.
+    pub async fn apply(&self, changed: Vec<Change>) -> Result<(), Error> {
+        self.catalog.apply(changed).await
+    }
 
     /// Empties a table.
     ///

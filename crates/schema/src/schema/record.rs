@@ -12,6 +12,7 @@
 //! The digest of a schema is the sum, mod 2¹²⁸, of the MD5 sums of key and value of all records, without the numbers in
 //! the store: TRUNCATE does not change the schema. So the next digest follows from the last one and the changes.
 
+mod applied;
 mod load;
 pub mod rename;
 
@@ -22,6 +23,7 @@ use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::applied::applied;
 pub use self::load::load;
 use super::typename::recorded_name;
 use super::{

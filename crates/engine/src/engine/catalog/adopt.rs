@@ -58,7 +58,7 @@ impl Catalog {
             catalog.resolve_locked(&mut changing).await?;
             let before = Arc::clone(&catalog.load().schema);
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
-            catalog.offers.check_metered(Some(&before), &next)?;
+            catalog.schemas.offers.check_metered(Some(&before), &next)?;
             let tables = NewTables {
                 placement: Placement::Hash,
                 is_emptied: false,
@@ -90,7 +90,7 @@ impl Catalog {
     /// Removes the rows written under reserved numbers.
     pub(in crate::engine) fn discard_numbers(&self, numbers: Range<StorageId>) {
         for id in numbers {
-            self.leftovers.remove_number(id, None);
+            self.orphans.remove_number(id, None);
         }
     }
 }

@@ -156,7 +156,7 @@ impl Catalog {
         id: PhysicalPartitionId,
         target: Target,
     ) -> Result<(), Error> {
-        let _one_at_a_time = self.moving.lock().await;
+        let _one_at_a_time = self.placement.moving.lock().await;
         let (of, changing) = self.check_move(table, id, target).await?;
         let (state, actions) = steps::begin(of.kind);
         let run = Run {
@@ -208,7 +208,7 @@ impl Catalog {
             partition: Arc::clone(partition),
             to,
             kind,
-            is_source_kept: self.homes.is_kept(partition.store_id),
+            is_source_kept: self.placement.homes.is_kept(partition.store_id),
             range: partition.key_range(table),
         };
         Ok((of, changing))
@@ -226,7 +226,7 @@ impl Catalog {
         let to = match target {
             Target::New => {
                 let shares = |other: &&Arc<Hosted>| other.store_id == from;
-                if !self.homes.is_kept(from) && map.all().iter().filter(shares).count() == 1 {
+                if !self.placement.homes.is_kept(from) && map.all().iter().filter(shares).count() == 1 {
                     return refused(MoveRefusal::Alone { id, store: from.0 });
                 }
                 let stores_max = self.stores().beside_max();
@@ -237,7 +237,7 @@ impl Catalog {
                 changing.stores.next += 1;
                 return Ok((new, Kind::Lift));
             }
-            Target::Home => self.homes.of(table, map.all().len(), partition.lower()).0,
+            Target::Home => self.placement.homes.of(table, map.all().len(), partition.lower()).0,
             Target::StoreOf(other) => match map.find(other) {
                 Some(other) => other.store_id,
                 None => return refused(MoveRefusal::Unknown(other.0)),
@@ -276,10 +276,10 @@ impl Catalog {
             .unwrap_or_default();
         let old = vec![Arc::clone(&of.map)];
         match left {
-            Some(moved) => self.leftovers.remove_moved(moved, old),
+            Some(moved) => self.orphans.remove_moved(moved, old),
             None => {
                 changing.stores.in_use.remove(&of.partition.store_id);
-                self.leftovers.remove_store(of.partition.store_id, old);
+                self.orphans.remove_store(of.partition.store_id, old);
             }
         }
     }
@@ -331,7 +331,7 @@ impl Catalog {
     fn undo_action(&self, action: Action, of: &Move) {
         match action {
             Action::EndTracking => of.partition.latch.end_tracking(),
-            Action::RemoveCopied => self.leftovers.remove_copied(of.copied(), of.is_lift()),
+            Action::RemoveCopied => self.orphans.remove_copied(of.copied(), of.is_lift()),
             // The holder of the lock or of the publication drops it.
             _ => {}
         }
@@ -389,7 +389,7 @@ impl Run<'_> {
         match action {
             Action::RecordStore => self.record_store().await?,
             // Remains of an earlier lift must be removed before rows are copied to the same range.
-            Action::AwaitRemoval => self.catalog.leftovers.until_removed(&self.of.copied()).await?,
+            Action::AwaitRemoval => self.catalog.orphans.until_removed(&self.of.copied()).await?,
             Action::BeginTracking => self.begin_tracking().await?,
             Action::Copy => self.copy().await?,
             Action::CopyTracked => return self.copy_recorded().await.map(Event::Copied),

@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 use super::publication::Publication;
 use super::steps::{self, Action, Event, Kind, Phase};
-use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
+use super::{Catalog, Snapshot, partitions_key, to_the_end};
 use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
+use crate::engine::snapshot::Partitions;
 use crate::partition::{Homes, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
@@ -62,13 +63,13 @@ impl Catalog {
     /// # Errors
     /// When the store fails; tables that did not get theirs begin to wait again.
     pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
-        let due = self.growth.take_due(self.published.clock.monotonic());
+        let due = self.placement.growth.take_due(self.published.clock.monotonic());
         let count = due.len();
         for id in due {
             let catalog = Arc::clone(self);
             let grown = to_the_end(&self.published.tasks, async move { catalog.grow_in_order(id).await }).await;
             if let Err(error) = grown {
-                self.growth.begin(id, self.published.clock.monotonic());
+                self.placement.growth.begin(id, self.published.clock.monotonic());
                 return Err(error);
             }
         }
@@ -188,11 +189,16 @@ impl Catalog {
             Some((keyspace, tables.find(|known| known.storage_id == table)?))
         });
         let next = of
-            .and_then(|(keyspace, table)| self.offers.fit(keyspace, table, &next))
+            .and_then(|(keyspace, table)| self.schemas.offers.fit(keyspace, table, &next))
             .unwrap_or(next);
         let mut partitions = current.partitions.clone();
         partitions.insert(table, Arc::new(next));
-        let snapshot = Snapshot::new(Arc::clone(&current.schema), current.generation, self.rules, partitions);
+        let snapshot = Snapshot::new(
+            Arc::clone(&current.schema),
+            current.generation,
+            self.schemas.rules,
+            partitions,
+        );
         self.published.replace(snapshot);
         Ok(())
     }
@@ -213,17 +219,18 @@ pub(super) fn partitions_at_open(
         .map(|table| {
             let map = match records.get(&table.storage_id) {
                 None => TablePartitions::whole(StoreId::MAIN, stores.main().clone()),
-                Some(record) => {
-                    let key = partitions_key(table.storage_id);
-                    let read = TablePartitions::decode(record, |id| stores.get(id));
-                    let flaw =
-                        "it is no map that covers the ring, of stores that there are, in a version that is known";
-                    read.map_err(|_| Damaged::catalog(&key, flaw))?
-                }
+                Some(record) => map_of_record(table.storage_id, record, stores)?,
             };
             Ok((table.storage_id, Arc::new(map)))
         })
         .collect()
+}
+
+/// The recorded partition map of a table.
+pub(super) fn map_of_record(table: StorageId, record: &Bytes, stores: &Stores) -> Result<TablePartitions, Damaged> {
+    let flaw = "it is no map that covers the ring, of stores that there are, in a version that is known";
+    let read = TablePartitions::decode(record, |id| stores.get(id));
+    read.map_err(|_| Damaged::catalog(&partitions_key(table), flaw))
 }
 
 /// Sets the budgets of partition maps in keyspaces that differ from `before`.

@@ -144,7 +144,7 @@ impl Search {
         };
         if !self.numbers.used.contains(&number) {
             if self.removed.insert(number) {
-                catalog.leftovers.remove_number(number, None);
+                catalog.orphans.remove_number(number, None);
             }
             return Ok(Step::Passed(number));
         }
@@ -159,7 +159,7 @@ impl Search {
         if is_derived || is_elsewhere(catalog).is_none() || mutant::is_on(Mutant::TargetNotEmptied) {
             return Ok(Step::Passed(number));
         }
-        let _no_move = catalog.moving.lock().await;
+        let _no_move = catalog.placement.moving.lock().await;
         let mut changing = catalog.changing.lock().await;
         catalog.resolve_locked(&mut changing).await?;
         for span in is_elsewhere(catalog).unwrap_or_default() {
@@ -168,11 +168,11 @@ impl Search {
                 store: id,
                 span,
             };
-            if catalog.leftovers.is_being_removed(&moved) {
+            if catalog.orphans.is_being_removed(&moved) {
                 return Ok(Step::Removing);
             }
             if has_any(store, &moved).await? {
-                catalog.leftovers.remove_moved(moved, Vec::new());
+                catalog.orphans.remove_moved(moved, Vec::new());
             }
         }
         Ok(Step::Passed(number))

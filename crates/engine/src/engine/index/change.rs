@@ -9,6 +9,17 @@ use super::rows::IndexedRows;
 use helenus_schema::schema::{IndexTarget, Schema, StorageId, Table, system, table_changes};
 use helenus_storage::storage::{Both, Derivation, Derivations, LogOnly};
 
+/// An index, or a change feed, that a change of the schema adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AddedIndex {
+    /// Its number.
+    pub(crate) index: StorageId,
+    /// That of its table.
+    pub(crate) table: StorageId,
+    /// Whether it is a change feed.
+    pub(crate) is_feed: bool,
+}
+
 /// The difference between two schemas, as far as indexes are concerned.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
@@ -52,14 +63,18 @@ impl Difference {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// The added indexes, each with its table's number and whether it is a change feed.
-    pub(crate) fn added(&self) -> Vec<(StorageId, StorageId, bool)> {
+    /// The added indexes.
+    pub(crate) fn added(&self) -> Vec<AddedIndex> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
         let is_feed = |index, table| self.after.get(&table).is_some_and(|table| table.feed() == Some(index));
         after
             .filter(|(index, _)| !before.contains_key(index))
-            .map(|(index, table)| (index, table, is_feed(index, table)))
+            .map(|(index, table)| AddedIndex {
+                index,
+                table,
+                is_feed: is_feed(index, table),
+            })
             .collect()
     }
 

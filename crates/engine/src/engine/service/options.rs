@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::admission::Admission;
 use super::super::batch_log;
-use super::super::catalog::{Catalog, Define};
+use super::super::catalog::{Catalog, Define, Opening};
 use super::super::counts::Counts;
 use super::super::draws::Draws;
 use super::super::error::Error;
@@ -125,15 +125,17 @@ impl Options {
         let tasks = Tasks::default();
         let tables = Arc::clone(&self.virtual_tables);
         let define: Define = Arc::new(move |schema| tables.define(schema));
-        let opened = Catalog::open(
-            stores.clone(),
-            self.clock.clone(),
+        let opened = Catalog::open(Opening {
+            stores: stores.clone(),
+            clock: self.clock.clone(),
             random,
             data_centers,
             offers,
-            (rules, define),
-            (write_clock.clone(), tasks.clone()),
-        )
+            rules,
+            define,
+            timestamps: write_clock.clone(),
+            tasks: tasks.clone(),
+        })
         .await;
         let (catalog, unfinished) = match opened {
             Ok(opened) => opened,
@@ -149,7 +151,7 @@ impl Options {
             timestamps.confirm();
         }
         write_clock.catch_up().await;
-        node.host_id = catalog.host_id;
+        node.host_id = catalog.identity().host_id;
         let rails = &self.guardrails;
         let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
         let guarded = Guarded { bytes, tombstones };

@@ -16,7 +16,7 @@ use helenus_types::types::{CqlType, UserType};
 
 /// One keyspace's records during loading.
 #[derive(Default)]
-struct Parts {
+pub(super) struct Parts {
     keyspace: Option<KeyspaceRecord>,
     types: BTreeMap<String, TypeRecord>,
     tables: Vec<TableRecord>,
@@ -37,6 +37,19 @@ fn json<T: for<'de> Deserialize<'de>>(key: &[u8], value: &[u8]) -> Result<T, Rec
 /// # Errors
 /// A record of an unknown format, a damaged record, or a record that names a type without a record.
 pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(records: impl IntoIterator<Item = (K, V)>) -> Result<Schema, RecordError> {
+    let base = system::base();
+    let mut next = base.clone();
+    for (name, part) in parts_of(records)? {
+        let keyspace = build(&name, part, next.keyspaces.get(&name))?;
+        next.keyspaces.insert(name, Arc::new(keyspace));
+    }
+    Ok(next.versioned(&base))
+}
+
+/// Records by keyspace.
+pub(super) fn parts_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    records: impl IntoIterator<Item = (K, V)>,
+) -> Result<BTreeMap<String, Parts>, RecordError> {
     let mut parts: BTreeMap<String, Parts> = BTreeMap::new();
     for (key, value) in records {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -89,16 +102,11 @@ pub fn load<K: AsRef<[u8]>, V: AsRef<[u8]>>(records: impl IntoIterator<Item = (K
             _ => return Err(damaged("nothing has such a key")),
         }
     }
-    let base = system::base();
-    let mut next = base.clone();
-    for (name, part) in parts {
-        let keyspace = build(&name, part, next.keyspaces.get(&name))?;
-        next.keyspaces.insert(name, Arc::new(keyspace));
-    }
-    Ok(next.versioned(&base))
+    Ok(parts)
 }
 
-fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keyspace, RecordError> {
+/// A keyspace of its records. `system` is the generated one.
+pub(super) fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keyspace, RecordError> {
     let record = part.keyspace.ok_or_else(|| RecordError::Damaged {
         key: format!("k{name}"),
         reason: "it is missing, yet the keyspace holds something".to_owned(),
