@@ -205,13 +205,6 @@ pub(super) const METHODS: &[Method] = &[
         "long",
         between,
     ),
-    instance(
-        ChronoUnit,
-        "between",
-        "java.time.Instant,java.time.Instant",
-        "long",
-        super::instant::between,
-    ),
 ];
 
 pub(super) fn number(value: i64) -> Run<Value> {

@@ -4,7 +4,7 @@ use super::day::{Unit, unit};
 use super::time::{DAY_MILLIS, date, millis};
 use super::{Arguments, Method, fixed, instance, ordering};
 use crate::class::Class;
-use crate::class::Class::{Date, Instant};
+use crate::class::Class::{ChronoUnit, Date, Instant};
 use crate::run::{Machine, Run};
 use crate::value::{Plain, Value};
 
@@ -13,6 +13,13 @@ const NANOS: i128 = 1_000_000_000;
 const SECONDS: (i64, i64) = (-31_557_014_167_219_200, 31_556_889_864_403_199);
 
 pub(super) const METHODS: &[Method] = &[
+    instance(
+        ChronoUnit,
+        "between",
+        "java.time.Instant,java.time.Instant",
+        "long",
+        between,
+    ),
     fixed(Instant, "now", "", "java.time.Instant", |m, _| {
         let micros = m.limits.now_micros;
         made(m, i128::from(micros) * 1000)
@@ -108,7 +115,7 @@ fn plus(m: &mut Machine<'_>, a: &[Value], unit: i128) -> Run<Value> {
 }
 
 /// How many whole units of `ChronoUnit` are between two instants.
-pub(super) fn between(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
+fn between(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     let passed = other(m, a, 2)? - other(m, a, 1)?;
     let of = match unit(a)? {
         Unit::Nanos(nanos) => nanos,

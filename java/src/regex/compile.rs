@@ -234,18 +234,3 @@ pub(super) fn length_max(node: &Node) -> Option<usize> {
         }
     }
 }
-
-/// Whether Java finds a bound of the text that a part matches, for a look behind. It takes the greatest number for that of
-/// a repeated character.
-pub(super) fn is_bounded(node: &Node) -> bool {
-    match node {
-        Node::Empty | Node::Look { .. } | Node::Assert(_) | Node::Character { .. } | Node::Set(_) => true,
-        Node::Back { .. } => false,
-        Node::Sequence(all) | Node::Choice(all) => all.iter().all(is_bounded),
-        Node::Group(_, of) | Node::Atomic(of) => is_bounded(of),
-        Node::Repeat { of, max, .. } => {
-            let is_character = matches!(**of, Node::Character { .. } | Node::Set(_));
-            is_character || (max.is_some() && is_bounded(of))
-        }
-    }
-}

@@ -422,7 +422,7 @@ impl Parser<'_> {
         if let Node::Look {
             of, is_behind: true, ..
         } = &node
-            && !super::compile::is_bounded(of)
+            && !is_bounded(of)
         {
             return Err(self.wrong("Look-behind group does not have an obvious maximum length", self.at));
         }
@@ -483,4 +483,19 @@ fn look(is_behind: bool, negates: bool) -> Box<dyn FnOnce(Node) -> Node> {
         is_behind,
         negates,
     })
+}
+
+/// Whether Java finds a bound of the text that a part matches, for a look behind. It takes the greatest number for that of
+/// a repeated character.
+fn is_bounded(node: &Node) -> bool {
+    match node {
+        Node::Empty | Node::Look { .. } | Node::Assert(_) | Node::Character { .. } | Node::Set(_) => true,
+        Node::Back { .. } => false,
+        Node::Sequence(all) | Node::Choice(all) => all.iter().all(is_bounded),
+        Node::Group(_, of) | Node::Atomic(of) => is_bounded(of),
+        Node::Repeat { of, max, .. } => {
+            let is_character = matches!(**of, Node::Character { .. } | Node::Set(_));
+            is_character || (max.is_some() && is_bounded(of))
+        }
+    }
 }
