@@ -74,9 +74,10 @@ impl Message {
 
     fn decode(bytes: &Bytes, tables: &Receiver) -> Result<Self, DecodeError> {
         match ReadRequest::decode(bytes, tables) {
-            Err(DecodeError::Tag { of, .. }) if of == "kind of message here" => {
-                BoundWrites::decode(bytes, tables).map(Self::Writes)
-            }
+            Err(DecodeError::Tag {
+                of: "kind of message here",
+                ..
+            }) => BoundWrites::decode(bytes, tables).map(Self::Writes),
             read => read.map(Box::new).map(Self::Read),
         }
     }
