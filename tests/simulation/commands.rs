@@ -18,6 +18,7 @@ use super::support::typed::TypedRows;
 use super::world::{Line, World};
 
 /// A request as a typed command.
+#[expect(clippy::large_enum_variant, reason = "a history has few of them")]
 pub(crate) enum Command {
     Read(Read),
     Write(Write),
