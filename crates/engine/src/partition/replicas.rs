@@ -131,7 +131,7 @@ impl ReplicaSet {
     /// Whether a write at this level may be tried.
     ///
     /// # Errors
-    /// [`Shortage`] when fewer replicas are alive than [`Consistency::needed_to_write`] requires.
+    /// [`Shortage`] when fewer replicas are alive than [`needed_to_write`] requires.
     pub fn admit_write(&self, consistency: Consistency) -> Result<(), Shortage> {
         self.require(consistency, needed_to_write(consistency, self.count))
     }

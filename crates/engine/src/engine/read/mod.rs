@@ -1,12 +1,10 @@
 //! Reads: command → rows of one page, for a front end.
 //!
-//! The statement level: [`source`] spreads a read over [parts](super::part), which pass rows to a [`sink`]. The sink
-//! groups and sorts the rows and passes them to the front end's [`row_sink`]. [`aside`] keeps rows that are sorted
-//! later; [`nearest`] keeps the rows nearest to a vector; [`room`] bounds the memory of the answer; [`tombstones`] has
-//! the warning about tombstones.
+//! The statement level: `source` spreads a read over parts (`engine::part`), which pass rows to a [`sink`]. The sink groups and
+//! sorts the rows and passes them to the front end's `row_sink`. `aside` keeps rows that are sorted later; `nearest` keeps the
+//! rows nearest to a vector; `tombstones` has the warning about tombstones. `engine::terms` bounds the memory of the answer.
 //!
-//! Both levels: [`layout`] selects the columns that are read of a row, [`buffer`] holds the current row, [`evaluate`]
-//! computes expressions and filters on it.
+//! Both levels use `engine::row`: which columns are read of a row, the current row, expressions and filters on it.
 
 mod aside;
 pub(crate) mod count;

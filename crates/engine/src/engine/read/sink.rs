@@ -1,8 +1,8 @@
 //! Collects the rows of a read: groups and sorts them, applies limits, divides them into pages, and passes them to the
 //! front end's [`RowSink`].
 //!
-//! Parts supply rows that their filter accepted ([`PartSink`]); after each, the sink returns whether it needs more
-//! ([`Step`]). When a page is full, it records the [`Position`] after the last accepted row.
+//! Parts supply rows that their filter accepted (`PartSink`); after each, the sink returns whether it needs more
+//! (`Step`). When a page is full, it records the [`Position`] after the last accepted row.
 
 mod given;
 mod groups;

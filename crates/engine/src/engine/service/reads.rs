@@ -39,7 +39,7 @@ pub struct Paging {
     pub wants_feed_positions: bool,
 }
 
-/// A read that has passed its checks ([`Engine::check_read`]).
+/// A read that has passed its checks (`Engine::check_read`).
 #[derive(Debug)]
 pub struct Checked<'r> {
     read: &'r Read,
