@@ -91,7 +91,10 @@ struct Stores {
 /// # Errors
 /// [`Error::EarlierMoment`], [`Error::OtherCopy`], [`Error::FollowsClose`]; a file that is damaged, another store's, or cannot be
 /// read.
+///
+/// Where records contradict several stores, one of an earlier moment is named first: it is the simplest reason.
 pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Result<()> {
+    let mut first = None;
     for (number, store) in stores {
         let recorded = match read(&store.directory.join(NAME), store.identity) {
             Ok(recorded) => recorded,
@@ -116,11 +119,12 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
                 Some(error) if is_forced => {
                     tracing::warn!(%error, "the stores are of different copies and are accepted because of --create");
                 }
-                Some(error) => return Err(error),
+                Some(error @ Error::EarlierMoment { .. }) => return Err(error),
+                Some(error) => first = first.or(Some(error)),
             }
         }
     }
-    Ok(())
+    first.map_or(Ok(()), Err)
 }
 
 /// Why a store cannot be the one of which another recorded this. `None` means that it can.
