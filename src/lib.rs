@@ -43,4 +43,9 @@ pub mod fuzz;
 pub mod server;
 mod test_server;
 
+// What the interface of `TestServer` names: it is promised, and its crates are not.
+pub use helenus_base::clock::Clock;
+pub use helenus_cql::cql::{Answer, AnswerKind, Database, QueryParams, Rows, SessionState};
+pub use helenus_engine::engine::shown::{LoggedRequest, ThrottleShown};
+pub use helenus_engine::partition::faults::Plan;
 pub use test_server::{BlockingTestServer, TestServer, TestServerBuilder, TestServerError};

@@ -26,7 +26,7 @@ pub use self::builder::{TestServerBuilder, TestServerError};
 ///
 /// ```
 /// use std::time::Duration;
-/// use helenus::cql::{QueryParams, SessionState};
+/// use helenus::{QueryParams, SessionState};
 ///
 /// # let runtime = tokio::runtime::Runtime::new().unwrap();
 /// # runtime.block_on(async {
@@ -43,7 +43,7 @@ pub use self::builder::{TestServerBuilder, TestServerError};
 ///     server.database().query(&session, statement, &params).await.unwrap();
 /// }
 /// let count = async || match server.database().query(&session, "SELECT k FROM ks.t", &params).await.unwrap().kind {
-///     helenus::cql::AnswerKind::Rows(rows) => rows.row_count,
+///     helenus::AnswerKind::Rows(rows) => rows.row_count,
 ///     other => panic!("{other:?}"),
 /// };
 /// assert_eq!(count().await, 1);

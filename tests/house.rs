@@ -694,6 +694,12 @@ fn a_figure_is_named_in_one_file() {
     assert!(families > 30, "{families}");
 }
 
+/// Files that re-export names of another crate of ours, and why.
+const REEXPORTS: &[(&str, &str)] = &[(
+    "src/lib.rs",
+    "`helenus` alone promises an interface, and `TestServer` names these",
+)];
+
 #[test]
 fn crates_do_not_reexport_each_other() {
     let mut found = BTreeSet::new();
@@ -703,7 +709,8 @@ fn crates_do_not_reexport_each_other() {
             found.insert(file.path.clone());
         }
     }
-    assert!(found.is_empty(), "{found:?}");
+    let known: BTreeSet<String> = REEXPORTS.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, known);
 }
 
 /// What another crate could use: printed, so that a change of it is seen (`cargo test --test house public -- --nocapture`).

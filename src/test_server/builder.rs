@@ -29,7 +29,7 @@ pub enum TestServerError {
 ///
 /// ```
 /// use helenus::TestServer;
-/// use helenus::cql::{QueryParams, SessionState};
+/// use helenus::{QueryParams, SessionState};
 ///
 /// # let runtime = tokio::runtime::Runtime::new().unwrap();
 /// # runtime.block_on(async {
