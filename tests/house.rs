@@ -10,6 +10,8 @@
     reason = "a test may stop at the first surprise"
 )]
 
+#[path = "house/gaps.rs"]
+mod gaps;
 #[path = "house/imports.rs"]
 mod imports;
 #[path = "house/invariants.rs"]
