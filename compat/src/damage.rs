@@ -16,7 +16,7 @@
 //! on**: the same from a copy of the earlier one that got more writes than the original.
 //!
 //! **Files of others**: the file of the same kind of another store of the database, and the file of the same name of another
-//! database that was made alike. Tables of `file:` are left out: a start does not read them whole (compat/LEDGER.md).
+//! database that was made alike. Tables of `file:` are left out: a start does not read them whole (Gap: disk-14).
 //!
 //! **Negative control.** A row is deleted through a server, which no damage explains: the comparison must say so.
 

@@ -423,7 +423,7 @@ impl Trials<'_> {
         if has_ended {
             self.fault(&name, "the server ended on a full disk");
         } else {
-            // A store whose manifest cannot be written is closed until there is room: told in the ledger.
+            // A store whose manifest cannot be written is closed until there is room. Gap: disk-5.
             if let (Err(error), "file") = (reads, self.engine) {
                 self.fault(&name, format!("a read while the disk is full: {error}"));
             }

@@ -198,7 +198,7 @@ pub(super) fn section(rule: &Rule) -> String {
 }
 
 /// The `helpUri` of a rule: its section in a published repository. `None` means that none is published: the address must be absolute
-/// (§3.49.12), and GitHub refuses a whole report for one that is not.
+/// (§3.49.12), and GitHub refuses a whole report for one that is not. Gap: tool-15.
 pub(super) fn help_uri(repository: &str, rule: &Rule) -> Option<String> {
     (!repository.is_empty()).then(|| format!("{repository}/blob/HEAD/{}", section(rule)))
 }

@@ -7,7 +7,8 @@
 //!     └─ valid ─► first URI of the subject's alternative names that begins with spiffe:// ─► role of ADD IDENTITY
 //! ```
 //! As with Cassandra's `MutualTlsWithPasswordFallbackAuthenticator`, a client that shows a certificate logs in by it or
-//! not at all. Sessions are not resumed, so that each connection is checked against the current authorities.
+//! not at all. Sessions are not resumed, so that each connection is checked against the current authorities. Lists of revoked
+//! certificates are not read (Gap: role-2).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -369,7 +369,7 @@ fn new_user_type(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     }
 }
 
-/// Differs: a text that is no type is an IllegalArgumentException with a text of ours.
+/// Differs: a text that is no type is an IllegalArgumentException with a text of ours. Gap: function-37.
 fn new_tuple(m: &mut Machine<'_>, a: &[Value]) -> Run<Value> {
     let written = String::from_utf16_lossy(&text(m, a, 1)?);
     m.step(written.len())?;

@@ -178,7 +178,7 @@ impl<Out: Write> Session<Out> {
         Ok(())
     }
 
-    /// CAPTURE. Differs: `CAPTURE OFF` ends it; that of cqlsh 6.2 is read as CAPTURE without a file, and goes on.
+    /// CAPTURE. Differs: `CAPTURE OFF` ends it; that of cqlsh 6.2 is read as CAPTURE without a file, and goes on. Gap: tool-7.
     pub(super) fn capture(&mut self, piece: &Piece, name: &str) -> io::Result<()> {
         let file = piece
             .text

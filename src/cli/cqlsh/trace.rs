@@ -1,5 +1,5 @@
 //! The trace of a statement, as cqlsh prints it (`cqlshlib/tracing.py` of cqlsh 6.2). Differs: times are UTC, as this program knows no
-//! time zones.
+//! time zones. Gap: tool-12.
 
 use std::io::{self, Write};
 use std::time::Duration;

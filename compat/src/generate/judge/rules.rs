@@ -218,7 +218,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: a function among the values of a conditional write is called before the condition is looked at",
+        reason: "Gap: cql-2: a function among the values of a conditional write is called before the condition is looked at",
         holds: |case| {
             code_of(case.ours) == Some("0x1400")
                 && code_of(case.theirs).is_none()
@@ -265,7 +265,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: the type of a negated number in an operation (c - - 6.5) is that of the other operand",
+        reason: "Gap: cql-23: the type of a negated number in an operation (c - - 6.5) is that of the other operand",
         holds: |case| case.question.spoiled && case.question.text.contains("- -") && code_of(case.theirs).is_none(),
     },
     Rule {
@@ -374,7 +374,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: Cassandra checks the types of token's arguments before it refuses PER PARTITION LIMIT with an aggregate",
+        reason: "Gap: cql-24: Cassandra checks the types of token's arguments before it refuses PER PARTITION LIMIT with an aggregate",
         holds: |case| {
             let theirs = message_of(case.theirs);
             theirs.starts_with("Type error: ")
@@ -383,7 +383,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: paging of ORDER BY over an IN whose rows cannot be is refused; Cassandra answers no rows",
+        reason: "Gap: cql-25: paging of ORDER BY over an IN whose rows cannot be is refused; Cassandra answers no rows",
         holds: |case| {
             message_of(case.ours).starts_with("Cannot page queries with both ORDER BY")
                 && case
@@ -425,7 +425,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: we check MODIFY before we decode the JSON text of a statement, Cassandra after",
+        reason: "Gap: cql-26: we check MODIFY before we decode the JSON text of a statement, Cassandra after",
         holds: |case| {
             case.question.by.is_some()
                 && code_of(case.theirs) == Some("0x2200")
@@ -447,7 +447,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: of an ambiguous call and a restriction that is not allowed, we name the restriction",
+        reason: "Gap: cql-3: of an ambiguous call and a restriction that is not allowed, we name the restriction",
         holds: |case| {
             case.is_refused_alike()
                 && message_of(case.theirs).starts_with("Ambiguous call to function ")
@@ -456,7 +456,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: a page more without rows, of several partitions and an IN () of clustering columns",
+        reason: "Gap: cql-1: a page more without rows, of several partitions and an IN () of clustering columns",
         holds: |case| {
             case.question.page.is_some()
                 && case.question.text.contains(" IN ()")
@@ -464,7 +464,7 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: the answer to CREATE FUNCTION and AGGREGATE names an argument of varchar as text; Cassandra names it as written",
+        reason: "Gap: cql-27: the answer to CREATE FUNCTION and AGGREGATE names an argument of varchar as text; Cassandra names it as written",
         holds: |case| {
             let plain = |answer: &Value| answer.to_string().replace("varchar", "text");
             class(case.theirs, case.ours) == "schema_change schema_change names"

@@ -34,7 +34,7 @@ const ROW: u8 = 1;
 const ROW_WITHOUT_IMAGE: u8 = 2;
 const DELETION: u8 = 3;
 
-/// Bytes of the rows before that one group keeps in the log. Further ones are left out.
+/// Bytes of the rows before that one group keeps in the log. Further ones are left out (Gap: feed-21).
 const IMAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of an entry's key.

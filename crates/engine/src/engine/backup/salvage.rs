@@ -30,7 +30,7 @@ use helenus_schema::schema::{StorageId, Table, system};
 use helenus_storage::backup::{Block, FORMAT, Kind, Loss, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use helenus_types::token::KeySpan;
 
-/// The reason why a table of ordered partition keys is salvaged without rows.
+/// The reason why a table of ordered partition keys is salvaged without rows. Gap: backup-7.
 const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
 /// Most tables that are named for a lost file. If there are more, only their number is given.

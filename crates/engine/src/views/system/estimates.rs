@@ -75,7 +75,7 @@ impl Estimate<'_> {
     }
 }
 
-/// The size of a row, in bytes, where nothing is known of the rows.
+/// The size of a row, in bytes, where nothing is known of the rows. Gap: cql-10.
 const ROW_BYTES: u64 = 128;
 
 /// The rows of a physical partition: those that were counted, or as many as its bytes may be.

@@ -47,7 +47,7 @@ const MEMTABLE_BYTES_LEAST: u64 = 1024 * 1024;
 /// A smaller memtable stays in memory: its table would cost more than it gives back.
 const IDLE_MEMTABLE_BYTES: u64 = 64 * 1024;
 
-/// Bytes of the log above which a flush rotates it: fjall's own bound. A flush of a shorter log would not.
+/// Bytes of the log above which a flush rotates it: fjall's own bound. A flush of a shorter log would not. Gap: disk-2.
 const LOG_BYTES_MAX: u64 = 64_000_000;
 
 /// Garbage that a store may have in addition to as much as its data.

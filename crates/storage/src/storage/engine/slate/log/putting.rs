@@ -17,7 +17,7 @@ use crate::storage::bucket::Refusal;
 use crate::storage::engine::slate::failures::{carried, failure_of_store};
 
 /// Longest time of one attempt to put an object, and of one after an attempt that took as long. A client of the bucket
-/// gives up after 20 s itself.
+/// gives up after 20 s itself. Gap: bucket-31.
 const ATTEMPT_MAX: Duration = Duration::from_secs(10);
 const SLOW_ATTEMPT_MAX: Duration = Duration::from_secs(20);
 
