@@ -1,4 +1,4 @@
-//! Limits on what people read: the README and the pages in `docs/`.
+//! Limits on what people read: the README, the changes and the pages in `docs/`. The ledger has its own in `gaps.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const CELL_CHARACTERS_MAX: usize = 120;
 
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md")];
+    let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
     let mut folders = vec![root.join("docs/src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
