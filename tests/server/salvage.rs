@@ -149,3 +149,33 @@ async fn a_damaged_directory_is_salvaged() {
 async fn a_damaged_bucket_is_salvaged() {
     is_salvaged("slate+file", ".sst").await;
 }
+
+/// What the main store lost may be a truncation or a map: no table is complete, though its rows lie elsewhere undamaged.
+#[tokio::test]
+async fn no_table_is_complete_where_the_catalog_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let url = format!("file:{}", data.display());
+    let mut server = Server::start(&url, folder.path()).await;
+    for statement in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.moved (k int PRIMARY KEY, v int) WITH helenus_partitions = 2",
+        "INSERT INTO ks.moved (k, v) VALUES (1, 1)",
+        "ALTER TABLE ks.moved WITH helenus_lift = 0",
+        "ALTER TABLE ks.moved WITH helenus_lift = 1",
+        "TRUNCATE ks.moved",
+    ] {
+        server.ask(statement).await;
+    }
+    server.stop();
+    let log = data.join("engine/0.jnl");
+    let mut bytes = fs::read(&log).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[end - 40] ^= 255;
+    fs::write(&log, bytes).unwrap();
+    let to = folder.path().join("part");
+    let (code, text) = run(&["salvage", "--data", &url, "--to", to.to_str().unwrap()]);
+    assert_eq!(code, Some(3), "{text}");
+    let line = text.lines().find(|line| line.starts_with("ks.moved")).unwrap();
+    assert!(line.ends_with("INCOMPLETE"), "{text}");
+}

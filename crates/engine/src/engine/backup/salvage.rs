@@ -382,7 +382,8 @@ impl Work {
         }
     }
 
-    /// Reports missing files, each with the tables that had rows in the same store.
+    /// Reports missing files, each with the tables that had rows in the same store. What is missing of the main store may have been
+    /// a map, a truncation or a definition of any table, so none is complete then.
     fn report_damage(&mut self, places: &[Placed]) {
         for id in self.stores.ids() {
             let damage = self.stores.damage(id);
@@ -391,11 +392,22 @@ impl Work {
             }
             let of_store = places.iter().filter(|(_, map)| stores_of(map).contains(&id));
             let names: Vec<String> = of_store.map(|(table, _)| name_of(table)).collect();
+            let besides = if id == StoreId::MAIN {
+                ", and the map, a truncation or the definition of any table"
+            } else {
+                ""
+            };
             self.lost.extend(damage.into_iter().map(|(place, what)| Loss {
                 place,
-                what: format!("{what}; it may have held rows and deletions of {}", some_of(&names)),
+                what: format!(
+                    "{what}; it may have held rows and deletions of {}{besides}",
+                    some_of(&names)
+                ),
             }));
             self.incomplete.extend(names);
+        }
+        if self.is_catalog_damaged() {
+            self.incomplete.extend(places.iter().map(|(table, _)| name_of(table)));
         }
     }
 
