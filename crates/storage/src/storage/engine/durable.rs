@@ -89,6 +89,10 @@ impl History {
         self.witnessed.sort_unstable();
         let too_many = self.witnessed.len().saturating_sub(WITNESSED_MAX);
         self.witnessed.drain(..too_many);
+        // What was forgotten may have been recorded: a start after a loss of power reads more groups than are kept.
+        if let Some(oldest) = self.witnessed.first().filter(|_| too_many > 0) {
+            self.from = self.from.max(oldest.seq);
+        }
     }
 }
 
@@ -229,5 +233,13 @@ mod tests {
         assert_eq!(durable.witnessed_since(0).unwrap().1.len(), WITNESSED_MAX);
         assert!(durable.may_have(end(179)) && durable.may_have(ChainEnd { seq: 20, chain: 1 }));
         assert!(!durable.may_have(ChainEnd { seq: 190, chain: 1 }));
+        let all_known = Durable::default();
+        all_known.raise(end(1000));
+        all_known.found(&History {
+            witnessed: (0..200).map(end).collect(),
+            from: 0,
+        });
+        assert!(all_known.may_have(end(20)), "it was forgotten, since the list is full");
+        assert!(!all_known.may_have(ChainEnd { seq: 190, chain: 1 }));
     }
 }

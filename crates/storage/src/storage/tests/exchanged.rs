@@ -364,8 +364,6 @@ async fn each_store_of_a_copy(scheme: &str, is_closed: bool) {
 async fn a_store_of_a_copy_that_was_written_by_itself_is_refused() {
     for is_closed in [true, false] {
         each_store_of_a_copy("file", is_closed).await;
-        #[cfg(feature = "slate")]
-        each_store_of_a_copy("slate+file", is_closed).await;
     }
 }
 

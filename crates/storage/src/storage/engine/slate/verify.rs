@@ -331,18 +331,19 @@ impl Verifier<'_> {
         if let Some(newest) = objects.last() {
             ends.sum = newest.sum;
         }
-        let from = self.follow(&objects, &mut ends);
+        self.follow(&objects, &mut ends);
         let times = objects.iter().map(|object| object.millis);
         Ok(Found {
             millis: times.max().unwrap_or(i64::MIN),
             ends,
-            from,
+            // After a loss of power the list may lack an end that was recorded, so no end is judged by it.
+            from: u64::MAX,
         })
     }
 
     /// Follows the log from the record of puts, which may lack the last second, to its end, and adds the ends that other
-    /// stores may have recorded. Returns from where on they are known: without a record, from the first object with a byte.
-    fn follow(&self, objects: &[LogObject], ends: &mut Ends) -> u64 {
+    /// stores may have recorded.
+    fn follow(&self, objects: &[LogObject], ends: &mut Ends) {
         let (noted, mut data) = match &self.noted {
             Some(noted) => (Some(noted.log), noted.data),
             None => (None, Data::default()),
@@ -350,7 +351,6 @@ impl Verifier<'_> {
         if let Some(noted) = &self.noted {
             ends.witnessed.push(noted.end());
         }
-        let mut from = noted.map_or(u64::MAX, |_| 0);
         for object in objects
             .iter()
             .filter(|object| noted.is_none_or(|noted| object.id > noted))
@@ -361,12 +361,10 @@ impl Verifier<'_> {
                     log: object.id,
                     sum: object.sum,
                 };
-                from = from.min(object.id);
             }
             ends.witnessed.push(data.end(object.id));
         }
         ends.data = data;
-        from
     }
 
     /// Checks that each object was written after the one that it names, and the recorded one is among them.
