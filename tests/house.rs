@@ -129,6 +129,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "tables",
+        &[
+            "command",
+            "roles",
+            "engine",
+            "schema",
+            "types",
+            "partition",
+            "token",
+            "clock",
+            "metrics",
+            "throughput",
+            "profile",
+            "consistency",
+            "budget",
+        ],
+    ),
+    (
         "engine",
         &[
             "command",

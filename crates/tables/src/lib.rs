@@ -1,0 +1,3 @@
+//! The second front end: requests of Azure Table storage to commands, and what the engine gives to answers.
+
+pub mod tables;

@@ -1,0 +1,15 @@
+//! Azure Table storage: entities with a PartitionKey and a RowKey, over HTTP, on the partitions of Helenus.
+//!
+//! ```text
+//! edm, entity, fault   values, entities and their limits, refusals: plain data
+//! filter               `$filter` as a tree, and whether an entity matches it
+//! ```
+//! This room knows no CQL text, no frames of the native protocol and no sockets: a request comes as a head and a body, and an answer
+//! leaves as the same. Deliberately absent: Atom bodies, `$metadata`, analytics tables, versions before 2013-08-15.
+//!
+//! Source: the Azure Storage REST reference, and recorded answers of the service.
+
+pub mod edm;
+pub mod entity;
+pub mod fault;
+pub mod filter;
