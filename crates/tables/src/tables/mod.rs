@@ -3,6 +3,7 @@
 //! ```text
 //! edm, entity, fault   values, entities and their limits, refusals: plain data
 //! filter               `$filter` as a tree, and whether an entity matches it
+//! operation            what requests ask of the store
 //! ```
 //! This room knows no CQL text, no frames of the native protocol and no sockets: a request comes as a head and a body, and an answer
 //! leaves as the same. Deliberately absent: Atom bodies, `$metadata`, analytics tables, versions before 2013-08-15.
@@ -13,3 +14,4 @@ pub mod edm;
 pub mod entity;
 pub mod fault;
 pub mod filter;
+pub mod operation;
