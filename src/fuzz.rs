@@ -22,7 +22,8 @@ use helenus_schema::schema::record::{changes, load};
 use helenus_schema::schema::{Schema, Table};
 use helenus_storage::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
 use helenus_types::types::unhex;
-use helenus_types::wire::frame::{Decoder, Header, Inbound};
+use helenus_types::wire::Header;
+use helenus_types::wire::frame::{Decoder, Inbound};
 use helenus_types::wire::request::{
     AuthResponse, Batch, BatchStatement, EventKind, Execute, Params, Prepare, Query, Register, Request, Startup,
     Subject, Values,

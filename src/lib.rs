@@ -7,7 +7,7 @@
 //! 1. **Bytes.** The connection's task (`server::connection`, one for each connection) reads into the buffer of its
 //!    [`wire::frame::Decoder`](helenus_types::wire::frame::Decoder). The limit of a body is compared with the announced length before the body is awaited.
 //! 2. **Envelope.** [`wire::frame::Decoder::next_inbound`](helenus_types::wire::frame::Decoder::next_inbound) checks the segment's checksums (version 5), decompresses, and gives a
-//!    [`wire::frame::Header`](helenus_types::wire::frame::Header) with its body, which is a slice of what was read.
+//!    [`wire::Header`](helenus_types::wire::Header) with its body, which is a slice of what was read.
 //! 3. **Phase.** `server::handshake::step` checks the request against the connection's phase. OPTIONS, STARTUP,
 //!    AUTH_RESPONSE and REGISTER are answered there and then.
 //! 4. **Request.** [`server::Requests`] parses the body with [`wire::request::Request::parse`](helenus_types::wire::request::Request::parse): text is borrowed, each

@@ -273,7 +273,7 @@ fn answer_only(entry: &Value) -> Value {
         }
         facts::mask_ids(map);
         if let Some(Value::String(message)) = map.get_mut("message") {
-            *message = crate::oracle::report::sorted_signatures(message);
+            *message = crate::oracle::signatures::sorted(message);
         }
     }
     answer

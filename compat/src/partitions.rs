@@ -31,6 +31,7 @@ mod change;
 mod check;
 mod load;
 mod model;
+mod page;
 mod pause;
 
 use crate::launch;

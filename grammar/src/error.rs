@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::input::Context;
+use crate::context::Context;
 use crate::keyword::Kind;
 use crate::lexical::{LexicalCause, LexicalError, Token, lex, token_text};
 

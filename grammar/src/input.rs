@@ -4,67 +4,13 @@
 //! it fails with `nom::Err::Error`, and another alternative may be tried. Later it fails with `nom::Err::Failure`, which is
 //! final. Alternatives are chosen by lookahead, not by backtracking, so time is proportional to the length of the text.
 
-use std::cell::{Cell, RefCell};
-
 use nom::{Err, IResult, Parser};
 
 use crate::ast::{Name, Site};
+use crate::context::Context;
 use crate::error::{Cause, Failure, Limit};
 use crate::keyword::{Class, Kind};
-use crate::lexical::{LexicalError, Token, Tokens, token_text};
-
-/// State that all positions of one text share.
-pub(crate) struct Context<'a> {
-    /// The text.
-    pub(crate) text: &'a str,
-    tokens: Tokens,
-    furthest: Cell<usize>,
-    markers: Cell<usize>,
-    operators: Cell<usize>,
-    reported: RefCell<Option<String>>,
-}
-
-impl<'a> Context<'a> {
-    /// The whole text.
-    pub(crate) fn new(text: &'a str, tokens: Tokens) -> Self {
-        Self {
-            text,
-            tokens,
-            furthest: Cell::new(0),
-            markers: Cell::new(0),
-            operators: Cell::new(0),
-            reported: RefCell::new(None),
-        }
-    }
-
-    /// A token by its index; the last token also stands for all indices after it.
-    pub(crate) fn token(&self, index: usize) -> Token {
-        let all = &self.tokens.all;
-        all.get(index).or(all.last()).copied().unwrap_or(Token {
-            kind: Kind::End,
-            start: 0,
-            end: 0,
-        })
-    }
-
-    /// The index of the last token that the parser read.
-    pub(crate) fn furthest(&self) -> usize {
-        self.furthest.get().min(self.tokens.all.len().saturating_sub(1))
-    }
-
-    /// The lexer's error, if the parser got that far.
-    pub(crate) fn lexical_error(&self) -> Option<&LexicalError> {
-        self.tokens
-            .error
-            .as_ref()
-            .filter(|_| self.furthest.get() + 1 >= self.tokens.all.len())
-    }
-
-    /// The first error that a production reported.
-    pub(crate) fn reported(&self) -> Option<String> {
-        self.reported.borrow().clone()
-    }
-}
+use crate::lexical::token_text;
 
 /// A position among the tokens.
 #[derive(Clone, Copy)]

@@ -14,6 +14,7 @@
 //! Sources: the CQL reference; experiments on Cassandra 5.0.9.
 
 pub mod ast;
+mod context;
 mod error;
 mod input;
 mod keyword;
@@ -35,8 +36,9 @@ pub use error::SyntaxError;
 pub use keyword::{is_reserved, quote_if_needed};
 pub use markers::{Marker, markers};
 
+use context::Context;
 use error::Limit;
-use input::{Context, Input, Parsed};
+use input::{Input, Parsed};
 use keyword::Kind;
 
 /// Maximum length of a statement in bytes: Cassandra's limit with its default `native_transport_max_frame_size`.

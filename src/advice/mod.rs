@@ -28,6 +28,7 @@ mod queries;
 mod report;
 mod rules;
 mod script;
+mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -166,7 +167,7 @@ pub fn advise(input: &Input<'_>) -> Advice {
     tables::judge(&model, &mut found);
     queries::judge(&model, input, &mut found);
     if let Some(figures) = input.figures {
-        figures::judge(&model, figures, input, &mut found);
+        stored::judge(&model, figures, input, &mut found);
     }
     if !input.profile.is_cosmos() {
         found.retain(|finding| finding.rule != rules::MISSING_KEY_INDEX.id);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
 
-use super::{Failure, bash, verbs};
+use super::{Failure, bash};
 
 /// The argument of `helenus completions`.
 #[must_use]
@@ -21,32 +21,36 @@ pub(super) fn shell_argument(command: Command) -> Command {
     )
 }
 
-/// Prints completions.
+/// Prints completions of a command line. `to_complete` is the one without the settings that a verb takes and does not use.
 ///
 /// # Errors
 /// Standard output is closed.
-pub(super) fn completions(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(super) fn completions(
+    matches: &ArgMatches,
+    command: Command,
+    mut to_complete: Command,
+) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     match matches.get_one::<Shell>("shell") {
-        Some(Shell::Bash) => text = bash::script(verbs::command()).into_bytes(),
-        Some(shell) => clap_complete::generate(*shell, &mut verbs::to_complete(), "helenus", &mut text),
+        Some(Shell::Bash) => text = bash::script(command).into_bytes(),
+        Some(shell) => clap_complete::generate(*shell, &mut to_complete, "helenus", &mut text),
         None => {}
     }
     std::io::stdout().lock().write_all(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the man page of section 1, for `man -l` and packages.
+/// Prints the man page of a command line, of section 1, for `man -l` and packages.
 ///
 /// # Errors
 /// Standard output is closed.
-pub(super) fn man() -> Result<ExitCode, Failure> {
-    std::io::stdout().lock().write_all(page().as_bytes())?;
+pub(super) fn man(command: Command) -> Result<ExitCode, Failure> {
+    std::io::stdout().lock().write_all(page(command).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn page() -> String {
-    let mut command = verbs::command();
+/// The man page.
+pub(super) fn page(mut command: Command) -> String {
     command.build();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
@@ -109,7 +113,7 @@ fn item(page: &mut String, name: &str, text: &str) {
 }
 
 /// Escapes roff's requests in a text: backslashes, hyphens, and dots and quotes at the start of a line.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let lines: Vec<String> = text
         .lines()
@@ -119,22 +123,4 @@ fn escape(text: &str) -> String {
         })
         .collect();
     lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_has_every_verb_and_no_stray_request() {
-        let page = page();
-        for verb in verbs::VERBS {
-            let name = format!(".TP\n\\fB{}\\fR\n", escape(verb.name));
-            assert!(page.contains(&name), "{} is missing", verb.name);
-        }
-        for line in page.lines().filter(|line| line.starts_with('.')) {
-            let request = line.split(' ').next().unwrap_or_default();
-            assert!([".TH", ".SH", ".TP", ".RS", ".RE"].contains(&request), "{line}");
-        }
-    }
 }

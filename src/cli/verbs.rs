@@ -353,7 +353,7 @@ pub(super) const VERBS: &[Verb] = &[
         summary: "Print completions for a shell",
         uses: NONE,
         arguments: pages::shell_argument,
-        run: |call| pages::completions(call.matches),
+        run: |call| pages::completions(call.matches, command(), to_complete()),
     },
     Verb {
         name: "man",
@@ -362,7 +362,7 @@ pub(super) const VERBS: &[Verb] = &[
         uses: NONE,
         // For packages: the list of verbs has to fit a screen.
         arguments: |command| command.hide(true),
-        run: |_| pages::man(),
+        run: |_| pages::man(command()),
     },
 ];
 
@@ -554,6 +554,19 @@ mod tests {
                     assert!(is_known, "{}: {name}", verb.name);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_man_page_has_every_verb_and_no_stray_request() {
+        let page = pages::page(command());
+        for verb in VERBS {
+            let name = format!(".TP\n\\fB{}\\fR\n", pages::escape(verb.name));
+            assert!(page.contains(&name), "{} is missing", verb.name);
+        }
+        for line in page.lines().filter(|line| line.starts_with('.')) {
+            let request = line.split(' ').next().unwrap_or_default();
+            assert!([".TH", ".SH", ".TP", ".RS", ".RE"].contains(&request), "{line}");
         }
     }
 }

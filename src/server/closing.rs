@@ -10,8 +10,33 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::Handled;
-use super::connection::{End, Shared};
+use super::admission::Admission;
 use super::inflight::InFlight;
+
+/// Why a connection ended; for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The client closed it, or the server did after a response that announced it.
+    Closed,
+    /// The socket failed.
+    Broken,
+    /// The input was invalid beyond recovery.
+    Lost,
+    /// The login failed.
+    Refused,
+    /// Not logged in in time.
+    LoginDeadline,
+    /// The client did not read.
+    Slow,
+    /// The client did not write.
+    Idle,
+    /// The server stops.
+    Drained,
+    /// The server needs the slot for a client that sends requests.
+    Evicted,
+    /// Its virtual node went down.
+    Cut,
+}
 
 /// How long the end of a connection waits for the client to stop sending.
 const LINGER: Duration = Duration::from_secs(1);
@@ -52,11 +77,14 @@ async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Durat
 
 /// Completes requests in progress, even after the client has disconnected: half a schema change would be worse. Requests
 /// that wait for memory are dropped, and reads end at their next row ([`helenus_base::budget::Share::leave`]).
-pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
+pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(
+    mut in_flight: InFlight<F>,
+    admission: &Admission,
+) {
     for bytes in in_flight.give_up_waiting() {
-        shared.admission.end(bytes);
+        admission.end(bytes);
     }
     while let Some(done) = std::future::poll_fn(|context| in_flight.poll_done(context)).await {
-        shared.admission.end(done.bytes);
+        admission.end(done.bytes);
     }
 }

@@ -31,7 +31,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::Handled;
 use super::admission::Admission;
 use super::auth::Authenticator;
-use super::closing;
+use super::closing::{self, End};
 use super::events::Subscription;
 use super::handshake::{self, Phase, Step};
 use super::held::Held;
@@ -44,8 +44,9 @@ use helenus_base::clock::Clock;
 use helenus_base::metrics;
 use helenus_base::metrics::turn::MeasuredPoll;
 use helenus_schema::profile::Profile;
+use helenus_types::wire::Header;
 use helenus_types::wire::Version;
-use helenus_types::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
+use helenus_types::wire::frame::{Decoder, Encoder, Fatal, Inbound};
 use helenus_types::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
 
 /// State that all connections of a server share.
@@ -73,31 +74,6 @@ const BEGUN_PER_TURN: usize = 1024;
 
 /// Interval at which a connection checks whether its client still reads and writes.
 const TICK: Duration = Duration::from_secs(5);
-
-/// Why a connection ended; for the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// The client closed it, or the server did after a response that announced it.
-    Closed,
-    /// The socket failed.
-    Broken,
-    /// The input was invalid beyond recovery.
-    Lost,
-    /// The login failed.
-    Refused,
-    /// Not logged in in time.
-    LoginDeadline,
-    /// The client did not read.
-    Slow,
-    /// The client did not write.
-    Idle,
-    /// The server stops.
-    Drained,
-    /// The server needs the slot for a client that sends requests.
-    Evicted,
-    /// Its virtual node went down.
-    Cut,
-}
 
 /// Serves one connection until it ends. `work` makes the future of a request; it is polled here.
 pub(super) async fn serve<S, F>(
@@ -163,7 +139,7 @@ where
     drop((encoder, decoder));
     held.leave(in_flight.holds());
     closing::close(socket, end, sends_still, shared.limits.drain).await;
-    closing::finish(in_flight, &shared).await;
+    closing::finish(in_flight, &shared.admission).await;
     drop(held);
     end
 }

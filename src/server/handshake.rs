@@ -17,7 +17,7 @@ use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Decision, Login, LoginErro
 use super::client_certificates::ClientCertificate;
 use helenus_base::metrics;
 use helenus_schema::profile::Profile;
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::request::{EventKind, Request, Startup};
 use helenus_types::wire::response::{Body, ErrorBody, ErrorCode, Response};
 use helenus_types::wire::{Compression, Opcode, Version};

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use super::{Handled, Postponed};
 use helenus_base::budget::{Exhausted, Reservation, Share};
 use helenus_base::metrics;
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::response::ErrorBody;
 
 /// Polls after which a request gets a task of its own.

@@ -62,7 +62,7 @@ pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
 pub use tls::{Certificates, Reload, TlsError, TlsIdentity};
 
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::response::Response;
 
 /// The outcome of a request.

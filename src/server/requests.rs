@@ -26,7 +26,7 @@ use helenus_engine::engine::audit::{AuditEntry, AuditLog};
 use helenus_engine::throughput::{REFUSED_CHARGE, RequestUnits};
 use helenus_schema::command::{BatchKind, Value};
 use helenus_schema::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::request::{
     Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload,
 };

@@ -14,7 +14,7 @@ use cassandra_protocol::frame::message_result::ResResultBody;
 use cassandra_protocol::frame::{Envelope, Serialize, Version as TheirVersion};
 use helenus_types::consistency::WriteKind;
 use helenus_types::types::{CqlType, Native, UserType};
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::request::{
     AuthResponse, Batch, BatchStatement, EventKind, Execute, Params, Prepare, Query, Register, Request, Startup,
     Subject, Values,

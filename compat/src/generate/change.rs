@@ -1,37 +1,7 @@
 //! What a statement changes of a round's schema, if the servers take it.
 
-use super::columns::Late;
-use super::functions::Function;
-use super::round::Round;
-use super::schema::{Column, Role, Table};
-
-/// What comes of the last statement if it is taken.
-#[derive(Debug, Clone, Default)]
-pub(super) enum Effect {
-    /// Nothing.
-    #[default]
-    None,
-    /// A view.
-    View(Table),
-    /// A view is dropped.
-    NoView(String),
-    /// A column of the table.
-    Column(Column),
-    /// A column is dropped.
-    NoColumn(String),
-    /// An index that was made after writes.
-    Index(Late),
-    /// Such an index is dropped: its name.
-    NoIndex(String),
-    /// Several of these.
-    Both(Vec<Self>),
-    /// A column has another name.
-    Renamed(String, String),
-    /// A function or an aggregate; it may replace one.
-    Function(Function),
-    /// A function or an aggregate is dropped: its place.
-    NoFunction(usize),
-}
+use super::schema::Role;
+use super::state::{Effect, Round};
 
 /// Carries out the effect of the last statement.
 pub(super) fn settle(round: &mut Round, is_taken: bool) {

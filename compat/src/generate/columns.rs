@@ -7,38 +7,12 @@
 //! cells of a column that is away. Rows have no time to live where indexes come later, for the reasons told at
 //! [`Round::may_expire`].
 
-use super::change::Effect;
 use super::question::{Kind, Question};
-use super::round::Round;
 use super::schema::{self, Column, Role, Table};
+use super::state::{Effect, Late, Round};
 use super::types::{Native, Type};
 use super::views;
 use fastrand::Rng;
-use std::collections::BTreeMap;
-
-/// An index that was made after writes.
-#[derive(Debug, Clone)]
-pub(super) struct Late {
-    /// Its name.
-    pub(super) name: String,
-    /// The column that it is on.
-    pub(super) column: String,
-}
-
-/// What a round of this kind knows besides.
-#[derive(Debug, Default)]
-pub(super) struct Drops {
-    /// Columns that are dropped, as they were.
-    pub(super) columns: Vec<Column>,
-    /// The timestamps of their last drops; those of the server's clock are the greatest.
-    pub(super) last: BTreeMap<String, i64>,
-    /// Indexes that were made after writes.
-    pub(super) indexes: Vec<Late>,
-    /// Whether such indexes are made.
-    pub(super) has_indexes: bool,
-    /// Whether the columns are added again at once.
-    pub(super) comes_back: bool,
-}
 
 /// Keeps a table from being compacted.
 pub(super) fn keep_all(table: &mut Table) {

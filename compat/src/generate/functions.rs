@@ -2,35 +2,13 @@
 //!
 //! Bodies come from templates by the types of arguments and result; `drivers/python/bodies.py` is the judge of the language itself.
 
-use super::change::Effect;
 use super::question::{Kind, Question, Terms};
-use super::round::Round;
 use super::schema::Column;
+use super::state::{Effect, Function, Round};
 use super::types::{Native, Type};
 
 /// Functions and aggregates of a keyspace at the same time, at most.
 const FUNCTIONS_MAX: usize = 6;
-
-/// A function or an aggregate.
-#[derive(Debug, Clone)]
-pub(super) struct Function {
-    name: String,
-    arguments: Vec<Type>,
-    returns: Type,
-    is_aggregate: bool,
-}
-
-impl Function {
-    /// Whether both have the same name and arguments, so that one replaces the other.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.name == other.name && self.arguments == other.arguments
-    }
-
-    fn signature(&self) -> String {
-        let types = self.arguments.iter().map(Type::cql).collect::<Vec<_>>();
-        format!("{}({})", self.name, types.join(", "))
-    }
-}
 
 /// A number or text of Java: its box, its plain type.
 fn java(native: Native) -> Option<(&'static str, &'static str)> {

@@ -3,9 +3,9 @@
 
 use super::functions;
 use super::question::{Kind, Question, Terms, Way};
-use super::round::Round;
 use super::schema::{Column, Role};
 use super::select;
+use super::state::Round;
 use super::types::{self, Type, Val};
 use super::write;
 

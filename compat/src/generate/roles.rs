@@ -4,7 +4,7 @@
 
 use super::functions;
 use super::question::{Kind, Question};
-use super::round::Round;
+use super::state::Round;
 
 /// Roles of a round.
 pub(super) const ROLES: usize = 3;

@@ -1,13 +1,8 @@
-//! One table's round: what the statements about it have in common, above all the timestamps they use. Time stands
-//! still but for what the round moves it by, so that both servers see the same: every write says its timestamp, every
-//! request its `now_in_seconds`.
+//! One table's round: statement after statement about it, as the dice fall.
 
-use super::change::Effect;
-use super::columns::{self, Drops};
-use super::functions::Function;
 use super::question::{Kind, Question};
-use super::schema::Table;
-use super::{functions, read, roles, schema, spoil, views, write};
+use super::state::{Drops, Effect, Round};
+use super::{columns, functions, read, roles, schema, spoil, views, write};
 use fastrand::Rng;
 
 /// What requests take for now at the start, seconds: later than any machine's clock, so that nobody's clean-up of
@@ -21,47 +16,6 @@ pub(super) struct Rounds {
     pub(super) roles: bool,
     /// Columns that are dropped and added again.
     pub(super) dropped_columns: bool,
-}
-
-/// The state of a round.
-#[derive(Debug)]
-pub(super) struct Round {
-    /// Where everything random comes from.
-    pub(super) rng: Rng,
-    /// The table.
-    pub(super) table: Table,
-    /// Whether writes have a TTL. Not beside an index of Cassandra's first kind: it gives its entries the end that the
-    /// server's own clock tells, not the request's, so that rows are lost to it long before they expire.
-    pub(super) may_expire: bool,
-    /// Whether what has a TTL ends within the round. Not beside a storage-attached index: Cassandra's counts what is expired by the
-    /// request's clock, and live by the server's own, for the rows of a page, which ends short and is taken for the last.
-    pub(super) may_end: bool,
-    /// Views of the table, as tables to read.
-    pub(super) views: Vec<Table>,
-    /// Functions and aggregates of the keyspace.
-    pub(super) functions: Vec<Function>,
-    /// What the last statement changes of the schema if it is taken.
-    pub(super) pending: Effect,
-    /// Changes of the schema that come next.
-    pub(super) queued: Vec<(Question, Effect)>,
-    /// Columns that are dropped, and what belongs to it.
-    pub(super) drops: Drops,
-    /// Whether there are views.
-    pub(super) has_views: bool,
-    /// Whether columns are dropped and added again.
-    has_drops: bool,
-    /// Whether there are functions.
-    has_functions: bool,
-    /// Whether there are roles.
-    has_roles: bool,
-    /// How many names were given to views, functions and columns.
-    named: usize,
-    /// The last timestamp that was the greatest.
-    clock: i64,
-    /// Timestamps used so far, for ties; the last few.
-    used: Vec<i64>,
-    /// Now, seconds.
-    now: i32,
 }
 
 impl Round {
@@ -105,22 +59,6 @@ impl Round {
         }
     }
 
-    /// A number that no name has yet.
-    pub(super) fn number_of_next(&mut self) -> usize {
-        self.named += 1;
-        self.named
-    }
-
-    /// The greatest timestamp so far.
-    pub(super) fn last_timestamp(&self) -> i64 {
-        self.clock
-    }
-
-    /// One of the last timestamps.
-    pub(super) fn used_timestamp(&mut self) -> Option<i64> {
-        self.rng.choice(&self.used).copied()
-    }
-
     /// A change of the schema, when the dice make one.
     fn change(&mut self, filling: bool) -> Option<Question> {
         if let Some((question, effect)) = self.queued.pop() {
@@ -160,33 +98,6 @@ impl Round {
         let question = read::any(self);
         self.table = table;
         question
-    }
-
-    /// A timestamp for a write: mostly a new one, often an old one, now and then one that is taken.
-    pub(super) fn timestamp(&mut self) -> i64 {
-        let stamp = match self.rng.u8(0..20) {
-            0..=12 => {
-                self.clock += 10;
-                self.clock
-            }
-            13..=17 => self.rng.i64(1..=self.clock),
-            _ => self.rng.choice(&self.used).copied().unwrap_or(self.clock),
-        };
-        if self.used.len() >= 16 {
-            self.used.remove(0);
-        }
-        self.used.push(stamp);
-        stamp
-    }
-
-    /// A time to live, seconds; some end within the round.
-    pub(super) fn ttl(&mut self) -> i64 {
-        match self.rng.u8(0..4) {
-            _ if !self.may_end => 100_000 + self.rng.i64(0..10),
-            0 => self.rng.i64(1..200),
-            1 => self.rng.i64(200..4000),
-            _ => 100_000 + self.rng.i64(0..10),
-        }
     }
 
     /// The next statement; `filling` while the table needs rows. `None` when the dice made nothing.

@@ -2,8 +2,8 @@
 
 use super::functions;
 use super::question::Terms;
-use super::round::Round;
 use super::schema::{Column, Role};
+use super::state::Round;
 use super::types::{Native, Type};
 use super::write;
 

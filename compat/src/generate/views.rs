@@ -1,9 +1,8 @@
 //! Random materialized views over the round's table: right definitions and wrong ones, changes of the table under them.
 
-use super::change::Effect;
 use super::question::{Kind, Question};
-use super::round::Round;
 use super::schema::{Column, Role, Table};
+use super::state::{Effect, Round};
 use super::types::Type;
 use super::write;
 

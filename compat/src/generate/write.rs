@@ -5,8 +5,8 @@
 
 use super::functions;
 use super::question::{Kind, Question, Terms};
-use super::round::Round;
 use super::schema::{Column, Role};
+use super::state::Round;
 use super::types::{self, Native, Type, Val};
 use fastrand::Rng;
 

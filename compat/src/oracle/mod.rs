@@ -12,4 +12,5 @@
 pub mod replay;
 pub mod report;
 pub mod script;
+pub mod signatures;
 pub mod values;

@@ -283,7 +283,7 @@ pub(crate) fn normalise(told: &mut Value, step: &Step) {
     // `broken`: a statement of a batch could not be prepared.
     for told in ["message", "broken"] {
         if let Some(Value::String(message)) = map.get_mut(told) {
-            *message = super::report::sorted_signatures(message);
+            *message = super::signatures::sorted(message);
         }
     }
     if step.code_only {

@@ -1,7 +1,7 @@
 //! The load: clients that write rows of their own, and one that scans.
 
-use super::check::{Page, page, still};
 use super::model::{FILLED_PER_KEY, Model, Place, ROWS_PER_KEY};
+use super::page::{Page, page, still};
 use super::pause::Acknowledged;
 use crate::raw::request::{self, Bound, InBatch, Params, Prepared};
 use crate::raw::{Connection, Envelope, opcode};

@@ -1,5 +1,6 @@
 //! One connection: envelopes out, envelopes in, one thread.
 
+use super::envelope::Envelope;
 use super::request::{self, Params, Prepared};
 use super::{answer, opcode, put_bytes, segment};
 use crate::{Error, Outcome};
@@ -12,21 +13,6 @@ use std::time::Duration;
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Longest body that is read; a longer one is the server's mistake.
 const BODY_BYTES_MAX: usize = 256 << 20;
-
-/// A message as it came.
-#[derive(Debug, Clone)]
-pub struct Envelope {
-    /// Version byte without the response bit.
-    pub version: u8,
-    /// Flags of the header.
-    pub flags: u8,
-    /// Stream it answers.
-    pub stream: i16,
-    /// What it is, [`opcode`].
-    pub opcode: u8,
-    /// The body, with tracing id, warnings and payload in front as flagged.
-    pub body: Vec<u8>,
-}
 
 /// Who logs in.
 #[derive(Debug, Clone)]

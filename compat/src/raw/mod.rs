@@ -9,10 +9,12 @@
 
 pub mod answer;
 pub mod connection;
+pub mod envelope;
 pub mod request;
 pub mod segment;
 
-pub use connection::{Connection, Envelope};
+pub use connection::Connection;
+pub use envelope::Envelope;
 pub use request::{Bound, Params};
 
 /// Opcodes, native_protocol_v5.spec §2.4.

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
 use super::client::{Connection, Page};
-use super::session::Session;
+use super::session::{Session, python, use_of};
 use super::split::Piece;
 use super::{print, unreachable, value};
 
@@ -211,7 +211,7 @@ impl<Out: Write> Session<Out> {
                 writeln!(self.out, "Now capturing query output to {}.", repr(file))
             }
             Err(error) => {
-                let error = super::session::python(&error, file);
+                let error = python(&error, file);
                 self.fail(
                     name,
                     piece.line,
@@ -253,11 +253,6 @@ impl<Out: Write> Session<Out> {
         }
         Ok(())
     }
-}
-
-/// The statement that uses a keyspace.
-pub(super) fn use_of(keyspace: &str) -> String {
-    format!("USE \"{}\"", keyspace.replace('"', "\"\""))
 }
 
 /// A cell of a page as text. `None`: null, or no such cell.

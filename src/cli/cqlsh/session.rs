@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::fs::File;
 
 use super::client::{Asked, ClientError, Connection, Page, Target};
-use super::commands::use_of;
 use super::print;
 use super::split::{Piece, pieces};
 use super::value;
@@ -423,4 +422,9 @@ pub(super) fn python(error: &io::Error, file: &str) -> String {
         Some(number) => format!("[Errno {number}] {text}: '{file}'"),
         None => text.to_owned(),
     }
+}
+
+/// The statement that uses a keyspace.
+pub(super) fn use_of(keyspace: &str) -> String {
+    format!("USE \"{}\"", keyspace.replace('"', "\"\""))
 }

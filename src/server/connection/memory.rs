@@ -11,7 +11,7 @@ use super::super::inflight::Waited;
 use super::super::{Handled, Postponed, incoming};
 use super::Connection;
 use helenus_base::metrics;
-use helenus_types::wire::frame::Header;
+use helenus_types::wire::Header;
 use helenus_types::wire::response::ErrorBody;
 
 /// The refusal of a request that got no memory for its response in time.

@@ -1,6 +1,6 @@
 //! Errors of a CQL request: each module's refusal as it is, and the protocol's code of each.
 
-use super::roles::RoleRefusal;
+use super::role_refusal::RoleRefusal;
 use helenus_engine::engine::audit::AuditFailure;
 use helenus_engine::engine::{self, NotChanged};
 use helenus_schema::guardrails::Violation;

@@ -7,7 +7,7 @@ use grammar::ast;
 
 use super::answer::QueryParams;
 use super::error::{Error, RequestRefusal};
-use super::roles::RoleRefusal;
+use super::role_refusal::RoleRefusal;
 use helenus_engine::engine::{self, Action, Engine, Execution, ReadAction, WriteAction, refuse_system};
 use helenus_schema::command::{Partitions, Read};
 use helenus_schema::guardrails::Guardrails;

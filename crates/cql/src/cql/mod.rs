@@ -26,6 +26,8 @@ mod feed;
 mod gates;
 pub mod paging_state;
 mod plans;
+mod role_changes;
+mod role_refusal;
 mod roles;
 mod rows;
 mod shape;

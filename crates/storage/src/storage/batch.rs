@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::deletion::{self, RangeTombstone};
 use super::key::{self, KeyRange, TableId};
-use super::purge::{Purge, Watch};
+use super::purge::{Effect, Purge, Watch};
 use super::row::{self, Deletion, Row};
 use super::{Error, Opening, Result};
 
@@ -67,6 +67,45 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// What a sweep's change does to the stored value; other changes leave it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the value is damaged.
+    pub(super) fn effect_on(&self, current: Option<&Bytes>) -> Result<Effect> {
+        let Some(current) = current else {
+            return Ok(Effect::Unchanged);
+        };
+        match self {
+            Self::Purge { purge, .. } => purge.effect_on(current),
+            Self::Forget { key, deletion, watch } => {
+                let is_same = row::decode_deletion(current)? == *deletion;
+                Ok(if is_same && watch.is_clean(key) {
+                    Effect::Removed
+                } else {
+                    Effect::Unchanged
+                })
+            }
+            _ => Ok(Effect::Unchanged),
+        }
+    }
+
+    /// The key and the value of the row that it writes; a part of a row, if it is merged. `None` means that it writes none.
+    pub(super) fn written_row(&self) -> Option<(&[u8], &[u8])> {
+        match self {
+            Self::Put {
+                space: Space::Rows,
+                key,
+                value,
+            }
+            | Self::Merge {
+                space: Space::Rows,
+                key,
+                value,
+            } => Some((key, value)),
+            _ => None,
+        }
+    }
+
     /// The key that it changes or reads, and its space. `None` means a range.
     pub(super) fn place(&self) -> Option<(Space, &[u8])> {
         Some(match self {

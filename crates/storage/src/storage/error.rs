@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bucket::{Cloud, Refusal};
+use super::address::{Cloud, SCHEMES};
+use super::bucket_refusal::Refusal;
 use super::damaged::Damaged;
 use super::identity::{OTHER_NUMBER, OtherProfile};
-use super::location::Url;
 use helenus_base::invariant::Broken;
 
 /// Advice for a path that was written without a scheme.
@@ -35,7 +35,7 @@ fn other_engine(found: &str, known: &str, directory: &Path) -> String {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The URL's scheme is unknown.
-    #[error("cannot keep data at \"{url}\": {}write one of {}", as_directory(url), Url::SCHEMES)]
+    #[error("cannot keep data at \"{url}\": {}write one of {}", as_directory(url), SCHEMES)]
     UnknownScheme {
         /// As it was written.
         url: String,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Error;
-use super::bucket::{Address, Cloud};
+use super::address::{Address, Cloud};
 
 /// Where a store keeps its data. Parsed from, and printed as, `memory:`, `file:DIR`, `slate+file:DIR`, `slate+memory:`, or the URL of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,10 +23,6 @@ pub enum Url {
 }
 
 impl Url {
-    /// The accepted forms, for messages.
-    pub const SCHEMES: &'static str = "memory:, file:DIR, slate+file:DIR, slate+memory:, s3://BUCKET/PREFIX, \
-         az://ACCOUNT/CONTAINER/PREFIX, gs://BUCKET/PREFIX";
-
     /// Whether the data outlives the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {

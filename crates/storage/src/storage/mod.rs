@@ -39,8 +39,10 @@
 //! ```
 
 mod absence;
+mod address;
 mod batch;
 pub mod bucket;
+mod bucket_refusal;
 mod cache;
 pub mod change_log;
 mod damaged;
@@ -56,11 +58,11 @@ mod look;
 mod options;
 mod purge;
 mod reserve;
-mod restoring;
 pub mod row;
 mod side_store;
 mod sizes;
 mod sweep;
+mod times;
 mod written;
 
 use std::ops::ControlFlow;
@@ -68,14 +70,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use address::{Address, Cloud};
 pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, check_row_bytes};
+pub use bucket_refusal::Refusal as BucketRefusal;
 pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, LogOnly, TooLong, split_entry};
 pub use engine::Order;
 use engine::moments::Moment;
 pub use engine::moments::Moments;
-pub use engine::salvage::{Damage, Gap, Salvage};
+pub use engine::piece::{Damage, Gap};
+pub use engine::restoring::Restoring;
+pub use engine::salvage::Salvage;
 #[cfg(feature = "simulation")]
 use engine::simulated;
 #[cfg(feature = "simulation")]
@@ -89,7 +95,6 @@ pub use location::Url;
 pub use look::Look;
 pub use options::{Breaks, BucketCache, Durability, FaultPoint, Faults, Options, ReadFaults};
 pub use reserve::Reserve;
-pub use restoring::Restoring;
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
 pub use sweep::{Sweep, Swept};
@@ -224,13 +229,15 @@ impl Store {
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         #[cfg(feature = "simulation")]
         if let (Url::Memory, Some(medium)) = (url, &options.medium) {
-            return Ok(Self::Simulated(medium.open(options)));
+            return Ok(Self::Simulated(
+                medium.open(options.times(), options.durability != Durability::Group),
+            ));
         }
         if let (Some(directory), false) = (url.directory(), options.is_restored_into) {
-            restoring::refuse(directory)?;
+            engine::restoring::refuse(directory)?;
         }
         match url {
-            Url::Memory => Ok(Self::Memory(memory::Store::new(options.drawn()))),
+            Url::Memory => Ok(Self::Memory(memory::Store::new(options.times().drawn()))),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, None, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
             Url::SlateFile(_) | Url::SlateMemory | Url::Bucket(_) => {

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::Error;
 use super::bucket::Reach;
-use super::feed::{Drawn, Positions};
+use super::feed::Positions;
 use super::identity::AskedProfile;
-use helenus_base::clock::{TimeMark, Timestamps};
+use super::times::Times;
+use helenus_base::clock::Timestamps;
 use helenus_base::invariant::Invariant;
-use helenus_base::mutant::{self, Mutant};
 
 /// When a commit is answered, on engines that keep data on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,27 +208,12 @@ impl Options {
     /// given number. Too many make the caches smaller, too few make them exceed their bounds.
     pub const SHARERS_OF_LOG: usize = 8;
 
-    /// Takes the time mark of a store that was opened.
-    pub(super) fn found_time(&self, mark: Option<TimeMark>) {
-        if let (Some(timestamps), Some(mark)) = (&self.timestamps, mark)
-            && !mutant::is_on(Mutant::ForgetLastTimestamp)
-        {
-            timestamps.found(mark);
-            self.positions.found(mark.given_micros);
+    /// The times that a store takes and gives.
+    pub(super) fn times(&self) -> Times {
+        Times {
+            timestamps: self.timestamps.clone(),
+            positions: self.positions.clone(),
         }
-    }
-
-    /// What a store's committer draws positions of the change feed with.
-    pub(super) fn drawn(&self) -> Drawn {
-        Drawn::new(self.positions.clone(), self.timestamps.clone())
-    }
-
-    /// The time mark that a commit records, after `before`. `None` means the store records none.
-    pub(super) fn time_mark(&self, before: Option<TimeMark>) -> Option<TimeMark> {
-        let Some(timestamps) = &self.timestamps else {
-            return before;
-        };
-        Some(timestamps.mark())
     }
 }
 

@@ -29,8 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
-use super::batch::{Change, Space};
-use super::row::{self, Deletion, Row, RowView};
+use super::row::{Deletion, Row, RowView};
 use super::{Result, deletion};
 use helenus_base::mutant::{self, Mutant};
 
@@ -80,28 +79,6 @@ impl Purge {
     }
 }
 
-/// The effect of a sweep's change on the stored value; other changes leave it.
-///
-/// # Errors
-/// [`super::Error::Damaged`] when the value is damaged.
-pub(super) fn effect_on(change: &Change, current: Option<&Bytes>) -> Result<Effect> {
-    let Some(current) = current else {
-        return Ok(Effect::Unchanged);
-    };
-    match change {
-        Change::Purge { purge, .. } => purge.effect_on(current),
-        Change::Forget { key, deletion, watch } => {
-            let is_same = row::decode_deletion(current)? == *deletion;
-            Ok(if is_same && watch.is_clean(key) {
-                Effect::Removed
-            } else {
-                Effect::Unchanged
-            })
-        }
-        _ => Ok(Effect::Unchanged),
-    }
-}
-
 /// The partitions whose deletion records a sweep is about to remove.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -146,15 +123,11 @@ impl Watch {
         key.starts_with(prefix).then_some(watched)
     }
 
-    /// Marks the partitions in which a group of commits writes under the records. Called before any change of the group
-    /// is checked.
-    pub(super) fn record<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
-        for change in changes {
-            let (Change::Put { space, key, value } | Change::Merge { space, key, value }) = change else {
-                continue;
-            };
-            if *space == Space::Rows
-                && let Some(watched) = self.find(key)
+    /// Marks the partitions in which a group of commits writes under the records, by the keys and values of the rows that it
+    /// writes. Called before any change of the group is checked.
+    pub(super) fn record<'a>(&self, rows: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) {
+        for (key, value) in rows {
+            if let Some(watched) = self.find(key)
                 // A damaged value counts as covered: reads refuse it, and the records stay.
                 && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
             {
@@ -164,7 +137,7 @@ impl Watch {
     }
 
     /// Whether the partition of this key has seen no write under its records so far.
-    fn is_clean(&self, key: &[u8]) -> bool {
+    pub(super) fn is_clean(&self, key: &[u8]) -> bool {
         if mutant::is_on(Mutant::VoidedPurgeCounts) {
             return true;
         }

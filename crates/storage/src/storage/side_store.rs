@@ -45,7 +45,11 @@ impl Store {
     ) -> Result<Self> {
         match (self, url) {
             #[cfg(feature = "simulation")]
-            (Self::Simulated(store), _) => store.open_side(number, is_new, options).map(Self::Simulated),
+            (Self::Simulated(store), _) => {
+                let is_relaxed = options.durability != super::Durability::Group;
+                let opened = store.open_side(number, is_new, options.times(), is_relaxed);
+                opened.map(Self::Simulated)
+            }
             (Self::Fjall(of), Url::File(main)) => {
                 let path = directory(main, number);
                 if !is_new && !fjall::is_store(&path) {
@@ -66,7 +70,7 @@ impl Store {
                 }
                 Ok(Self::Slate(Box::pin(store.open_side(path, options)).await?))
             }
-            _ => Ok(Self::Memory(memory::Store::new(options.drawn()))),
+            _ => Ok(Self::Memory(memory::Store::new(options.times().drawn()))),
         }
     }
 

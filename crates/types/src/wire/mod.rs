@@ -1,7 +1,7 @@
 //! The native protocol, versions 3, 4 and 5: bytes ⇄ messages. No sockets, no tasks, no CQL, no schema.
 //!
 //! The life of a request's bytes: [`frame::Decoder`] receives the bytes read and returns whole envelopes, a
-//! [`frame::Header`] and its body; [`request::Request::parse`] parses the body, borrowing text and slicing values
+//! [`Header`] and its body; [`request::Request::parse`] parses the body, borrowing text and slicing values
 //! without copying. The life of a response: [`frame::Encoder`] writes a [`response::Response`] straight into the bytes
 //! for the socket; lengths and checksums are filled in afterwards.
 //!
@@ -23,12 +23,14 @@
 
 pub mod cursor;
 pub mod frame;
+mod header;
 pub mod request;
 pub mod response;
 pub mod value;
 pub mod write;
 
 pub use cursor::{Malformed, Reader};
+pub use header::{HEADER_BYTES, Header, RESPONSE_BIT};
 pub use value::{BatchType, Consistency, Value};
 
 /// A supported version of the native protocol.

@@ -9,7 +9,7 @@ use helenus_schema::schema::{Schema, UserAggregate, UserFunction, typename};
 use helenus_types::types::CqlType;
 
 /// Whether there is a function or an aggregate of this signature.
-pub(super) fn has_function(schema: &Schema, signature: &Signature) -> bool {
+pub(in crate::cql) fn has_function(schema: &Schema, signature: &Signature) -> bool {
     let keyspace = schema.keyspace(&signature.keyspace);
     keyspace.is_some_and(|keyspace| {
         functions(keyspace, &signature.name)
@@ -18,7 +18,7 @@ pub(super) fn has_function(schema: &Schema, signature: &Signature) -> bool {
 }
 
 /// The function or aggregate that was made. `None` means that it is gone already.
-pub(super) fn changed(schema: &Schema, change: &SchemaChange) -> Option<Resource> {
+pub(in crate::cql) fn changed(schema: &Schema, change: &SchemaChange) -> Option<Resource> {
     let keyspace = schema.keyspace(&change.keyspace)?;
     let is_changed = |name: &str, types: &mut dyn Iterator<Item = &CqlType>| {
         name == change.name && types.map(typename::written_name).eq(change.arguments.iter().cloned())

@@ -14,7 +14,7 @@ use helenus_types::types::{CqlType, Native};
 
 /// Rows of one of the lists.
 #[derive(Debug)]
-pub(super) struct List {
+pub(in crate::cql) struct List {
     /// The table that the metadata names.
     table: &'static str,
     columns: Vec<(&'static str, CqlType)>,
@@ -23,7 +23,7 @@ pub(super) struct List {
 
 impl List {
     /// The rows of an answer.
-    pub(super) fn into_rows(self) -> Rows {
+    pub(in crate::cql) fn into_rows(self) -> Rows {
         let columns = self.columns.into_iter().map(|(name, ty)| ResultColumn {
             name: name.to_owned(),
             ty,

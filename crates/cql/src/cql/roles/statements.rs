@@ -7,29 +7,29 @@ use std::collections::BTreeSet;
 
 use grammar::ast::{self, RoleOption, Statement, UserPassword};
 
+use super::super::role_refusal::RoleRefusal;
 use super::functions as user_functions;
 use super::list::{self, List};
-use super::refusal::RoleRefusal;
 use helenus_schema::planner::ddl;
 use helenus_schema::roles::{CidrGroups, Permission, Permissions, Resource, Role, RoleName, Roles, password};
 use helenus_schema::schema::Schema;
 use helenus_types::functions;
 
 /// The context in which a statement is checked.
-pub(super) struct StatementChecker<'a> {
-    pub(super) roles: &'a Roles,
+pub(in crate::cql) struct StatementChecker<'a> {
+    pub(in crate::cql) roles: &'a Roles,
     /// The session's role.
-    pub(super) role: &'a str,
+    pub(in crate::cql) role: &'a str,
     /// The keyspace of unqualified tables.
-    pub(super) keyspace: Option<&'a str>,
-    pub(super) schema: &'a Schema,
+    pub(in crate::cql) keyspace: Option<&'a str>,
+    pub(in crate::cql) schema: &'a Schema,
     /// The existing data centers.
-    pub(super) data_centers: &'a [String],
+    pub(in crate::cql) data_centers: &'a [String],
 }
 
 /// The outcome of a statement.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(in crate::cql) enum Outcome {
     /// The roles are changed.
     Change(Change),
     /// Rows. `None` means an answer without rows or columns.
@@ -38,12 +38,12 @@ pub(super) enum Outcome {
 
 /// The roles after a change.
 #[derive(Debug)]
-pub(super) struct Change {
-    pub(super) next: Roles,
+pub(in crate::cql) struct Change {
+    pub(in crate::cql) next: Roles,
     /// A password to hash, and its role.
-    pub(super) password: Option<(RoleName, String)>,
+    pub(in crate::cql) password: Option<(RoleName, String)>,
     /// A warning to the client.
-    pub(super) warning: Option<String>,
+    pub(in crate::cql) warning: Option<String>,
 }
 
 impl From<Roles> for Outcome {
@@ -174,7 +174,7 @@ impl<'s> Options<'s> {
 
 impl StatementChecker<'_> {
     /// The outcome of a statement.
-    pub(super) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
+    pub(in crate::cql) fn outcome(&self, statement: &Statement) -> Result<Outcome, RoleRefusal> {
         match statement {
             Statement::CreateRole(create) => {
                 let options = Options::of_role(&create.options);

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use helenus_schema::roles::{Cidr, CidrGroups, Permission, Permissions, Resource, Role, RoleName, Roles};
 
 /// The queries that read roles back, in the order of [`load`]'s arguments.
-pub(super) const QUERIES: [&str; 6] = [
+pub(in crate::cql) const QUERIES: [&str; 6] = [
     "SELECT role, can_login, is_superuser, member_of, salted_hash FROM system_auth.roles",
     "SELECT role, resource, permissions FROM system_auth.role_permissions",
     "SELECT role, dcs FROM system_auth.network_permissions",
@@ -32,7 +32,7 @@ pub(super) const QUERIES: [&str; 6] = [
 ];
 
 /// The tables of what roles have, by the name of the role.
-pub(super) const BESIDE_ROLES: [&str; 6] = [
+pub(in crate::cql) const BESIDE_ROLES: [&str; 6] = [
     "role_permissions",
     "resource_role_permissons_index",
     "role_members",
@@ -42,11 +42,11 @@ pub(super) const BESIDE_ROLES: [&str; 6] = [
 ];
 
 /// Rows as in an answer.
-pub(super) type Cells = Vec<Vec<Option<Bytes>>>;
+pub(in crate::cql) type Cells = Vec<Vec<Option<Bytes>>>;
 
 /// The roles in stored rows. Rows with a missing role are skipped. An unknown resource or permission is skipped too: it
 /// allows nothing.
-pub(super) fn load([roles, permissions, networks, identities, addresses, groups]: [Cells; 6]) -> Roles {
+pub(in crate::cql) fn load([roles, permissions, networks, identities, addresses, groups]: [Cells; 6]) -> Roles {
     let mut all = Roles::default();
     for row in &roles {
         let [Some(name), can_login, is_superuser, member_of, hash] = row.as_slice() else {
@@ -140,7 +140,7 @@ fn texts(cell: Option<&[u8]>) -> impl Iterator<Item = String> {
 }
 
 /// The statements that turn one state into the other, for one batch.
-pub(super) fn statements(before: &Roles, after: &Roles) -> Vec<String> {
+pub(in crate::cql) fn statements(before: &Roles, after: &Roles) -> Vec<String> {
     let mut texts = Vec::new();
     for (name, role) in &after.by_name {
         if before.by_name.get(name) != Some(role) {

@@ -13,7 +13,7 @@ use super::{Ddl, Right, SchemaOutcome};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::schema::index::{SASI_CLASS, is_cosmos_class};
-use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, system, typename};
+use crate::schema::{Column, ColumnKind, Index, Keyspace, StorageId, Table, system, typename};
 use helenus_types::types::{CqlType, quoted};
 
 /// The kind of an index without a class; this is Cassandra's name of it.
@@ -22,17 +22,6 @@ const LEGACY: &str = "legacy_local_table";
 /// Maximum number of bytes of an index's name: Cassandra creates a directory `.NAME`, and fails with a message of its
 /// own if the file system does not allow that name.
 const NAME_BYTES_MAX: usize = 254;
-
-/// The part of a column that an index target names.
-pub(super) fn part_of(kind: IndexTargetKind) -> IndexPart {
-    match kind {
-        IndexTargetKind::Simple => IndexPart::Value,
-        IndexTargetKind::Values => IndexPart::Values,
-        IndexTargetKind::Keys => IndexPart::Keys,
-        IndexTargetKind::Entries => IndexPart::Entries,
-        IndexTargetKind::Full => IndexPart::Full,
-    }
-}
 
 fn kind_name(kind: IndexTargetKind) -> &'static str {
     match kind {

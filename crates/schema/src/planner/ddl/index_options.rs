@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use grammar::ast::IndexTargetKind;
 
-use super::index::part_of;
 use super::refusal::IndexOptionRefusal;
 use crate::planner::text::owned;
 use crate::schema::index::{SASI_CLASS, is_sai_class};
-use crate::schema::{Column, ColumnKind, Table};
+use crate::schema::{Column, ColumnKind, IndexPart, Table};
 use helenus_types::types::{CqlType, Native};
 
 /// SAI's options for the analysis of texts.
@@ -25,6 +24,17 @@ const ANALYZERS: &str = "org.apache.cassandra.index.sasi.analyzer.";
 
 /// Warning for each storage-attached vector index of a table.
 const VECTOR_WARNING: &str = "SAI ANN indexes on vector columns are experimental and are not recommended for production use.\nThey don't yet support SELECT queries with:\n * Consistency level higher than ONE/LOCAL_ONE.\n * Paging.\n * No LIMIT clauses.\n * PER PARTITION LIMIT clauses.\n * GROUP BY clauses.\n * Aggregation functions.\n * Filters on columns without a SAI index.";
+
+/// The part of a column that an index target names.
+pub(super) fn part_of(kind: IndexTargetKind) -> IndexPart {
+    match kind {
+        IndexTargetKind::Simple => IndexPart::Value,
+        IndexTargetKind::Values => IndexPart::Values,
+        IndexTargetKind::Keys => IndexPart::Keys,
+        IndexTargetKind::Entries => IndexPart::Entries,
+        IndexTargetKind::Full => IndexPart::Full,
+    }
+}
 
 /// Refuses options that only the server sets.
 pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), IndexOptionRefusal> {
@@ -128,7 +138,7 @@ fn attached(
         other.options.get("class_name").is_some_and(|class| is_sai_class(class))
             && other
                 .target_column()
-                .is_some_and(|(part, name)| name == column.name && super::index::part_of(kind) == part)
+                .is_some_and(|(part, name)| name == column.name && part_of(kind) == part)
     });
     if taken {
         return Err(IndexOptionRefusal::Taken(column.name.clone()));

@@ -35,7 +35,7 @@ mod view_tests;
 
 use std::sync::Arc;
 
-use grammar::ast::{QualifiedName, Statement, Type};
+use grammar::ast::{Drop, DropKind, QualifiedName, Statement, Type};
 
 pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
@@ -104,10 +104,20 @@ pub fn apply(
         Statement::CreateFunction(statement) => function::create(&ddl, statement),
         Statement::CreateAggregate(statement) => function::create_aggregate(&ddl, statement),
         Statement::DropFunction(statement) => function::drop(&ddl, statement),
-        Statement::Drop(statement) => table::drop(&ddl, statement),
+        Statement::Drop(statement) => drop(&ddl, statement),
         Statement::CreateTrigger(statement) => index::create_trigger(&ddl, statement),
         Statement::DropTrigger(statement) => index::drop_trigger(&ddl, statement),
         _ => Ok(SchemaOutcome::unchanged(schema)),
+    }
+}
+
+/// DROP of a table, type, index or view.
+fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
+    match statement.kind {
+        DropKind::Table => table::drop(ddl, statement),
+        DropKind::Type => user_type::drop(ddl, statement),
+        DropKind::Index => index::drop(ddl, statement),
+        DropKind::View => view::drop(ddl, statement),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use grammar::ast::{self, CreateTable, Drop, DropKind};
+use grammar::ast::{self, CreateTable, Drop};
 use uuid::Uuid;
 
 use super::error::DdlError;
 use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
-use super::{Ddl, Right, SchemaOutcome, column_type, index, mask, options, user_type, view};
+use super::{Ddl, Right, SchemaOutcome, column_type, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::planner::text::{owned, qualified};
@@ -441,15 +441,6 @@ pub(super) fn sort_columns(table: &mut Table) {
 }
 
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
-    match statement.kind {
-        DropKind::Table => drop_table(ddl, statement),
-        DropKind::Type => user_type::drop(ddl, statement),
-        DropKind::Index => index::drop(ddl, statement),
-        DropKind::View => view::drop(ddl, statement),
-    }
-}
-
-fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(keyspace_name, Right::Drop, &format!("table {keyspace_name}.{name}"))?;
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {

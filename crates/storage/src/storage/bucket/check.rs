@@ -18,7 +18,8 @@ use slatedb::object_store::{
 };
 
 use super::found::{is_answered, is_throttled, refusal};
-use super::{Checked, Reached, Refusal};
+use super::{Checked, Reached};
+use crate::storage::bucket_refusal::Refusal;
 
 /// Where the objects of checks are.
 pub(super) const CHECK: &str = "fleet/check/";

@@ -12,9 +12,10 @@ use futures::StreamExt;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutPayload};
 
+use super::Reached;
 use super::check::{self, CHECK};
 use super::found::refusal;
-use super::{Reached, Refusal};
+use crate::storage::bucket_refusal::Refusal;
 use crate::storage::identity::{AskedProfile, Identity, MAIN, SLATE, profile_of_line};
 
 const ID: &str = "fleet/id";

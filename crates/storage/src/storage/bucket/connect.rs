@@ -20,13 +20,14 @@ use slatedb::object_store::{
     BackoffConfig, Certificate, ClientOptions, Error as StoreError, ObjectStore, RetryConfig, StaticCredentialProvider,
 };
 
-use super::address::EMULATOR;
 use super::counted::Counted;
 use super::files::Section;
 use super::found::refusal;
 use super::removal::RepeatableRemoval;
 use super::rules::Rules;
-use super::{Address, Cloud, Encryption, Reach, Refusal};
+use super::{Encryption, Reach};
+use crate::storage::address::{Address, Cloud, EMULATOR};
+use crate::storage::bucket_refusal::Refusal;
 
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 const REQUEST_MAX: Duration = Duration::from_secs(20);

@@ -8,7 +8,7 @@ use std::error::Error as StdError;
 use slatedb::object_store::Error as StoreError;
 use slatedb::object_store::client::{HttpError, HttpErrorKind};
 
-use super::Refusal;
+use crate::storage::bucket_refusal::Refusal;
 
 /// Error codes of stores, by their meaning.
 const MEANINGS: &[(&[&str], Refusal)] = &[

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use slatedb::object_store::UpdateVersion;
 
-use super::Refusal;
+use crate::storage::bucket_refusal::Refusal;
 
 const FORMAT: &str = "helenus lease 1";
 

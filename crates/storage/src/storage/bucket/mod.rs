@@ -12,7 +12,7 @@
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! PREFIX/log/…                             the log that they share, if there are several (engine/slate/log.rs)
 //! ```
-//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there
+//! **Life of an opening.** [`Url`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there
 //! gives one sentence about bucket, permission, region or credentials ([`Refusal`]). If there is no claim, nothing else
 //! may lie below the prefix; then the bucket is checked, and the claim is put. Then the lease is acquired (owner.rs),
 //! and kept until the last store is closed. Before the lease is held, nothing else is written, and only objects of the
@@ -24,7 +24,6 @@
 //! **Deliberately absent.** A check of the lifecycle rules of Azure and Google: the protocol of blobs does not have
 //! them.
 
-mod address;
 #[cfg(feature = "slate")]
 mod check;
 #[cfg(feature = "slate")]
@@ -41,7 +40,6 @@ mod found;
 mod lease;
 #[cfg(feature = "slate")]
 mod owner;
-mod refusal;
 #[cfg(feature = "slate")]
 mod removal;
 #[cfg(feature = "slate")]
@@ -52,7 +50,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
 pub(super) use self::claim::{Logs, Mark, Wish, claim, claimed, is_used, mark};
 #[cfg(feature = "slate")]
@@ -61,8 +58,8 @@ pub(super) use self::connect::Reached;
 pub(super) use self::found::refusal;
 #[cfg(feature = "slate")]
 pub(super) use self::owner::Owner;
-pub use self::refusal::Refusal;
 
+use super::bucket_refusal::Refusal;
 use super::{Error, Result, Url};
 
 /// Settings for reaching and checking a bucket, besides its address and credentials.

@@ -24,7 +24,8 @@ use tokio::task::JoinHandle;
 
 use super::found::refusal;
 use super::lease::{Found, LEASE, Lease, Watch};
-use super::{Reach, Reached, Refusal};
+use super::{Reach, Reached};
+use crate::storage::bucket_refusal::Refusal;
 use helenus_base::clock::Clock;
 
 const OWNER: &str = "fleet/owner";

@@ -22,13 +22,14 @@ use std::sync::Arc;
 use fs4::fs_std::FileExt;
 
 use crate::storage::identity::{AskedProfile, FORMAT_BEGINS, Identity, MAIN, profile_of_line};
-use crate::storage::restoring::MARK;
 use crate::storage::{Error, Options, Result};
 use helenus_base::permissions;
 
 const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
 const USED: &str = "helenus.used";
+/// The mark of a directory into which a backup is being restored.
+pub(super) const MARK: &str = "helenus.restoring";
 const ENGINE: &str = "engine";
 /// Bytes of a file that are rewritten at once.
 const PIECE_BYTES: usize = 1 << 20;

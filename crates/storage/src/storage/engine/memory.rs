@@ -14,7 +14,7 @@ use crate::storage::change_log::Logging;
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::key::KeyRange;
-use crate::storage::purge::{self, Effect, Sweeps};
+use crate::storage::purge::{Effect, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
 use crate::storage::{CommitSeq, Committed, Deletions, Result, Written};
@@ -78,7 +78,7 @@ impl Store {
         let stamped = drawn.stamp(&mut changes, &derivations);
         next.log(&changes, stamped, &derivations);
         if let Some(watch) = self.0.sweeps.watch() {
-            watch.record(&changes);
+            watch.record(changes.iter().filter_map(Change::written_row));
         }
         for (number, change) in changes.into_iter().enumerate() {
             if let Some(bytes_max) = row_bytes_max {
@@ -234,7 +234,7 @@ impl State {
                 let Some((space, key)) = change.place() else {
                     return Ok(());
                 };
-                let left = match purge::effect_on(&change, self.map(space).get(key))? {
+                let left = match change.effect_on(self.map(space).get(key))? {
                     Effect::Unchanged => return Ok(()),
                     Effect::Removed => None,
                     Effect::Shrunk(value) => Some(value),

@@ -10,7 +10,9 @@ mod held;
 mod layout;
 pub(super) mod memory;
 pub(super) mod moments;
+pub(super) mod piece;
 mod queue_space;
+pub(super) mod restoring;
 pub(super) mod salvage;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;
@@ -21,7 +23,7 @@ pub(super) mod slate;
 pub(super) mod slate;
 
 pub(super) use self::aside::{How, link_tree};
-pub(super) use self::directory::{io_error, is_open};
+pub(super) use self::directory::io_error;
 pub(super) use self::held::{Held, check_profile};
 
 use std::collections::BTreeSet;

@@ -30,7 +30,8 @@ use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
 use crate::storage::feed::{Drawn, Stamped};
 use crate::storage::purge::Sweeps;
-use crate::storage::{Committed, Durability, Error, Opening, Options, Result};
+use crate::storage::times::Times;
+use crate::storage::{Committed, Error, Opening, Result};
 use helenus_base::clock::TimeMark;
 use helenus_base::mutant::{self, Mutant};
 
@@ -115,8 +116,7 @@ impl std::fmt::Debug for Medium {
 pub struct Store {
     medium: Medium,
     crashes: u64,
-    /// Used for the time marks only.
-    options: Arc<Options>,
+    times: Times,
     sweeps: Arc<Sweeps>,
 }
 
@@ -156,17 +156,18 @@ impl Medium {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::storage) fn open(&self, options: &Options) -> Store {
+    /// Opens a store. `is_relaxed` means that commits are answered before they are durable.
+    pub(in crate::storage) fn open(&self, times: Times, is_relaxed: bool) -> Store {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
-        inner.drawn = Some(options.drawn());
+        inner.drawn = Some(times.drawn());
         inner.sweeps = Arc::default();
-        options.found_time(inner.durable.time);
-        inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
+        times.found(inner.durable.time);
+        inner.is_relaxed = is_relaxed || mutant::is_on(Mutant::SkipSync);
         Store {
             medium: self.clone(),
             crashes: inner.crashes,
-            options: Arc::new(options.clone()),
+            times,
             sweeps: Arc::clone(&inner.sweeps),
         }
     }
@@ -351,7 +352,7 @@ impl Inner {
             }
         }
         if let Some(watch) = self.sweeps.watch() {
-            watch.record(&changes);
+            watch.record(changes.iter().filter_map(Change::written_row));
         }
         let mut next = State::clone(state);
         next.log(&changes, stamped, &self.derivations);
@@ -464,7 +465,13 @@ fn refused() -> Error {
 }
 
 impl Store {
-    pub(in crate::storage) fn open_side(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
+    pub(in crate::storage) fn open_side(
+        &self,
+        number: u32,
+        is_new: bool,
+        times: Times,
+        is_relaxed: bool,
+    ) -> Result<Self> {
         let medium = {
             let mut inner = self.medium.inner();
             if inner.crashes != self.crashes {
@@ -482,7 +489,7 @@ impl Store {
             medium.inner().faults = faults;
             medium.clone()
         };
-        Ok(medium.open(options))
+        Ok(medium.open(times, is_relaxed))
     }
 
     pub(in crate::storage) fn remove_side(&self, number: u32) {
@@ -576,7 +583,7 @@ impl Store {
             let changes = batch.into_changes();
             inner.queue.push_back(Request {
                 only_in,
-                time: self.options.time_mark(None),
+                time: self.times.mark(None),
                 changes,
                 row_bytes_max,
                 syncs,

@@ -41,6 +41,7 @@ mod failures;
 mod flight;
 mod group;
 mod home;
+mod keeping;
 mod known;
 mod landing;
 mod log;
@@ -273,7 +274,7 @@ impl Store {
             deletion_tables: DeletionTables::default(),
             next_range: 0,
             ranges: RangeJobs::default(),
-            drawn: options.drawn(),
+            drawn: options.times().drawn(),
             flight,
             log_objects: 0,
             tables: None,

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, merge};
+use super::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
 use crate::storage::{Damaged, Error, Result};
 
 /// The format that this version writes, and the only one so far.
@@ -126,10 +126,8 @@ pub(in crate::storage) fn decode_deletion(mut bytes: &[u8]) -> Result<Deletion> 
         .ok_or_else(|| damaged("deletion record"))
 }
 
-/// Encodes a row. Makes it canonical first when it is not.
+/// Encodes a canonical row.
 pub(super) fn encode(row: &Row) -> Bytes {
-    let made_canonical = (!merge::is_canonical(row)).then(|| row.clone().canonical());
-    let row = made_canonical.as_ref().unwrap_or(row);
     let cells = row.cells.iter().map(CellRef::of);
     encode_parts(row.marker, row.deletion, &row.complex, cells, row.position)
 }

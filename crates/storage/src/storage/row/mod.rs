@@ -194,7 +194,8 @@ impl Row {
     /// The bytes of the canonical row, as drawn in [`RowView`].
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        codec::encode(self)
+        let made_canonical = (!merge::is_canonical(self)).then(|| self.clone().canonical());
+        codec::encode(made_canonical.as_ref().unwrap_or(self))
     }
 
     /// Reads what [`Row::encode`] wrote. Values share the memory of `bytes` where it is shared already.

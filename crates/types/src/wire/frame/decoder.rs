@@ -11,9 +11,10 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::super::cursor::Malformed;
+use super::super::header::{HEADER_BYTES, Header};
 use super::super::{Compression, Version, flags};
 use super::segment::{Form, SegmentHeader, TRAILER_BYTES};
-use super::{BODY_BYTES_MAX, HEADER_BYTES, Header, compression, segment};
+use super::{BODY_BYTES_MAX, compression, segment};
 
 /// A decoded item.
 #[derive(Clone, Debug, PartialEq, Eq)]

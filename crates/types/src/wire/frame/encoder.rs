@@ -5,10 +5,11 @@
 //! that are ready together are sent in one segment and one write. A response is copied only if compression was negotiated,
 //! or if it does not fit into the open segment.
 
+use super::super::header::{HEADER_BYTES, RESPONSE_BIT, patch_length};
 use super::super::response::{ErrorBody, Response};
 use super::super::{Compression, Version, flags};
 use super::segment::{Form, PAYLOAD_BYTES_MAX, SegmentHeader};
-use super::{BODY_BYTES_MAX, HEADER_BYTES, RESPONSE_BIT, compression, patch_length, segment};
+use super::{BODY_BYTES_MAX, compression, segment};
 
 /// Bodies and payloads with fewer bytes are not compressed, since it saves little. Cassandra has no such limit; drivers
 /// accept uncompressed ones at any time.

@@ -14,7 +14,7 @@ pub use query::{Execute, Params, Prepare, Query, Values};
 pub use session::{AuthResponse, EventKind, Register, Startup};
 
 use super::cursor::{Malformed, Read, Reader};
-use super::frame::Header;
+use super::header::{Header, patch_length};
 use super::{Opcode, Version, flags};
 
 /// A message from a client.
@@ -124,6 +124,6 @@ impl<'a> Request<'a> {
         out.extend_from_slice(&stream.to_be_bytes());
         out.extend_from_slice(&[self.opcode().byte(), 0, 0, 0, 0]);
         self.write(out, version);
-        super::frame::patch_length(out, start);
+        patch_length(out, start);
     }
 }

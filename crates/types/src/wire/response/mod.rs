@@ -200,10 +200,10 @@ pub fn version_refusal(version_byte: u8) -> Vec<u8> {
     let mut body = Vec::new();
     ErrorBody::new(ErrorCode::Protocol, text).write(&mut body, Version::HIGHEST);
     let mut out = if matches!(number, 1 | 2) {
-        vec![super::frame::RESPONSE_BIT | number, 0, 0, Opcode::Error.byte()]
+        vec![super::header::RESPONSE_BIT | number, 0, 0, Opcode::Error.byte()]
     } else {
         vec![
-            super::frame::RESPONSE_BIT | Version::HIGHEST.number(),
+            super::header::RESPONSE_BIT | Version::HIGHEST.number(),
             0,
             0,
             0,

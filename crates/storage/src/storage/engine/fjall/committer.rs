@@ -237,7 +237,8 @@ impl Committer {
         }
         let began = self.clock.monotonic();
         if let Some(watch) = self.shared.sweeps.watch() {
-            watch.record(requests.iter().flat_map(|request| &request.changes));
+            let changes = requests.iter().flat_map(|request| &request.changes);
+            watch.record(changes.filter_map(Change::written_row));
         }
         // Kept until the end, so that rows get positions and entries by the same derivations.
         let derivations = self.shared.derivations.load_full();
@@ -561,7 +562,7 @@ impl Committer {
         }
         let end = self.end.then(digest);
         // Read after all timestamps of the group were issued, so no timestamp in the group is above the mark.
-        let time = self.options.time_mark(self.time);
+        let time = self.options.times().mark(self.time);
         let link = Link {
             end,
             digest,

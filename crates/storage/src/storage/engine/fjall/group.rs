@@ -10,7 +10,7 @@ use super::request::Request;
 use crate::storage::batch::{Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
-use crate::storage::purge::{self, Effect};
+use crate::storage::purge::Effect;
 use crate::storage::written::is_there;
 use crate::storage::{Committed, Error, Result, Written};
 use helenus_base::invariant::{Broken, Invariant};
@@ -164,7 +164,11 @@ impl<'a> Group<'a> {
                     }
                 }),
                 Change::Purge { .. } | Change::Forget { .. } => {
-                    match purge::effect_on(placed.change, current).map_err(|error| (placed.request, error))? {
+                    match placed
+                        .change
+                        .effect_on(current)
+                        .map_err(|error| (placed.request, error))?
+                    {
                         Effect::Unchanged => continue,
                         Effect::Removed => None,
                         Effect::Shrunk(value) => Some(Cow::Owned(value)),

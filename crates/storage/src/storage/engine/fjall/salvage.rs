@@ -21,11 +21,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::acknowledged::{Expected, Recorded};
 use super::super::directory::{Directory, io_error};
 use super::super::layout::{Own, parse_own};
-use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::opening::check_log;
 pub(in crate::storage::engine) use super::opening::history;
 use super::verify::{Found, check_table, keyspaces, list, number, read_manifest, verify};
 use super::{describe, guard};
+use crate::storage::engine::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use crate::storage::identity::Identity;
 use crate::storage::{Error, Result};
 

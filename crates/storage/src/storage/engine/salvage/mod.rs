@@ -10,12 +10,10 @@
 //! than the last one written: if a newer file is damaged, its changes and tombstones are lost. [`Salvage::damage`] and
 //! the gaps of a scan report this.
 //!
-//! The parts: piece.rs has the contents of the engines' files; `fjall/salvage.rs` and `slate/salvage.rs` read them;
+//! The parts: `engine/piece.rs` has the contents of the engines' files; `fjall/salvage.rs` and `slate/salvage.rs` read them;
 //! this module merges the pieces of one store by key.
 //!
 //! Memory: the log, and a block of each table of a scan.
-
-pub(super) mod piece;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -27,14 +25,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fs4::fs_std::FileExt;
 
-use self::piece::{Change, Entry, Files, Place, Stretch};
-pub use self::piece::{Damage, Gap};
 use super::acknowledged::{ChainEnd, Expected, Link, Recorded};
 use super::directory::{Wanted, read_format};
 use super::durable::Durable;
 use super::fjall;
 use super::layout::{OWN, Own, full_range, parse_own};
 use super::moments::{self, Moment};
+use super::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
 #[cfg(feature = "slate")]
 use super::slate;
 use crate::storage::batch::{Space, merge_values};

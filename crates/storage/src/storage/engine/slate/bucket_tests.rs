@@ -19,7 +19,8 @@ use slatedb::object_store::{
 use super::home::Home;
 use super::places::is_sealed;
 use super::*;
-use crate::storage::bucket::{Logs, Mark, Reach, Reached, Refusal, is_used, mark};
+use crate::storage::bucket::{Logs, Mark, Reach, Reached, is_used, mark};
+use crate::storage::bucket_refusal::Refusal;
 use helenus_base::clock::Timestamps;
 
 /// As short as a busy machine allows.

@@ -159,7 +159,7 @@ impl Committer {
         let own = own.ok_or_else(|| unknown_record(&home))?;
         home.check_origin(own.origin)?;
         self.time = own.time.or(self.time);
-        self.options.found_time(self.time);
+        self.options.times().found(self.time);
         // Log objects that the opening read stay in the log until tables are written.
         self.log_objects = LOG_OBJECTS_MAX;
         self.home.mark_used().await?;
@@ -316,7 +316,8 @@ impl Committer {
             Err(error) => return answer_all(requests, &Err(error)),
         };
         if let Some(watch) = self.shared.sweeps.watch() {
-            watch.record(requests.iter().flat_map(|request| &request.changes));
+            let changes = requests.iter().flat_map(|request| &request.changes);
+            watch.record(changes.filter_map(Change::written_row));
         }
         let mut requests = requests;
         let changes = requests.iter_mut().flat_map(|request| &mut request.changes);
@@ -511,7 +512,7 @@ impl Committer {
             }
         }
         // Taken after the group's batches were handed over, so no timestamp in them is above it.
-        let time = self.options.time_mark(self.time);
+        let time = self.options.times().mark(self.time);
         let (key, value) = origin_record(&self.home.origin(), time);
         batch.put(key, value);
         let written = match self.write_batch(batch).await {

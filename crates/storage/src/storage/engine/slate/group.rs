@@ -10,7 +10,7 @@ use super::merge_or_keep_damage;
 use crate::storage::batch::{Change, Space, check_row_bytes, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::full_key;
-use crate::storage::purge::{self, Effect};
+use crate::storage::purge::Effect;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// A batch in the queue.
@@ -113,7 +113,7 @@ fn stage_purge(group: &mut Group, change: &Change, current: &Current) -> Result<
             None => fragment.clone(),
         }),
     };
-    let fold = match purge::effect_on(change, value.as_ref())? {
+    let fold = match change.effect_on(value.as_ref())? {
         Effect::Unchanged => return Ok(()),
         Effect::Removed => Fold::Delete,
         Effect::Shrunk(value) => Fold::Put(value),

@@ -40,7 +40,7 @@ use super::places::{Folder, database_of, is_of_clean_up, is_of_shared_log, is_se
 use super::put_record::{Body, PutRecord};
 use super::sealed::{Belongs, seal, unseal};
 use crate::storage::Error;
-use crate::storage::bucket::Refusal;
+use crate::storage::bucket_refusal::Refusal;
 use crate::storage::identity::Identity;
 
 /// Longest time of a small request to a bucket, and the largest size of such a request.

@@ -29,7 +29,7 @@ use super::put_record;
 use super::verify::{FOOTER_BYTES, Found, origin_of, verify};
 use crate::storage::batch::Space;
 use crate::storage::engine::fjall::panic_text;
-use crate::storage::engine::salvage::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
+use crate::storage::engine::piece::{Change, Damage, Entry, Files, Gap, Place, Stretch};
 use crate::storage::identity::Identity;
 use crate::storage::key::covers;
 use crate::storage::{Error, Result};

@@ -10,11 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::committer::Committer;
-use super::flight::Written;
 use super::group::{Fold, Group};
-use crate::storage::Result;
-use crate::storage::options::Durability;
 
 /// Bytes of keys and values in kept groups from which on the log is put before another group is taken.
 const UNLOGGED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -22,19 +18,20 @@ const UNLOGGED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The kept groups, the oldest first.
 #[derive(Default)]
 pub(super) struct Unlogged {
-    groups: VecDeque<Kept>,
+    pub(super) groups: VecDeque<Kept>,
     bytes: usize,
 }
 
-struct Kept {
+/// A group that is kept.
+pub(super) struct Kept {
     group: Arc<Group>,
     bytes: usize,
     /// SlateDB's number of its changes in the open database. `None` means that this database does not have the group yet.
-    seq: Option<u64>,
+    pub(super) seq: Option<u64>,
 }
 
 impl Unlogged {
-    fn keep(&mut self, group: Arc<Group>, seq: u64) {
+    pub(super) fn keep(&mut self, group: Arc<Group>, seq: u64) {
         let bytes = bytes_of(&group);
         self.bytes += bytes;
         self.groups.push_back(Kept {
@@ -45,7 +42,7 @@ impl Unlogged {
     }
 
     /// Forgets the groups that the log has.
-    fn forget(&mut self, durable: u64) {
+    pub(super) fn forget(&mut self, durable: u64) {
         let is_logged = |kept: &Kept| kept.seq.is_some_and(|seq| seq <= durable);
         while self.groups.front().is_some_and(is_logged) {
             let kept = self.groups.pop_front();
@@ -54,20 +51,20 @@ impl Unlogged {
     }
 
     /// Another database is open, which has none of the groups for certain.
-    fn begin_again(&mut self) {
+    pub(super) fn begin_again(&mut self) {
         for kept in &mut self.groups {
             kept.seq = None;
         }
     }
 
     /// The place of the oldest group that the open database does not have.
-    fn next(&self) -> Option<(usize, Arc<Group>)> {
+    pub(super) fn next(&self) -> Option<(usize, Arc<Group>)> {
         let place = self.groups.partition_point(|kept| kept.seq.is_some());
         self.groups.get(place).map(|kept| (place, Arc::clone(&kept.group)))
     }
 
     /// Whether the log has to be put before another group is kept. Groups that are written again are kept already.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.bytes >= UNLOGGED_BYTES_MAX && self.groups.back().is_some_and(|kept| kept.seq.is_some())
     }
 }
@@ -88,69 +85,6 @@ fn bytes_of(group: &Group) -> usize {
         .iter()
         .map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len));
     rows + own.sum::<usize>()
-}
-
-impl Committer {
-    /// Keeps an acknowledged group, the newest that was written, until the log has it.
-    pub(super) fn keep_unlogged(&mut self, written: &Written) {
-        let group = &written.group;
-        if self.options.durability == Durability::Group || (group.folds.is_empty() && group.own.is_empty()) {
-            return;
-        }
-        self.forget_logged();
-        self.unlogged.keep(Arc::clone(group), self.engine_seq);
-    }
-
-    fn forget_logged(&mut self) {
-        if let Some(database) = &self.database {
-            let durable = database.subscribe().borrow().durable_seq;
-            self.unlogged.forget(durable);
-        }
-    }
-
-    /// Puts the log if the kept groups have reached their bound.
-    pub(super) async fn bound_unlogged(&mut self) -> Result<()> {
-        if self.unlogged.is_full() {
-            self.put_first().await?;
-            self.forget_logged();
-        }
-        Ok(())
-    }
-
-    /// Writes the kept groups to a database that was just opened. All of them, in their order: the log may have some, and
-    /// a group that is written twice has the effect of one.
-    pub(super) async fn write_unlogged(&mut self) -> Result<()> {
-        self.unlogged.begin_again();
-        let groups = self.unlogged.groups.len();
-        while let Some((place, group)) = self.unlogged.next() {
-            self.write(group).await?;
-            if let Some(kept) = self.unlogged.groups.get_mut(place) {
-                kept.seq = Some(self.engine_seq);
-            }
-        }
-        if groups > 0 {
-            tracing::info!(groups, location = %self.home.location, "wrote acknowledged groups again");
-        }
-        Ok(())
-    }
-
-    /// Whether there are acknowledged groups that the log may lack.
-    pub(super) fn has_unlogged(&mut self) -> bool {
-        self.forget_logged();
-        !self.unlogged.groups.is_empty()
-    }
-
-    /// Logs that acknowledged groups are lost with the store.
-    pub(super) fn report_unlogged(&self) {
-        let groups = self.unlogged.groups.len();
-        if groups > 0 {
-            tracing::error!(
-                groups,
-                location = %self.home.location,
-                "the last acknowledged groups may be lost: the medium failed before the log had them"
-            );
-        }
-    }
 }
 
 #[cfg(test)]

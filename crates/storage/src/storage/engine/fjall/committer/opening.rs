@@ -58,7 +58,7 @@ impl Committer {
             key_filter_bytes: AtomicU64::default(),
         });
         let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
-        let drawn = options.drawn();
+        let drawn = options.times().drawn();
         let mut committer = Self {
             directory,
             options,
@@ -135,7 +135,7 @@ impl Committer {
         self.witnessed = recovered.witnessed;
         self.witnessed_changes = 0;
         self.time = recovered.time;
-        self.options.found_time(self.time);
+        self.options.times().found(self.time);
         self.sizes = recovered.sizes;
         // A failed group may have taken effect all the same, so the filter starts empty.
         self.absence.begin(self.sizes.tables_with_rows());

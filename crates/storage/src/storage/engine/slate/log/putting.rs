@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::{Log, path, tell};
 use crate::storage::Error;
-use crate::storage::bucket::Refusal;
+use crate::storage::bucket_refusal::Refusal;
 use crate::storage::engine::slate::failures::{carried, failure_of_store};
 
 /// Longest time of one attempt to put an object, and of one after an attempt that took as long. A client of the bucket

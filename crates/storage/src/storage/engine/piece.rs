@@ -12,7 +12,7 @@ use crate::storage::key::covers;
 
 /// The effect of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::storage::engine) enum Change {
+pub(super) enum Change {
     Put(Bytes),
     #[cfg_attr(
         not(feature = "slate"),
@@ -24,12 +24,12 @@ pub(in crate::storage::engine) enum Change {
 
 /// One version of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::storage::engine) struct Entry {
+pub(super) struct Entry {
     /// In the engine's format.
-    pub(in crate::storage::engine) key: Bytes,
+    pub(super) key: Bytes,
     /// The higher one is newer.
-    pub(in crate::storage::engine) seq: u64,
-    pub(in crate::storage::engine) change: Change,
+    pub(super) seq: u64,
+    pub(super) change: Change,
 }
 
 /// A file that is missing or unreadable: which keys it held is not known.
@@ -56,7 +56,7 @@ pub struct Gap {
 
 /// A reading position in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::storage::engine) enum Place {
+pub(super) enum Place {
     /// From this key on.
     Key(Vec<u8>),
     /// From this block on.
@@ -69,7 +69,7 @@ pub(in crate::storage::engine) enum Place {
 
 impl Place {
     /// Where a range begins.
-    pub(in crate::storage::engine) fn of(start: &Bound<Vec<u8>>) -> Self {
+    pub(super) fn of(start: &Bound<Vec<u8>>) -> Self {
         Self::Key(match start {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key.clone(),
@@ -79,49 +79,49 @@ impl Place {
 }
 
 /// The least key above another one.
-pub(in crate::storage::engine) fn after(key: &[u8]) -> Vec<u8> {
+pub(super) fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
 /// A part of a table, as read in one step.
 #[derive(Debug)]
-pub(in crate::storage::engine) struct Stretch {
+pub(super) struct Stretch {
     /// All versions of each key in it, or all that remain of one.
-    pub(in crate::storage::engine) entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     /// The position of the next step. `None` means the table is read.
-    pub(in crate::storage::engine) next: Option<Place>,
+    pub(super) next: Option<Place>,
     /// The unreadable part between the entries and `next`.
-    pub(in crate::storage::engine) gap: Option<Gap>,
+    pub(super) gap: Option<Gap>,
 }
 
 /// A log whose groups are numbered, and record the number of the last one.
 #[derive(Debug)]
-pub(in crate::storage::engine) struct LogOfGroups {
+pub(super) struct LogOfGroups {
     /// What its groups must agree with. `None` means that it is not known which store it is.
-    pub(in crate::storage::engine) expected: Option<Expected>,
+    pub(super) expected: Option<Expected>,
     /// The last group that was acknowledged; 0 means no record names one.
-    pub(in crate::storage::engine) acknowledged: u64,
+    pub(super) acknowledged: u64,
     /// Its path.
-    pub(in crate::storage::engine) place: PathBuf,
+    pub(super) place: PathBuf,
     /// Files of the log that cannot be read to their end. A kill leaves such files, too.
-    pub(in crate::storage::engine) torn: Vec<Damage>,
+    pub(super) torn: Vec<Damage>,
 }
 
 /// What can be read of a store's files, with tables of an engine's own kind.
-pub(in crate::storage::engine) struct Files<T> {
+pub(super) struct Files<T> {
     /// Sorted by key.
     log: Vec<Entry>,
-    pub(in crate::storage::engine) tables: Vec<T>,
-    pub(in crate::storage::engine) damage: Vec<Damage>,
+    pub(super) tables: Vec<T>,
+    pub(super) damage: Vec<Damage>,
     /// `None` means the loss is listed in `damage`.
-    pub(in crate::storage::engine) log_of_groups: Option<LogOfGroups>,
+    pub(super) log_of_groups: Option<LogOfGroups>,
     /// Where the store is, if its groups are not numbered.
-    pub(in crate::storage::engine) durable: Arc<Durable>,
+    pub(super) durable: Arc<Durable>,
 }
 
 impl<T> Files<T> {
     /// Takes the tables, the log's entries in any order, and the damage found.
-    pub(in crate::storage::engine) fn new(tables: Vec<T>, mut log: Vec<Entry>, damage: Vec<Damage>) -> Self {
+    pub(super) fn new(tables: Vec<T>, mut log: Vec<Entry>, damage: Vec<Damage>) -> Self {
         log.sort_by(|one, other| one.key.cmp(&other.key));
         Self {
             log,

@@ -9,12 +9,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::engine::{io_error, is_open};
-use super::{Error, Result};
+use super::directory::{MARK, io_error, is_open};
+use crate::storage::{Error, Result};
 use helenus_base::permissions;
-
-/// The mark's name.
-pub(super) const MARK: &str = "helenus.restoring";
 
 const TEXT: &str = "A backup is being restored into this directory. If no restore is at work, remove the directory and restore again.\n";
 
@@ -64,7 +61,7 @@ fn sync(directory: &Path) -> io::Result<()> {
 }
 
 /// Refuses a directory with the mark.
-pub(super) fn refuse(directory: &Path) -> Result<()> {
+pub(in crate::storage) fn refuse(directory: &Path) -> Result<()> {
     match fs::symlink_metadata(directory.join(MARK)) {
         Ok(_) => Err(Error::BeingRestored {
             directory: directory.to_owned(),

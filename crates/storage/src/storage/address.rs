@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use super::Refusal;
+use super::bucket_refusal::Refusal;
+
+/// The accepted forms of URLs, for messages.
+pub(super) const SCHEMES: &str = "memory:, file:DIR, slate+file:DIR, slate+memory:, s3://BUCKET/PREFIX, \
+     az://ACCOUNT/CONTAINER/PREFIX, gs://BUCKET/PREFIX";
 
 /// The cloud whose protocol the bucket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
