@@ -311,8 +311,7 @@ class Changes:
             return
         ids = [line.strip() for line in said.splitlines() if line.strip().isdigit()]
         if len(ids) >= self.PARTITIONS_MAX:
-            # Those that are no neighbours are refused.
-            left, right = draw.sample(ids, 2)
+            left, right = draw.choice(list(zip(ids, ids[1:])))
             done, said = server.run(self.ALTER + f"helenus_merge = {{'left': {left}, 'right': {right}}}")
             self.merges += done
         else:

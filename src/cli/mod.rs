@@ -34,6 +34,7 @@ mod servers;
 mod serving;
 mod settings;
 pub mod shell;
+mod stress;
 mod switches;
 mod terminal;
 mod tips;

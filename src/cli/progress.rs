@@ -100,7 +100,8 @@ fn time(seconds: u64) -> String {
 }
 
 /// A number with commas between its thousands.
-fn grouped(number: u64) -> String {
+#[must_use]
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::groups::{COMMON, group};
 use super::{
     Failure, backups, cert, check_bucket, dev, feed, health, lint, pages, passwd, running, seed, servers, serving,
-    settings, shell, terminal, verify, warnings,
+    settings, shell, stress, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -230,6 +230,14 @@ pub(super) const VERBS: &[Verb] = &[
         uses: ADMIN,
         arguments: feed::arguments,
         run: |call| feed::run(&call.values()?, call.matches),
+    },
+    Verb {
+        name: "stress",
+        aliases: &[],
+        summary: "Load a server of table storage or CQL with keys of a pattern, and report by time and range of keys",
+        uses: CLIENT,
+        arguments: stress::arguments,
+        run: |call| stress::run(&call.values()?, call.matches, seed()?),
     },
     Verb {
         name: "settings",
@@ -517,7 +525,7 @@ mod tests {
     use super::*;
 
     /// Lines of a screen.
-    const SCREEN_LINES: usize = 40;
+    const SCREEN_LINES: usize = 41;
 
     #[test]
     fn short_help_fits_a_screen_on_every_verb_and_shows_only_what_the_verb_uses() {

@@ -113,8 +113,8 @@ pub(super) struct Asked<'a> {
     pub(super) is_traced: bool,
 }
 
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
+trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send> Stream for S {}
 
 /// A connection that is ready for statements.
 pub(super) struct Connection(Box<dyn Stream>);
@@ -242,6 +242,18 @@ pub(in crate::cli) fn with_any_certificate(
     host: &str,
 ) -> Result<impl Read + Write + use<>, ClientError> {
     with_tls(socket, host, None)
+}
+
+/// A stream over TLS to a server with one of these certificates, as PEM.
+///
+/// # Errors
+/// The host is neither a name nor an address, or the text has no certificates.
+pub(in crate::cli) fn with_certificates(
+    socket: TcpStream,
+    host: &str,
+    pem: &[u8],
+) -> Result<impl Read + Write + use<>, ClientError> {
+    with_tls(socket, host, Some(pem))
 }
 
 /// Whether a TLS server refuses a client because it shows no certificate.

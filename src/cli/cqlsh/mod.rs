@@ -12,6 +12,7 @@
 mod client;
 mod commands;
 mod errors;
+mod plain;
 mod print;
 mod session;
 mod split;
@@ -26,8 +27,9 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use self::client::{ClientError, Connection, Target, Trust};
-pub(super) use self::client::{is_certificate_required, with_any_certificate};
+pub(super) use self::client::{ClientError, is_certificate_required, with_any_certificate, with_certificates};
+use self::client::{Connection, Target, Trust};
+pub(super) use self::plain::PlainConnection;
 use self::session::Session;
 use super::record::ServerRecord;
 use super::{Failure, terminal};
@@ -185,20 +187,7 @@ pub(super) enum Unreached {
 
 /// Connects and logs in as a record says. `None` means that this works, or fails for another reason.
 pub(super) fn why_unreached(record: &ServerRecord) -> Option<Unreached> {
-    let address = record.cql.as_ref().or(record.tls.as_ref())?;
-    let (host, port) = address.rsplit_once(':')?;
-    let target = Target {
-        host: host.trim_matches(['[', ']']).to_owned(),
-        port: port.parse().ok()?,
-        login: record.account.clone().zip(record.key.clone()),
-        trust: match (&record.cql, &record.certificate_pem) {
-            (Some(_), _) => Trust::Plain,
-            (None, Some(pem)) => Trust::Certificates(pem.clone().into_bytes()),
-            (None, None) => return None,
-        },
-        connect_within: PROBE_WITHIN,
-        answer_within: PROBE_WITHIN,
-    };
+    let target = Target::of(record, PROBE_WITHIN)?;
     match Connection::open(&target) {
         Err(ClientError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             Some(Unreached::Stopped)
