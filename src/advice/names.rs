@@ -237,6 +237,7 @@ mod tests {
             kind: ColumnKind::PartitionKey,
             position: 0,
             descending: false,
+            by_utf16: false,
             mask: None,
         }
     }

@@ -24,6 +24,7 @@ mod masks;
 mod moves;
 mod nearest;
 mod ordered;
+mod ordered_cql;
 mod partitions;
 #[path = "../raw/mod.rs"]
 mod raw;

@@ -1,4 +1,4 @@
-//! Tables that lie in the order of their partition keys, by commands alone: no CQL can make one. They are divided between any two keys,
+//! Tables that lie in the order of their partition keys, by commands alone, without CQL. They are divided between any two keys,
 //! all of which have one token.
 
 #![expect(
@@ -36,7 +36,6 @@ use helenus_types::types::{CqlType, Native};
 
 /// A change of the schema, as a front end of another language would make it.
 struct Change {
-    orders_by_key: bool,
     of: Of,
 }
 
@@ -55,6 +54,7 @@ fn column(id: u32, name: &str, native: Native, kind: ColumnKind) -> Arc<Column> 
         kind,
         position: 0,
         descending: false,
+        by_utf16: false,
         mask: None,
     })
 }
@@ -77,6 +77,7 @@ fn table(name: &str, context: &SchemaContext) -> Table {
         compact_storage: false,
         options: TableOptions {
             gc_grace_seconds: 0,
+            is_ordered: true,
             ..TableOptions::default()
         },
         indexes: BTreeMap::new(),
@@ -142,10 +143,6 @@ impl SchemaIntent for Change {
     fn needs(&self, _: &Schema) -> Vec<Need> {
         Vec::new()
     }
-
-    fn orders_by_key(&self) -> bool {
-        self.orders_by_key
-    }
 }
 
 type Row = (String, i32, String);
@@ -188,10 +185,7 @@ impl Front {
 
     async fn change(&self, of: Of) -> Result<(), Error> {
         let mut execution = self.engine.begin(Terms::default()).await;
-        let change = Change {
-            orders_by_key: true,
-            of,
-        };
+        let change = Change { of };
         match execution.change_schema(change).await {
             Ok(_) => Ok(()),
             Err(NotChanged::Failed(error)) => Err(error),

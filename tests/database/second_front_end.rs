@@ -71,6 +71,7 @@ impl SchemaIntent for MakeItems {
                 kind,
                 position: 0,
                 descending: false,
+                by_utf16: false,
                 mask: None,
             })
         });

@@ -9,3 +9,4 @@ pub mod mutant;
 pub mod permissions;
 pub mod progress;
 pub mod tasks;
+pub mod utf16;

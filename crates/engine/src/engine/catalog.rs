@@ -84,7 +84,7 @@ use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
-use crate::partition::{Homes, Placement, Stores};
+use crate::partition::{Homes, Stores};
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::command::{SchemaContext, SchemaIntent, SchemaOutcome};
@@ -260,13 +260,7 @@ impl Catalog {
             record_next_number(&mut batch, changing.next_storage_id);
         }
         let next = Arc::new(outcome.schema.clone());
-        let placement = if intent.orders_by_key() {
-            Placement::Key
-        } else {
-            Placement::Hash
-        };
         let tables = NewTables {
-            placement,
             is_emptied: false,
             are_empty: true,
             are_in_main: false,
@@ -318,8 +312,6 @@ impl Catalog {
         let mut batch = Batch::new();
         record_next_number(&mut batch, changing.next_storage_id);
         let tables = NewTables {
-            // Not used: the table keeps its own placement.
-            placement: Placement::Hash,
             is_emptied: true,
             are_empty: true,
             are_in_main: false,
@@ -476,8 +468,8 @@ impl Catalog {
         let current = self.load_full();
         let mut later = (!self.placement.growth.is_at_once()).then(Vec::new);
         let in_main = tables.are_in_main.then(|| Homes::in_main(self.main().clone()));
-        let placed = (tables.placement, in_main.as_ref().unwrap_or(&self.placement.homes));
-        let mut partitions = partitions_after(&current, &next, placed, &mut batch, &mut later)?;
+        let homes = in_main.as_ref().unwrap_or(&self.placement.homes);
+        let mut partitions = partitions_after(&current, &next, homes, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
         begun_logs.extend(Self::cut_logs(before, &next, &left, |id| {
             current.partitions.get(&id).cloned()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::engine::Error;
 use helenus_storage::storage::{Damaged, Record};
-use helenus_types::types::{Corrupt, CqlType};
+use helenus_types::types::{Corrupt, CqlType, KeyOrder};
 
 /// The components of a serialised partition key: the key itself, or `{u16 length, bytes, 0}…` of several.
 pub(crate) fn key_components(partition_key: &[u8], count: usize) -> impl Iterator<Item = &[u8]> {
@@ -38,8 +38,8 @@ pub(crate) fn join_key<'a>(components: impl ExactSizeIterator<Item = &'a [u8]>) 
 }
 
 /// Appends the value at the start of an ordered key, and advances past it.
-pub(crate) fn decode_key(ty: &CqlType, key: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<(), Error> {
-    let value = ty.decode_key(key, descending).map_err(|Corrupt(what)| Damaged {
+pub(crate) fn decode_key(ty: &CqlType, key: &mut &[u8], order: impl Into<KeyOrder>, out: &mut Vec<u8>) -> Result<(), Error> {
+    let value = ty.decode_key(key, order).map_err(|Corrupt(what)| Damaged {
         record: Record::Key,
         what,
     })?;

@@ -35,7 +35,7 @@ pub enum Placement {
 
 impl Placement {
     /// The token of all keys of a table that is ordered by partition key.
-    const ONE: Token = Token::bound(0);
+    const ONE: Token = Token::OF_ORDERED;
 
     /// The token of a partition key.
     #[must_use]

@@ -27,11 +27,6 @@ pub trait SchemaIntent: Send + Sync + 'static {
 
     /// The permissions that the change needs, in the order in which they are checked. `schema` is the one that the request sees.
     fn needs(&self, schema: &Schema) -> Vec<Need>;
-
-    /// Whether a table that the intent creates is ordered by partition key instead of by hash. CQL's tables never are.
-    fn orders_by_key(&self) -> bool {
-        false
-    }
 }
 
 /// External inputs of a change.

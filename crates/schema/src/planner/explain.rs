@@ -15,7 +15,8 @@ use crate::command::{
     Predicate, Read, ResultColumn, Spared, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
-use helenus_types::token::KeySpan;
+use crate::schema::names::string_literal;
+use helenus_types::token::{KeyBound, KeySpan, Token};
 use helenus_types::types::{CqlType, Native, quoted, timestamp_text};
 
 /// Maximum number of bytes of a value that are shown.
@@ -123,11 +124,33 @@ fn test(table: &Table, filter: &Predicate) -> String {
     }
 }
 
+/// A range of the partition keys of a table that is ordered by them.
+fn keys_of(table: &Table, span: &KeySpan) -> String {
+    let text = |bound: &KeyBound| {
+        let key = bound.partition_key();
+        // A zero byte more: the bound stands behind the key.
+        let (key, is_behind) = key.strip_suffix(&[0]).map_or((key, false), |key| (key, true));
+        (string_literal(&String::from_utf8_lossy(key)), is_behind)
+    };
+    let column = name(table, 0);
+    let mut bounds = Vec::new();
+    if span.start().token() == Token::OF_ORDERED.value() {
+        let (key, is_behind) = text(span.start());
+        bounds.push(format!("{column} {} {key}", if is_behind { ">" } else { ">=" }));
+    }
+    if let Some(end) = span.end().filter(|end| end.token() == Token::OF_ORDERED.value()) {
+        let (key, is_behind) = text(end);
+        bounds.push(format!("{column} {} {key}", if is_behind { "<=" } else { "<" }));
+    }
+    format!("keys in order: {}", bounds.join(" and "))
+}
+
 fn partitions(select: &Read) -> String {
     match &select.partitions {
         Partitions::Keys(keys) => format!("{} by key", count(keys.len(), "partition", "partitions")),
         Partitions::Ring(None) => "none: the range of tokens is empty".to_owned(),
         Partitions::Ring(Some(span)) if *span == KeySpan::whole() => "the whole ring".to_owned(),
+        Partitions::Ring(Some(span)) if select.table.options.is_ordered => keys_of(&select.table, span),
         Partitions::Ring(Some(span)) => format!("tokens from {} to {}", span.lower(), span.upper()),
     }
 }

@@ -6,6 +6,7 @@ mod bounds;
 mod distinct;
 mod filter;
 mod keys;
+mod ordered;
 mod tokens;
 mod tuple;
 
@@ -50,6 +51,8 @@ pub(crate) struct PartitionPlan {
     /// One for each component; empty means the whole ring, or a range of it.
     components: Vec<KeyValues>,
     token: Option<TokenRestriction>,
+    /// A range of the keys of a table that is ordered by them: what it begins and what it ends with.
+    range: Option<(Option<SliceBound>, Option<SliceBound>)>,
 }
 
 /// A restriction on clustering columns that selects keys or key ranges.
@@ -110,6 +113,14 @@ impl Binds {
         }
         Ok(())
     }
+}
+
+/// The token of a key: one for all of a table that is ordered by them.
+fn token_of(table: &Table, partition_key: &[u8]) -> Token {
+    if table.options.is_ordered {
+        return Token::OF_ORDERED;
+    }
+    Token::of(partition_key)
 }
 
 fn at(table: &Table, index: usize) -> &Arc<Column> {
@@ -190,6 +201,10 @@ impl PartitionPlan {
         Self {
             components,
             token: found.token.clone(),
+            range: found.partition.iter().find_map(|of| match &of.test {
+                Test::Slice { lower, upper } if found.ranges_over_keys => Some((lower.clone(), upper.clone())),
+                _ => None,
+            }),
         }
     }
 
@@ -205,6 +220,9 @@ impl PartitionPlan {
 
     /// The keys, or the token range.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Partitions, Error> {
+        if let Some((lower, upper)) = &self.range {
+            return ordered::bind(table, (lower.as_ref(), upper.as_ref()), binding);
+        }
         let Some(token) = &self.token else {
             if self.components.is_empty() {
                 return Ok(Partitions::WHOLE_RING);
@@ -217,7 +235,7 @@ impl PartitionPlan {
         }
         let mut keys = self.keys(table, binding)?;
         let allows = token_filter(token, binding)?;
-        keys.retain(|key| allows(Token::of(key).value()));
+        keys.retain(|key| allows(token_of(table, key).value()));
         Ok(Partitions::Keys(keys))
     }
 
@@ -688,15 +706,15 @@ fn product<T>(
 
 fn encode(column: &Column, value: &[u8], includes_equal: bool, prefix: &mut Vec<u8>) {
     if includes_equal {
-        column.ty.encode_key_order(value, column.descending, prefix);
+        column.ty.encode_key_order(value, column.key_order(), prefix);
     } else {
-        column.ty.encode_key(value, column.descending, prefix);
+        column.ty.encode_key(value, column.key_order(), prefix);
     }
 }
 
 fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut Vec<u8>) {
     for (column, value) in columns.iter().zip(values) {
         let column = at(table, *column);
-        column.ty.encode_key(value, column.descending, prefix);
+        column.ty.encode_key(value, column.key_order(), prefix);
     }
 }

@@ -153,6 +153,8 @@ pub(crate) struct Restrictions {
     pub(crate) custom: Vec<String>,
     /// Partitions are found by a scan of a token range.
     pub(crate) is_key_range: bool,
+    /// The partition key restrictions name a range of a table that is ordered by partition key.
+    pub(crate) ranges_over_keys: bool,
     /// An index would be used.
     pub(crate) uses_index: bool,
     /// The partition key restrictions do not name partitions: they filter, or an index answers them.

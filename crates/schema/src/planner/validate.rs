@@ -117,6 +117,12 @@ impl RestrictionValidator<'_, '_> {
                 found.uses_index = index && found.partition.is_empty() && found.token.is_none();
             }
             let plain = |restriction: &Restriction| !restriction.is_slice() && !restriction.is_contains();
+            let is_range = found.partition.iter().all(Restriction::is_slice) && !found.partition.is_empty();
+            if self.table.options.is_ordered && is_range && found.token.is_none() && !index {
+                found.is_key_range = true;
+                found.ranges_over_keys = true;
+                return Ok(());
+            }
             let filters = !found.partition.is_empty() && (missing || !found.partition.iter().all(plain));
             if filters {
                 if !self.allow_filtering && !index && !filters_implicitly(&self.table) {

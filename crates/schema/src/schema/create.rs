@@ -335,6 +335,7 @@ fn table_options(table: &Table, view: bool) -> Vec<String> {
     ]);
     // A Helenus option: written after Cassandra's options, and only where the statement set it.
     options.extend(o.partitions.map(|count| format!("helenus_partitions = {count}")));
+    options.extend((o.is_ordered && !view).then(|| "placement = 'ordered'".to_owned()));
     options
 }
 

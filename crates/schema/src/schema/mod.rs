@@ -44,7 +44,7 @@ pub use self::create::in_dependency_order;
 pub use self::differences::{TableChange, table_changes};
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use helenus_types::functions::UserScalar;
-use helenus_types::types::{CqlType, UserType, quoted};
+use helenus_types::types::{CqlType, KeyOrder, UserType, quoted};
 
 /// All definitions at one version.
 #[derive(Clone, Debug, Default)]
@@ -263,6 +263,8 @@ pub struct Column {
     /// Clustering columns: sorted in descending order. Partition key columns of a view: the base table sorts them so, and
     /// IN lists of them have that order.
     pub descending: bool,
+    /// A key column of text of a table that is ordered by partition key: it is sorted by its UTF-16 units.
+    pub by_utf16: bool,
     /// The dynamic data mask: the function's qualified name, and its arguments after the column as CQL literals, each
     /// after its type in parentheses if the function is a user's. `None` means that values are shown.
     pub mask: Option<(String, Vec<String>)>,
@@ -275,6 +277,15 @@ pub fn mask_of(keyspace: &str, function: &str) -> String {
 }
 
 impl Column {
+    /// The order of its values in a clustering key.
+    #[must_use]
+    pub const fn key_order(&self) -> KeyOrder {
+        KeyOrder {
+            descending: self.descending,
+            by_utf16: self.by_utf16,
+        }
+    }
+
     /// Whether functions take it for no collection: Cassandra gives descending columns a type of another class.
     #[must_use]
     pub fn is_descending_collection(&self) -> bool {
@@ -534,6 +545,10 @@ pub struct TableOptions {
     /// set it; no system table does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u16>,
+    /// `placement = 'ordered'`: the table lies in the order of its partition key, not of its hash. Fixed when the table is made. DESCRIBE
+    /// shows it; no system table does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ordered: bool,
     /// `cosmosdb_provisioned_throughput` or `cosmosdb_autoscale_max_throughput`. Shown nowhere, as in Cosmos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
@@ -599,6 +614,7 @@ impl Default for TableOptions {
             read_repair_chance: 0.0,
             speculative_retry: "99p".to_owned(),
             partitions: None,
+            is_ordered: false,
             throughput: None,
             throughput_highest: 0,
             cell_level: CellLevel::default(),

@@ -90,6 +90,8 @@ struct ColumnRecord {
     position: usize,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     descending: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_utf16: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mask: Option<(String, Vec<String>)>,
 }
@@ -296,6 +298,7 @@ fn column_record(column: &Column) -> ColumnRecord {
         kind: column.kind,
         position: column.position,
         descending: column.descending,
+        by_utf16: column.by_utf16,
         mask: column.mask.clone(),
     }
 }

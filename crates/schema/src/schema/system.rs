@@ -293,6 +293,7 @@ fn add_column(table: &mut Table, kind: &str, name: &str, ty: &str) {
         kind: column_kind,
         position,
         descending: kind == "descending",
+        by_utf16: false,
         mask: None,
     };
     table.next_column_id += 1;

@@ -4,18 +4,22 @@
 //! ┌───────────────┬──────────────────────┬───────────────────────────┬──────┬─────────────────────┐
 //! │ table id u32  │ token i64, big-endian│ partition key, escaped    │ kind │ clustering key      │
 //! │ big-endian    │ sign bit flipped     │ 00 → 00 FF, end 00 00     │ 01/02│ (rows only)         │
+//! │               │                      │ token 0: bytes `raised`   │      │                     │
 //! └───────────────┴──────────────────────┴───────────────────────────┴──────┴─────────────────────┘
 //!  ←─────────────── partition prefix ───────────────────────────────→
 //!  kind 01 = the static row, 02 = a row
 //! ```
 //!
-//! Keys sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical
+//! All keys of a table that is ordered by partition key have token 0; there partition keys sort by UTF-16 unit (`helenus_base::utf16`).
+//! Otherwise keys sort as CQL sorts: by table, token, partition key, static row first, then clustering key. So a logical
 //! partition, a physical partition and a table are each one contiguous range. The caller passes the clustering key in
 //! order-preserving encoding; it is the last part and needs no terminator. Index entries and change-feed entries have
 //! key formats of their own and share only the ranges.
 
 use std::borrow::Cow;
 use std::ops::Bound;
+
+use helenus_base::utf16;
 
 use super::{Damaged, Error, Result};
 
@@ -168,6 +172,30 @@ pub(super) fn unescape(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     }
 }
 
+/// The token under which partition keys lie in the order of their UTF-16 units: that of ordered tables.
+const ORDERED_TOKEN: i64 = 0;
+
+/// Appends a partition key of this token.
+fn escape_partition_key(out: &mut Vec<u8>, token: i64, partition_key: &[u8]) {
+    let start = out.len();
+    escape_into(out, partition_key);
+    if token == ORDERED_TOKEN {
+        for byte in out.iter_mut().skip(start) {
+            *byte = utf16::raised(*byte);
+        }
+    }
+}
+
+/// Reads what [`escape_partition_key`] wrote; see [`unescape`].
+fn unescape_partition_key(token: i64, bytes: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
+    let (key, escaped_len) = unescape(bytes)?;
+    if token != ORDERED_TOKEN || key.iter().all(|byte| utf16::lowered(*byte) == *byte) {
+        return Some((key, escaped_len));
+    }
+    let key = key.iter().map(|byte| utf16::lowered(*byte)).collect();
+    Some((Cow::Owned(key), escaped_len))
+}
+
 fn table_and_token(table: TableId, token: i64) -> [u8; TABLE_AND_TOKEN_BYTES] {
     let flipped = token.cast_unsigned() ^ (1 << 63);
     let mut bytes = [0; TABLE_AND_TOKEN_BYTES];
@@ -184,7 +212,7 @@ pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Vec
     let escapes = 2 + partition_key.len().min(8);
     let mut prefix = Vec::with_capacity(TABLE_AND_TOKEN_BYTES + partition_key.len() + escapes);
     prefix.extend_from_slice(&table_and_token(table, token));
-    escape_into(&mut prefix, partition_key);
+    escape_partition_key(&mut prefix, token, partition_key);
     prefix
 }
 
@@ -265,7 +293,8 @@ pub fn token_of_place(place: &[u8]) -> Option<i64> {
 #[must_use]
 pub fn parse_place(place: &[u8]) -> Option<(i64, Cow<'_, [u8]>)> {
     let (_, rest) = place.split_first_chunk::<8>()?;
-    Some((token_of_place(place)?, unescape(rest)?.0))
+    let token = token_of_place(place)?;
+    Some((token, unescape_partition_key(token, rest)?.0))
 }
 
 /// The position of a boundary between two logical partitions; see [`span_range`].
@@ -331,10 +360,11 @@ pub(super) struct ParsedPrefix<'a> {
 pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     let (table, rest) = key.split_first_chunk::<4>()?;
     let (token, rest) = rest.split_first_chunk::<8>()?;
-    let (partition_key, escaped_len) = unescape(rest)?;
+    let token = token_of_place(token)?;
+    let (partition_key, escaped_len) = unescape_partition_key(token, rest)?;
     Some(ParsedPrefix {
         table: u32::from_be_bytes(*table),
-        token: token_of_place(token)?,
+        token,
         partition_key,
         prefix_len: TABLE_AND_TOKEN_BYTES + escaped_len,
         rest: rest.get(escaped_len..)?,

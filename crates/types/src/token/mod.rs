@@ -2,7 +2,7 @@
 
 mod span;
 
-pub use span::{KeyBound, KeySpan};
+pub use span::{KeyBound, KeySpan, compare_places};
 
 /// A position on the ring, −2^63+1 … 2^63−1. −2^63 itself is no token: it sorts before every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +13,10 @@ impl Token {
     pub const MIN: Self = Self(i64::MIN);
     /// The highest token.
     pub const MAX: Self = Self(i64::MAX);
+
+    /// The one token of all keys of a table that is ordered by partition key. Keys of this token lie in the order of their UTF-16 units
+    /// ([`helenus_base::utf16`]); those of any other token, which only a hash gives, in the order of their bytes.
+    pub const OF_ORDERED: Self = Self(0);
 
     /// The token of a hash: −2^63 is mapped to 2^63−1 (Murmur3Partitioner.normalize).
     #[must_use]

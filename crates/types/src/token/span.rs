@@ -6,15 +6,42 @@
 //! span    [start, end)                   no end: the end of the ring
 //! ```
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
+use helenus_base::utf16;
 
 use super::Token;
 
+/// The order in which logical partitions lie: by token, then by partition key.
+#[must_use]
+pub fn compare_places(one: (i64, &[u8]), other: (i64, &[u8])) -> Ordering {
+    one.0.cmp(&other.0).then_with(|| {
+        if one.0 == Token::OF_ORDERED.value() {
+            utf16::compare(one.1, other.1)
+        } else {
+            one.1.cmp(other.1)
+        }
+    })
+}
+
 /// A bound between two logical partitions: it lies directly before each one that is not below it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyBound {
     token: i64,
     partition_key: Bytes,
+}
+
+impl Ord for KeyBound {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_places(self.parts(), other.parts())
+    }
+}
+
+impl PartialOrd for KeyBound {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl KeyBound {
@@ -39,6 +66,13 @@ impl KeyBound {
         }
     }
 
+    /// Directly behind one logical partition.
+    #[must_use]
+    pub fn behind_key(token: Token, partition_key: &[u8]) -> Self {
+        // No key lies between one and the one with a zero byte more.
+        Self::at_key(token, &[partition_key, &[0]].concat())
+    }
+
     /// The token before or within which it stands.
     #[must_use]
     pub const fn token(&self) -> i64 {
@@ -60,7 +94,7 @@ impl KeyBound {
     /// Whether a logical partition lies at or after it.
     #[must_use]
     pub fn is_reached_by(&self, token: i64, partition_key: &[u8]) -> bool {
-        (self.token, self.partition_key.as_ref()) <= (token, partition_key)
+        compare_places(self.parts(), (token, partition_key)).is_le()
     }
 
     fn parts(&self) -> (i64, &[u8]) {
@@ -152,7 +186,7 @@ impl KeySpan {
     #[must_use]
     pub fn ends_after(&self, token: i64, partition_key: &[u8]) -> bool {
         let end = self.end.as_ref();
-        end.is_none_or(|end| (token, partition_key) < end.parts())
+        end.is_none_or(|end| compare_places((token, partition_key), end.parts()).is_lt())
     }
 
     /// The intersection; `None` means that it is empty.

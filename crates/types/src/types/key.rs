@@ -9,6 +9,7 @@
 //! trailer = 00                     the order part decodes to the very bytes
 //!         | 01 escaped             these are the bytes
 //! ```
+//! text by UTF-16 unit: the same, with its bytes `raised` (`helenus_base::utf16`)
 //! Each is prefix-free, so parts follow one another without a length. Descending is the same bytes inverted.
 //!
 //! Differs: in Cassandra clustering values that compare equal (decimal 1.5 and 1.50, a varint with needless zeros,
@@ -17,6 +18,24 @@
 //! The writer can search for the order part first.
 
 use super::Corrupt;
+
+/// The order in which the values of a column lie in a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KeyOrder {
+    /// From the greatest value to the least.
+    pub descending: bool,
+    /// Texts by their UTF-16 units ([`helenus_base::utf16`]) instead of their code points.
+    pub by_utf16: bool,
+}
+
+impl From<bool> for KeyOrder {
+    fn from(descending: bool) -> Self {
+        Self {
+            descending,
+            by_utf16: false,
+        }
+    }
+}
 
 /// Reads a key, ascending or inverted.
 pub(super) struct KeyReader<'a> {

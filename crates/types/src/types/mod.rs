@@ -51,6 +51,7 @@ pub use error::{Corrupt, Invalid, TypeError};
 pub use json::json_string;
 pub use json_error::JsonError;
 pub use json_read::{Json, folded as folded_json_name};
+pub use key::KeyOrder;
 pub use literal::{Assignment, LiteralError, constant, preferred_type};
 pub use name::quoted;
 pub use native::{Constant, NATIVE_TYPES, NativeType};

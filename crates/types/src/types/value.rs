@@ -1,9 +1,10 @@
 //! Operations on the bytes of any type: validate, compare, encode as a key, normalize.
 
 use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
-use super::key::{self, EMPTY, KeyReader, VALUE};
+use super::key::{self, EMPTY, KeyOrder, KeyReader, VALUE};
 use super::{Corrupt, CqlType, Decimal, Invalid, Native};
 use bytes::Bytes;
+use helenus_base::utf16;
 use std::cmp::Ordering;
 
 // Marks before the fields of a tuple in a key: its end sorts before null, null before any value.
@@ -127,9 +128,10 @@ impl CqlType {
         }
     }
 
-    /// Appends the value as a part of an ordered key: byte order is [`CqlType::compare`], inverted for descending. The
+    /// Appends the value as a part of an ordered key: byte order is [`CqlType::compare`], inverted for descending, and
+    /// for texts by UTF-16 unit the order of those. The
     /// encoding is prefix-free, and [`CqlType::decode_key`] returns the same bytes.
-    pub fn encode_key(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
+    pub fn encode_key(&self, bytes: &[u8], order: impl Into<KeyOrder>, out: &mut Vec<u8>) {
         let start = out.len();
         self.order(bytes, out);
         if self.has_equal_forms() {
@@ -141,23 +143,24 @@ impl CqlType {
                 key::escape(bytes, out);
             }
         }
-        invert(out, start, descending);
+        arrange(out, start, order.into());
     }
 
     /// The part of [`CqlType::encode_key`] that equal values share: the whole encoding for most types, a prefix of it
     /// for types with [`CqlType::has_equal_forms`].
-    pub fn encode_key_order(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
+    pub fn encode_key_order(&self, bytes: &[u8], order: impl Into<KeyOrder>, out: &mut Vec<u8>) {
         let start = out.len();
         self.order(bytes, out);
-        invert(out, start, descending);
+        arrange(out, start, order.into());
     }
 
     /// Decodes a value from [`CqlType::encode_key`] and advances `input` past it.
     ///
     /// # Errors
     /// When that function did not write the bytes.
-    pub fn decode_key(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
-        let mut reader = KeyReader::new(input, descending);
+    pub fn decode_key(&self, input: &mut &[u8], order: impl Into<KeyOrder>) -> Result<Bytes, Corrupt> {
+        let order = order.into();
+        let mut reader = KeyReader::new(input, order.descending);
         let mut bytes = self.read_order(&mut reader)?;
         if self.has_equal_forms() {
             match reader.byte()? {
@@ -167,7 +170,7 @@ impl CqlType {
             }
         }
         *input = reader.rest();
-        Ok(bytes.into())
+        Ok(lowered(bytes, order).into())
     }
 
     /// Decodes a value from [`CqlType::encode_key_order`] and advances `input` past it. Of equal values it is the one
@@ -175,11 +178,12 @@ impl CqlType {
     ///
     /// # Errors
     /// When that function did not write the bytes.
-    pub fn decode_key_order(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
-        let mut reader = KeyReader::new(input, descending);
+    pub fn decode_key_order(&self, input: &mut &[u8], order: impl Into<KeyOrder>) -> Result<Bytes, Corrupt> {
+        let order = order.into();
+        let mut reader = KeyReader::new(input, order.descending);
         let bytes = self.read_order(&mut reader)?;
         *input = reader.rest();
-        Ok(bytes.into())
+        Ok(lowered(bytes, order).into())
     }
 
     fn order(&self, bytes: &[u8], out: &mut Vec<u8>) {
@@ -347,12 +351,20 @@ impl CqlType {
     }
 }
 
-fn invert(out: &mut [u8], start: usize, descending: bool) {
-    if descending {
-        for byte in out.iter_mut().skip(start) {
-            *byte = !*byte;
-        }
+/// Puts what was written from `start` on into this order.
+fn arrange(out: &mut [u8], start: usize, order: KeyOrder) {
+    for byte in out.iter_mut().skip(start).filter(|_| order != KeyOrder::default()) {
+        let arranged = if order.by_utf16 { utf16::raised(*byte) } else { *byte };
+        *byte = if order.descending { !arranged } else { arranged };
     }
+}
+
+/// The text whose bytes lay in this order, the direction undone.
+fn lowered(mut bytes: Vec<u8>, order: KeyOrder) -> Vec<u8> {
+    for byte in bytes.iter_mut().filter(|_| order.by_utf16) {
+        *byte = utf16::lowered(*byte);
+    }
+    bytes
 }
 
 /// Whether another element follows in a key.

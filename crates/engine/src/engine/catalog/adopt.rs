@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::partition_maps::NewTables;
 use super::{Catalog, to_the_end};
 use crate::engine::{Error, storage_write};
-use crate::partition::{Placement, StoreId, TablePartitions};
+use crate::partition::{StoreId, TablePartitions};
 use helenus_schema::schema::{Schema, StorageId};
 use helenus_types::token::KeyBound;
 
@@ -60,7 +60,6 @@ impl Catalog {
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
             catalog.schemas.offers.check_metered(Some(&before), &next)?;
             let tables = NewTables {
-                placement: Placement::Hash,
                 is_emptied: false,
                 are_empty: false,
                 are_in_main: true,

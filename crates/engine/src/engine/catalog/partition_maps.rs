@@ -13,7 +13,7 @@ use crate::engine::Error;
 use crate::engine::offers::Offers;
 use crate::engine::size_change::needed;
 use crate::engine::snapshot::Partitions;
-use crate::partition::{Homes, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
+use crate::partition::{Homes, MapError, PhysicalPartitionId, StoreId, Stores, TablePartitions};
 use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
@@ -244,8 +244,6 @@ pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Sc
 /// Properties of the tables that a change of the schema creates.
 #[derive(Clone, Copy)]
 pub(super) struct NewTables {
-    /// How their partition keys get their tokens.
-    pub(super) placement: Placement,
     /// They replace emptied tables, so their indexes are complete.
     pub(super) is_emptied: bool,
     /// They have no rows, so their change feeds are complete.
@@ -257,9 +255,9 @@ pub(super) struct NewTables {
 /// The first partition map of a new table. A table that shares its keyspace's throughput gets as many partitions as
 /// that may need, and one without throughput gets one in each home. A table that is ordered by partition key gets one,
 /// since its keys are not known yet.
-fn partitions_at_first(table: &Table, schema: &Schema, placement: Placement, homes: &Homes) -> TablePartitions {
+fn partitions_at_first(table: &Table, schema: &Schema, homes: &Homes) -> TablePartitions {
     let number = table.storage_id;
-    if placement == Placement::Key {
+    if table.options.is_ordered {
         let (id, store) = homes.of(number, 1, i64::MIN);
         return TablePartitions::ordered(id, store);
     }
@@ -274,12 +272,12 @@ fn partitions_at_first(table: &Table, schema: &Schema, placement: Placement, hom
 }
 
 /// The partition maps under the next schema. Adds their records to the batch. Only keyspaces that differ are compared.
-/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. New tables have this placement,
-/// and lie in their homes. With `later`, tables to be split are added there and keep their partitions for now.
+/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. New tables lie in
+/// their homes. With `later`, tables to be split are added there and keep their partitions for now.
 pub(super) fn partitions_after(
     before: &Snapshot,
     schema: &Schema,
-    (placement, homes): (Placement, &Homes),
+    homes: &Homes,
     batch: &mut Batch,
     later: &mut Option<Vec<Uuid>>,
 ) -> Result<Partitions, Error> {
@@ -333,7 +331,7 @@ pub(super) fn partitions_after(
         let Some(is) = is else { continue };
         let mut map = kept
             .clone()
-            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, placement, homes)));
+            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, homes)));
         let raised = match is.options.throughput {
             Some(own) => was.and_then(|was| (was.options.throughput != Some(own)).then_some(own)),
             None => was.and_then(|_| shared.get(is.keyspace.as_str()).copied()),

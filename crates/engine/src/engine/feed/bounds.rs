@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 
-use helenus_types::types::CqlType;
+use helenus_types::types::{CqlType, KeyOrder};
 
 /// Bytes of 0xFF that a successor may have lost, tried one after the other. The last is more than a clustering key has.
 const LOST_BYTES: [usize; 3] = [32, 2 * 1024, 128 * 1024];
@@ -26,10 +26,10 @@ pub(super) struct Told {
     pub(super) is_behind: bool,
 }
 
-/// Tells a bound: the type of each clustering column, and whether it is descending. `start` is the other bound, of an end.
+/// Tells a bound: the type of each clustering column, and its order. `start` is the other bound, of an end.
 ///
 /// Returns `None` for bytes that are no bound.
-pub(super) fn told(bound: &[u8], columns: &[(&CqlType, bool)], start: Option<&[u8]>) -> Option<Told> {
+pub(super) fn told(bound: &[u8], columns: &[(&CqlType, KeyOrder)], start: Option<&[u8]>) -> Option<Told> {
     let first = leading(bound, bound.len(), columns);
     let behind = last_before(bound, columns);
     let is_behind = match (&first, &behind) {
@@ -52,7 +52,7 @@ pub(super) fn told(bound: &[u8], columns: &[(&CqlType, bool)], start: Option<&[u
 }
 
 /// How plain the last value is; less is plainer. The text counts in steps, so that neighbouring numbers are alike.
-fn plainness(values: &[Bytes], columns: &[(&CqlType, bool)]) -> (bool, bool, usize) {
+fn plainness(values: &[Bytes], columns: &[(&CqlType, KeyOrder)]) -> (bool, bool, usize) {
     let Some((last, (ty, _))) = values.last().zip(columns.get(values.len().wrapping_sub(1))) else {
         return (false, false, 0);
     };
@@ -65,7 +65,7 @@ fn plainness(values: &[Bytes], columns: &[(&CqlType, bool)]) -> (bool, bool, usi
 }
 
 /// Reads the prefix that a bound is the successor of.
-fn last_before(bound: &[u8], columns: &[(&CqlType, bool)]) -> Option<(Vec<Bytes>, usize)> {
+fn last_before(bound: &[u8], columns: &[(&CqlType, KeyOrder)]) -> Option<(Vec<Bytes>, usize)> {
     let mut lowered = bound.to_vec();
     let last = lowered.last_mut()?;
     *last = last.checked_sub(1)?;
@@ -78,18 +78,18 @@ fn last_before(bound: &[u8], columns: &[(&CqlType, bool)]) -> Option<(Vec<Bytes>
 
 /// Reads leading columns from the bytes until at least `shortest` of them are read. Returns the values and how many bytes
 /// they are.
-fn leading(bytes: &[u8], shortest: usize, columns: &[(&CqlType, bool)]) -> Option<(Vec<Bytes>, usize)> {
+fn leading(bytes: &[u8], shortest: usize, columns: &[(&CqlType, KeyOrder)]) -> Option<(Vec<Bytes>, usize)> {
     let mut values = Vec::with_capacity(columns.len());
     let mut rest = bytes;
-    for (ty, descending) in columns {
+    for (ty, order) in columns {
         let encoded = rest;
         // Reading is lax, so only bytes that the value is written as count.
-        let is_written = |value: &[u8], after: &[u8], write: fn(&CqlType, &[u8], bool, &mut Vec<u8>)| {
+        let is_written = |value: &[u8], after: &[u8], write: fn(&CqlType, &[u8], KeyOrder, &mut Vec<u8>)| {
             let mut written = Vec::new();
-            write(ty, value, *descending, &mut written);
+            write(ty, value, *order, &mut written);
             encoded.get(..encoded.len() - after.len()) == Some(written.as_slice())
         };
-        if let Ok(value) = ty.decode_key_order(&mut rest, *descending) {
+        if let Ok(value) = ty.decode_key_order(&mut rest, *order) {
             let length = bytes.len() - rest.len();
             if length >= shortest && is_written(&value, rest, CqlType::encode_key_order) {
                 values.push(value);
@@ -97,7 +97,7 @@ fn leading(bytes: &[u8], shortest: usize, columns: &[(&CqlType, bool)]) -> Optio
             }
         }
         rest = encoded;
-        let value = ty.decode_key(&mut rest, *descending).ok()?;
+        let value = ty.decode_key(&mut rest, *order).ok()?;
         if !is_written(&value, rest, CqlType::encode_key) {
             return None;
         }

@@ -347,7 +347,7 @@ impl<S: PartSink> Rows<'_, S> {
                 break;
             }
             let mut bytes = Vec::new();
-            value::decode_key(&column.ty, &mut rest, column.descending, &mut bytes)?;
+            value::decode_key(&column.ty, &mut rest, column.key_order(), &mut bytes)?;
             values.push(bytes.into());
         }
         self.key_of(clustering, values)
@@ -402,7 +402,7 @@ impl<S: PartSink> Rows<'_, S> {
             .table
             .clustering()
             .iter()
-            .map(|column| (&column.ty, column.descending))
+            .map(|column| (&column.ty, column.key_order()))
             .collect();
         let start = match start {
             Some(Bound::Included(start)) => Some(start.as_slice()),

@@ -124,7 +124,7 @@ impl IndexedRows {
                 return;
             }
             let mut bytes = Vec::new();
-            if value::decode_key(&column.ty, &mut rest, column.descending, &mut bytes).is_err() {
+            if value::decode_key(&column.ty, &mut rest, column.key_order(), &mut bytes).is_err() {
                 return;
             }
             for (_, target) in self.of_clustering.iter().filter(|(of, _)| *of == number) {

@@ -100,7 +100,7 @@ fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
             ([key], columns) => {
                 let mut rest = key.as_slice();
                 for column in columns {
-                    let Ok(value) = column.ty.decode_key(&mut rest, column.descending) else {
+                    let Ok(value) = column.ty.decode_key(&mut rest, column.key_order()) else {
                         break;
                     };
                     found.push(equal(column, &value));
@@ -108,7 +108,7 @@ fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
             }
             (keys, [column]) => {
                 let values = keys.iter().filter_map(|key| {
-                    let value = column.ty.decode_key(&mut key.as_slice(), column.descending).ok()?;
+                    let value = column.ty.decode_key(&mut key.as_slice(), column.key_order()).ok()?;
                     Some(column.shown(&value))
                 });
                 let values = values.collect::<Vec<_>>().join(", ");

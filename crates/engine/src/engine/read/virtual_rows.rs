@@ -44,7 +44,7 @@ fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
     {
         column
             .ty
-            .encode_key(value.as_deref().unwrap_or_default(), column.descending, &mut key);
+            .encode_key(value.as_deref().unwrap_or_default(), column.key_order(), &mut key);
     }
     key
 }

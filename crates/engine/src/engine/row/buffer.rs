@@ -184,7 +184,7 @@ impl RowBuffer {
                 break;
             }
             let start = self.bytes.len();
-            value::decode_key(&column.ty, &mut rest, column.descending, &mut self.bytes)?;
+            value::decode_key(&column.ty, &mut rest, column.key_order(), &mut self.bytes)?;
             self.set(table.partition_key_count + number, start);
         }
         Ok(())
@@ -413,6 +413,7 @@ mod tests {
                 kind: ColumnKind::PartitionKey,
                 position: 0,
                 descending: false,
+                by_utf16: false,
                 mask: None,
             })
         };

@@ -422,9 +422,9 @@ fn first_clustering(select: &Read) -> Option<Bytes> {
         Clustering::Keys(keys) => (keys.first()?, keys.last()?),
         Clustering::Ranges(ranges) => (&ranges.first()?.start, ranges.last()?.end.as_ref()?),
     };
-    let value = first.ty.decode_key(&mut start.as_slice(), first.descending).ok()?;
+    let value = first.ty.decode_key(&mut start.as_slice(), first.key_order()).ok()?;
     let mut prefix = Vec::new();
-    first.ty.encode_key(&value, first.descending, &mut prefix);
+    first.ty.encode_key(&value, first.key_order(), &mut prefix);
     // The lowest key above all keys with this prefix.
     let mut behind = prefix.clone();
     while behind.last() == Some(&u8::MAX) {

@@ -24,7 +24,7 @@ pub(super) fn values_of(table: &Table, key: &Key) -> Result<Vec<Bytes>, Error> {
     let mut values: Vec<Bytes> = components.map(Bytes::copy_from_slice).collect();
     let mut rest = key.clustering.as_slice();
     for column in table.clustering() {
-        let value = column.ty.decode_key(&mut rest, column.descending);
+        let value = column.ty.decode_key(&mut rest, column.key_order());
         values.push(value.map_err(|Corrupt(what)| Damaged {
             record: Record::Key,
             what,
@@ -38,7 +38,7 @@ pub(super) fn key_of(table: &Table, values: &[Bytes]) -> Key {
     let (partition, clustering) = values.split_at(table.partition_key_count.min(values.len()));
     let mut key = Vec::new();
     for (column, value) in table.clustering().iter().zip(clustering) {
-        column.ty.encode_key(value, column.descending, &mut key);
+        column.ty.encode_key(value, column.key_order(), &mut key);
     }
     Key {
         partition_key: value::join_key(partition.iter().map(Bytes::as_ref)).into(),

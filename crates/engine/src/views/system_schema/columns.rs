@@ -61,6 +61,7 @@ fn add_hidden(table: &Table, all: &mut BTreeMap<String, Column>) {
         kind,
         position: 0,
         descending: false,
+        by_utf16: false,
         mask: None,
     };
     if table.clustering_count == 0 {

@@ -49,6 +49,7 @@ fn definition(table: &Table) -> u64 {
             ColumnKind::Regular => 4,
         });
         encoder.bool(column.descending);
+        encoder.bool(column.by_utf16);
         encoder.cql_type(&column.ty);
         encoder.option(column.mask.as_ref(), |encoder, (function, arguments)| {
             encoder.text(function);

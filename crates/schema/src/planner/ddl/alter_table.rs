@@ -26,7 +26,11 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         return Err(AlterTableRefusal::ColumnType.into());
     }
     let partition_change = match &statement.action {
-        AlterTableAction::Options(written) => cosmos::partition_change(&written.properties)?,
+        AlterTableAction::Options(written) => {
+            let found = ddl.find(keyspace_name, |keyspace| keyspace.tables.get(name));
+            let is_ordered = found.is_some_and(|(_, table)| table.options.is_ordered);
+            cosmos::partition_change(&written.properties, is_ordered)?
+        }
         _ => None,
     };
     match &statement.action {
@@ -173,6 +177,7 @@ impl Alteration<'_> {
             kind,
             position: 0,
             descending: false,
+            by_utf16: false,
             mask: mask.transpose()?,
         };
         match self.table.dropped.get(name).map(|dropped| dropped.column.id) {
@@ -412,6 +417,7 @@ impl Alteration<'_> {
             kind,
             position: 0,
             descending: false,
+            by_utf16: false,
             mask: None,
         };
         if self.table.is_static_compact() {

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! ALTER TABLE ks.t WITH helenus_split_at = -42                      the first token of the new right-hand partition
+//! ALTER TABLE ks.t WITH helenus_split_at = 'Full'                   its first partition key, in a table of `placement = 'ordered'`
 //! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}     ids of two neighbours (system_cosmos.partitions)
 //! ALTER TABLE ks.t WITH helenus_lift = 3                            into a new store of its own, while it is in use
 //! ALTER TABLE ks.t WITH helenus_lower = 3                           back into the main store
@@ -22,6 +23,7 @@ use super::property::Properties;
 use super::refusal::CosmosRefusal;
 use crate::command::{PartitionChange, PartitionChangeOf, SchemaOutcome};
 use crate::schema::{FullFidelity, Keyspace, Schema, Table, TableOptions, Throughput};
+use helenus_types::token::Token;
 
 pub(super) const PROVISIONED: &str = "cosmosdb_provisioned_throughput";
 pub(super) const AUTOSCALE: &str = "cosmosdb_autoscale_max_throughput";
@@ -31,6 +33,8 @@ pub(super) const CELL_TIME_TO_LIVE: &str = "cosmosdb_cell_level_timetolive";
 pub(super) const RETENTION_SECONDS: &str = "cosmosdb_full_fidelity_retention_seconds";
 pub(super) const RETENTION_BYTES: &str = "cosmosdb_full_fidelity_retention_bytes";
 pub(super) const PARTITIONS: &str = "helenus_partitions";
+/// Cassandra has no such option: its partitioner is of the whole cluster.
+pub(super) const PLACEMENT: &str = "placement";
 const SPLIT_AT: &str = "helenus_split_at";
 const MERGE: &str = "helenus_merge";
 const LIFT: &str = "helenus_lift";
@@ -39,10 +43,16 @@ const LOWER: &str = "helenus_lower";
 /// Maximum number of physical partitions of a new table; the engine's partition map allows at least as many.
 const PARTITIONS_MAX: u16 = 1024;
 
-/// The partition change that an ALTER TABLE requests; `None` means that it is about other options.
-pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionChange>, DdlError> {
+/// The partition change that an ALTER TABLE requests; `None` means that it is about other options. `is_ordered`: the table lies in the
+/// order of its partition key.
+pub(super) fn partition_change(written: &[Property], is_ordered: bool) -> Result<Option<PartitionChange>, DdlError> {
     let properties = Properties::new(written)?;
-    let change = if let Some(text) = properties.text(SPLIT_AT)? {
+    let change = if let Some(text) = properties.text(SPLIT_AT)?.filter(|_| is_ordered) {
+        PartitionChange::Split {
+            at: Token::OF_ORDERED.value(),
+            partition_key: text.into(),
+        }
+    } else if let Some(text) = properties.text(SPLIT_AT)? {
         let at = text.parse().map_err(|_| CosmosRefusal::Token(text.to_owned()))?;
         PartitionChange::Split {
             at,
@@ -144,6 +154,15 @@ pub(super) fn table(
         let count = count.ok_or(CosmosRefusal::Partitions(PARTITIONS_MAX))?;
         only_at_first(PARTITIONS)?;
         options.partitions = Some(count);
+    }
+    if let Some(placement) = properties.text(PLACEMENT)? {
+        let is_ordered = match placement.as_str() {
+            "ordered" => true,
+            "hash" => false,
+            _ => return Err(CosmosRefusal::Placement(placement).into()),
+        };
+        only_at_first(PLACEMENT)?;
+        options.is_ordered = is_ordered;
     }
     let flags = &mut options.cell_level;
     for (name, flag) in [

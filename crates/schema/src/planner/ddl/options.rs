@@ -40,6 +40,7 @@ pub const NAMES: &[&str] = &[
     "memtable",
     "memtable_flush_period_in_ms",
     "min_index_interval",
+    cosmos::PLACEMENT,
     "read_repair",
     "speculative_retry",
 ];

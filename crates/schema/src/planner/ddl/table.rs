@@ -7,7 +7,7 @@ use grammar::ast::{self, CreateTable, Drop};
 use uuid::Uuid;
 
 use super::error::DdlError;
-use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
+use super::refusal::{AlterTableRefusal, CosmosRefusal, NameRefusal, TableRefusal};
 use super::{Ddl, Right, SchemaOutcome, column_type, mask, options};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
@@ -76,6 +76,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     if is_counter {
         check_counters(&key, &types, options.default_time_to_live)?;
     }
+    if options.is_ordered {
+        check_ordered(&options, &key, &types)?;
+    }
     let id = table_id(ddl, id.as_deref())?;
     check_name(keyspace_name, name)?;
 
@@ -96,7 +99,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         dropped: BTreeMap::new(),
         next_column_id: 0,
     };
-    for mut column in columns(statement, &key, &types, &descending) {
+    for mut column in columns(statement, &key, &types, (&descending, table.options.is_ordered)) {
         column.mask = masks.remove(column.name.as_str());
         number_column(&mut table, column);
     }
@@ -114,6 +117,24 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     );
     outcome.storage_id_used = true;
     Ok(outcome.warned(warnings))
+}
+
+/// Checks that a table can lie in the order of its partition key: that its bytes are in the order of its values.
+fn check_ordered(options: &TableOptions, key: &Key<'_>, types: &BTreeMap<&str, CqlType>) -> Result<(), DdlError> {
+    match key.partition.as_slice() {
+        [name] if is_text(types.get(name)) => {}
+        names => {
+            return Err(CosmosRefusal::OrderedKey(names.join(", ")).into());
+        }
+    }
+    if options.partitions.is_some() {
+        return Err(CosmosRefusal::OrderedPartitions.into());
+    }
+    Ok(())
+}
+
+fn is_text(ty: Option<&CqlType>) -> bool {
+    matches!(ty, Some(CqlType::Native(Native::Text | Native::Ascii)))
 }
 
 /// Names of the columns of the primary key.
@@ -373,7 +394,7 @@ fn columns(
     statement: &CreateTable,
     key: &Key<'_>,
     types: &BTreeMap<&str, CqlType>,
-    descending: &BTreeSet<&str>,
+    (descending, is_ordered): (&BTreeSet<&str>, bool),
 ) -> Vec<Column> {
     let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
     // As in Cassandra: such a table's columns are static, so a partition's only row is its static row. It exists by its
@@ -398,6 +419,9 @@ fn columns(
             position,
             descending: kind == ColumnKind::Clustering
                 && (descending.contains(name) || column_type::is_reversed(&written.column_type)),
+            by_utf16: is_ordered
+                && matches!(kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
+                && is_text(types.get(name)),
             mask: None,
         }
     };

@@ -78,6 +78,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     if options.full_fidelity.is_some() {
         return Err(CosmosRefusal::LogOfView.into());
     }
+    if options.is_ordered {
+        return Err(CosmosRefusal::OrderedView.into());
+    }
     if options.default_time_to_live > 0 {
         return Err(ViewRefusal::TimeToLive.into());
     }
@@ -186,6 +189,8 @@ fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Colum
             ColumnKind::PartitionKey => column.descending,
             _ => descending.contains(column.name.as_str()),
         },
+        // A view lies in the order of its hash.
+        by_utf16: false,
         ..column.clone()
     }
 }

@@ -47,9 +47,9 @@ pub(super) fn bound_parts(
         let encoded = match value {
             Value::Bytes(bytes) => {
                 let mut encoded = Vec::new();
-                column.ty.encode_key(&bytes, column.descending, &mut whole);
+                column.ty.encode_key(&bytes, column.key_order(), &mut whole);
                 // The bytes that equal values share, so that a bound includes all of them or none.
-                column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
+                column.ty.encode_key_order(&bytes, column.key_order(), &mut encoded);
                 Some(encoded)
             }
             Value::Null if refuses_null => {

@@ -1,5 +1,6 @@
 //! Calls, casts, fields, elements, slices, write times and times to live.
 
+use bytes::Bytes;
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::{Selected, SelectorPlanner, TermPosition, term_text};
@@ -11,6 +12,7 @@ use crate::planner::refusal::SelectionRefusal;
 use crate::planner::term::ColumnSpec;
 use crate::schema::ColumnKind;
 use helenus_types::functions::Argument;
+use helenus_types::token::Token;
 use helenus_types::types::CqlType;
 
 impl SelectorPlanner<'_, '_> {
@@ -33,6 +35,11 @@ impl SelectorPlanner<'_, '_> {
         }
         let name = resolved.result_name(&names);
         let expression = match resolved.function {
+            // All keys of an ordered table have one token.
+            None if self.table.options.is_ordered => {
+                let token = Token::OF_ORDERED.value().to_be_bytes();
+                Expression::Constant(Some(Bytes::copy_from_slice(&token)))
+            }
             None => Expression::Token(arguments),
             Some(function) if is_aggregate => self.aggregate(Some(function), arguments),
             Some(function) => Expression::Function { function, arguments },

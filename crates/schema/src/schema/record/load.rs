@@ -210,6 +210,7 @@ impl Types<'_> {
             kind: record.kind,
             position: record.position,
             descending: record.descending,
+            by_utf16: record.by_utf16,
             mask: record.mask,
         })
     }

@@ -53,9 +53,9 @@ impl NewRows {
         let order = columns.map(|(column, value)| {
             let mut order = Vec::new();
             if has_forms(&column.ty) {
-                column.ty.encode_key_order(value, column.descending, &mut order);
+                column.ty.encode_key_order(value, column.key_order(), &mut order);
             } else {
-                column.ty.encode_key(value, column.descending, &mut order);
+                column.ty.encode_key(value, column.key_order(), &mut order);
             }
             order
         });
@@ -131,7 +131,7 @@ fn with_all_forms(table: &Table, range: &ClusteringRange) -> ClusteringRange {
             return None;
         }
         let mut start = encoded(table, before);
-        column.ty.encode_key_order(last, column.descending, &mut start);
+        column.ty.encode_key_order(last, column.key_order(), &mut start);
         let end = behind(&start);
         Some(ClusteringRange { start, end })
     };
@@ -174,7 +174,7 @@ async fn of_other_forms(
 fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
     let (mut rest, mut values, mut all) = (key, Vec::new(), Vec::new());
     for column in table.clustering() {
-        let Ok(value) = column.ty.decode_key(&mut rest, column.descending) else {
+        let Ok(value) = column.ty.decode_key(&mut rest, column.key_order()) else {
             break;
         };
         values.push(value);
@@ -192,7 +192,7 @@ fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
 fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
     let mut key = Vec::new();
     for (column, value) in table.clustering().iter().zip(values) {
-        column.ty.encode_key(value, column.descending, &mut key);
+        column.ty.encode_key(value, column.key_order(), &mut key);
     }
     key
 }
@@ -209,13 +209,13 @@ async fn stored_forms(
         let mut longer = Vec::with_capacity(prefixes.len());
         for mut prefix in prefixes {
             if !has_forms(&column.ty) {
-                column.ty.encode_key(value, column.descending, &mut prefix);
+                column.ty.encode_key(value, column.key_order(), &mut prefix);
                 longer.push(prefix);
                 continue;
             }
             let known = prefix.len();
             let mut next = prefix;
-            column.ty.encode_key_order(value, column.descending, &mut next);
+            column.ty.encode_key_order(value, column.key_order(), &mut next);
             let end = behind(&next);
             // Seeks from encoding to encoding, however many rows each has. The encoding in the statement is among them,
             // too: its rows may differ in the columns that follow.
@@ -227,7 +227,7 @@ async fn stored_forms(
                 );
                 let scanned = partition.scan(bounds, false, &at, |stored, _| {
                     let mut rest = stored.get(known..).unwrap_or_default();
-                    if column.ty.decode_key(&mut rest, column.descending).is_ok() {
+                    if column.ty.decode_key(&mut rest, column.key_order()).is_ok() {
                         form = stored.get(..stored.len() - rest.len()).map(<[u8]>::to_vec);
                     }
                     ControlFlow::Break(())
@@ -253,7 +253,7 @@ async fn stored_forms(
 fn components(table: &Table, mut clustering: &[u8]) -> Option<Vec<Bytes>> {
     let columns = table.clustering().iter();
     columns
-        .map(|column| column.ty.decode_key(&mut clustering, column.descending).ok())
+        .map(|column| column.ty.decode_key(&mut clustering, column.key_order()).ok())
         .collect()
 }
 
@@ -266,10 +266,10 @@ async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]
     let mut shared = Vec::with_capacity(clustering.len());
     for (column, value) in table.clustering().iter().zip(&wanted) {
         if has_forms(&column.ty) {
-            column.ty.encode_key_order(value, column.descending, &mut shared);
+            column.ty.encode_key_order(value, column.key_order(), &mut shared);
             break;
         }
-        column.ty.encode_key(value, column.descending, &mut shared);
+        column.ty.encode_key(value, column.key_order(), &mut shared);
     }
     let end = behind(&shared);
     let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -104,7 +104,7 @@ impl WritePart<'_> {
             return Ok(());
         }
         let mut value = Vec::new();
-        value::decode_key(&column.ty, &mut clustering, column.descending, &mut value)?;
+        value::decode_key(&column.ty, &mut clustering, column.key_order(), &mut value)?;
         if value.is_empty() {
             return Err(Refusal::EmptyClustering(column.name.clone()).into());
         }

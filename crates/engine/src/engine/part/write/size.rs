@@ -122,7 +122,7 @@ fn clustering_bytes(table: &Table, mut encoded: &[u8]) -> usize {
             break;
         }
         // The end of a range is the least key after it, which may be no key itself.
-        let Ok(value) = column.ty.decode_key(&mut encoded, column.descending) else {
+        let Ok(value) = column.ty.decode_key(&mut encoded, column.key_order()) else {
             break;
         };
         bytes += value.len();

@@ -34,6 +34,20 @@ pub enum CosmosRefusal {
     /// `helenus_partitions` is out of range.
     #[error("helenus_partitions must be between 1 and {0}")]
     Partitions(u16),
+    /// `placement` is unknown.
+    #[error("Invalid value '{0}' for 'placement': it is 'hash' or 'ordered'")]
+    Placement(String),
+    /// A table to be ordered by a partition key whose bytes are not in the order of its values.
+    #[error("A table with placement = 'ordered' has a partition key of one column of type text or ascii, not ({0})")]
+    OrderedKey(String),
+    /// An ordered table that is to start with several partitions.
+    #[error(
+        "A table with placement = 'ordered' starts with one physical partition, since no key is known yet; 'helenus_partitions' cannot stand beside it"
+    )]
+    OrderedPartitions,
+    /// An ordered view.
+    #[error("A materialized view lies in the order of its hash; it cannot have placement = 'ordered'")]
+    OrderedView,
     /// Manual throughput beside autoscale.
     #[error("cosmosdb_provisioned_throughput and cosmosdb_autoscale_max_throughput cannot be given together")]
     BothThroughputs,
@@ -77,8 +91,11 @@ pub enum CosmosRefusal {
 impl CosmosRefusal {
     pub(in crate::planner::ddl) const fn code(&self) -> Code<'static> {
         match self {
-            Self::Token(_) | Self::Merge | Self::PartitionId { .. } => Code::Syntax,
+            Self::Token(_) | Self::Merge | Self::PartitionId { .. } | Self::Placement(_) => Code::Syntax,
             Self::NotAlone
+            | Self::OrderedKey(_)
+            | Self::OrderedPartitions
+            | Self::OrderedView
             | Self::OnlyAtFirst(_)
             | Self::Partitions(_)
             | Self::BothThroughputs
