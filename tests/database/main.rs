@@ -9,6 +9,7 @@ mod copies;
 mod counts;
 mod dropped_columns;
 mod engine;
+mod entities;
 mod failures;
 mod feed;
 mod full_feed;

@@ -191,10 +191,9 @@ async fn a_range_is_read_without_filtering_and_shown() {
     assert_eq!(client.rows("SELECT p FROM t WHERE token(p) > -5 AND token(p) <= 5").await.len(), 4);
     assert!(client.rows("SELECT p FROM t WHERE token(p) > 5").await.is_empty());
     let written = client.refused("DELETE FROM t WHERE p >= 'a'").await;
-    assert!(written.contains("Slice restrictions are not supported"), "{written}");
+    assert!(written.contains("Only EQ and IN relation are supported"), "{written}");
     // With an index the range filters.
     client.ok("CREATE INDEX ON t (id)").await;
-    client.database.engine().upkeep();
     let by_index = client.rows("SELECT p, c FROM t WHERE id = 0 AND p >= 'c' ALLOW FILTERING").await;
     assert_eq!(by_index, [r#""c" "1""#]);
 }

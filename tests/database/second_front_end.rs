@@ -334,7 +334,7 @@ async fn conditions_answer_with_the_row() {
     let make = items.put("a", 1, "new", 1, Condition::NotExists);
     let (written, _) = items.write(&make).await.unwrap();
     let now = Some(Bytes::copy_from_slice(&10_i32.to_be_bytes()));
-    let Some(Decision::Refused { places, rows }) = written.decision else {
+    let Some(Decision::Refused { places, rows, .. }) = written.decision else {
         panic!("a row was made twice")
     };
     assert!(places.contains(&COUNT));

@@ -49,7 +49,7 @@ impl Member {
 /// maintenance and figures, belong to the [`Engine`] ([`Database::engine`]).
 #[derive(Debug)]
 pub struct Database {
-    engine: Engine,
+    engine: Arc<Engine>,
     plans: PlanCache,
     pub(super) counters: StatementCounters,
     /// Empty means that clients need no role.
@@ -79,7 +79,7 @@ impl Database {
     /// # Errors
     /// The store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, engine::Error> {
-        let engine = Engine::open(options).await?;
+        let engine = Arc::new(Engine::open(options).await?);
         Ok(Self {
             counters: StatementCounters::new(Arc::clone(engine.statements()), engine.clock().clone()),
             plans: PlanCache::default(),
@@ -106,7 +106,7 @@ impl Database {
 
     /// The engine alone, for another front end, for maintenance and for figures.
     #[must_use]
-    pub const fn engine(&self) -> &Engine {
+    pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 

@@ -47,7 +47,7 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
     match decision {
         Decision::Applied => put_cell(&mut content, Some(&[1])),
         Decision::Refused { rows, .. } if rows.is_empty() => put_cell(&mut content, Some(&[0])),
-        Decision::Refused { places, rows } => {
+        Decision::Refused { places, rows, .. } => {
             let shown = places.iter().filter_map(|place| table.columns.get(*place));
             columns.extend(shown.map(|column| ResultColumn {
                 name: column.name.clone(),

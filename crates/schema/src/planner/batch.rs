@@ -8,7 +8,7 @@ use grammar::ast::{self, Modification};
 
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
-use super::refusal::BatchRefusal;
+use super::refusal::{BatchRefusal, ModifyRefusal};
 use super::term::{Binding, ColumnSpec, TypeChecker, TypedTerm};
 use super::using;
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
@@ -74,6 +74,9 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
         }
         if members.iter().any(|member| member.has_timestamp()) {
             return Err(BatchRefusal::TimestampTwice.into());
+        }
+        if members.iter().any(|member| member.table.entity_layout().is_some()) {
+            return Err(ModifyRefusal::EntityTimestamp.into());
         }
     }
     if kind == BatchKind::Counter && counters < members.len() {

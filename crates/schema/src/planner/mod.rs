@@ -28,6 +28,7 @@ mod ann;
 pub mod batch;
 mod condition;
 pub mod ddl;
+mod entities;
 mod error;
 pub mod explain;
 mod feed;

@@ -9,6 +9,7 @@ use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relat
 
 use super::ann;
 use super::condition::{self, ConditionPlan};
+use super::entities;
 use super::error::Error;
 use super::function::Clause;
 use super::key::{check_keys_bytes, check_partition_key, count_product, total_bytes};
@@ -291,7 +292,7 @@ impl ModifyPlan {
             Some(json) if table.is_compact_of_keys() => json.verb_of_hidden_value(),
             _ => self.kind,
         };
-        Ok(Write {
+        entities::renew(Write {
             table: Arc::clone(table),
             kind,
             partition_keys,

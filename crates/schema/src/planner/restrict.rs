@@ -272,7 +272,7 @@ impl PartitionPlan {
                 let mut order = Ordering::Equal;
                 for ((a, b), column) in a.iter().zip(b).zip(table.partition_key()) {
                     order = order.then_with(|| {
-                        let order = column.ty.compare(a, b);
+                        let order = column.compare(a, b);
                         if column.descending { order.reverse() } else { order }
                     });
                 }

@@ -22,6 +22,7 @@ mod create;
 pub mod describe;
 mod differences;
 pub mod encode;
+pub mod entities;
 pub mod feed_range;
 pub mod index;
 pub mod names;
@@ -32,6 +33,7 @@ pub mod typename;
 mod version;
 pub mod words;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub use self::cosmos::{CellLevel, FullFidelity, Throughput};
 pub use self::create::in_dependency_order;
 pub use self::differences::{TableChange, table_changes};
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
+use helenus_base::utf16;
 use helenus_types::functions::UserScalar;
 use helenus_types::types::{CqlType, KeyOrder, UserType, quoted};
 
@@ -277,6 +280,15 @@ pub fn mask_of(keyspace: &str, function: &str) -> String {
 }
 
 impl Column {
+    /// Compares two of its values, as keys are ordered; whether it is descending does not matter.
+    #[must_use]
+    pub fn compare(&self, one: &[u8], other: &[u8]) -> Ordering {
+        if self.by_utf16 {
+            return utf16::compare(one, other);
+        }
+        self.ty.compare(one, other)
+    }
+
     /// The order of its values in a clustering key.
     #[must_use]
     pub const fn key_order(&self) -> KeyOrder {

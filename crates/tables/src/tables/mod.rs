@@ -9,6 +9,10 @@
 //! json, xml, multipart   bodies
 //! frame                  what every answer has
 //! service, batch         a request to its answer
+//! keyspace               where the tables of an account are
+//! plan, row              filters → parts of the order of keys; entities ⇄ rows
+//! rate                   how many entities a second are served
+//! store                  what requests mean, by commands of the engine
 //! ```
 //! This room knows no CQL text, no frames of the native protocol and no sockets: a request comes as a head and a body, and an answer
 //! leaves as the same. Deliberately absent: Atom bodies, `$metadata`, analytics tables, versions before 2013-08-15.
@@ -26,8 +30,13 @@ pub mod fault;
 pub mod filter;
 pub mod frame;
 pub mod json;
+pub mod keyspace;
 pub mod multipart;
 pub mod operation;
+mod plan;
+pub mod rate;
+mod row;
 pub mod service;
+pub mod store;
 pub mod token;
 pub mod xml;

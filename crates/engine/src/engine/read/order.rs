@@ -21,7 +21,7 @@ pub(super) fn sort(rows: &mut [Sortable], table: &Table, by: &[(usize, bool)]) {
             .zip(a.iter().zip(b))
             .map(|((column, descending), (a, b))| {
                 let (order, is_reversed) = match (column, a, b) {
-                    (Some(column), Some(a), Some(b)) => (column.ty.compare(a, b), *descending),
+                    (Some(column), Some(a), Some(b)) => (column.compare(a, b), *descending),
                     // Null sorts before all values in the table's own order.
                     (Some(column), a, b) => (a.is_some().cmp(&b.is_some()), *descending != column.descending),
                     (None, a, b) => (a.is_some().cmp(&b.is_some()), *descending),

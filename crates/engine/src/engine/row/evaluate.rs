@@ -342,7 +342,14 @@ impl Scope<'_> {
                 operand,
             );
         }
-        let order = || filter.ty.compare(value, operand);
+        let column = match &filter.target {
+            FilterTarget::Column(place) => self.table.columns.get(*place).filter(|column| column.by_utf16),
+            _ => None,
+        };
+        let order = || match column {
+            Some(column) => column.compare(value, operand),
+            None => filter.ty.compare(value, operand),
+        };
         Ok(match filter.comparison {
             Comparison::Eq | Comparison::In => order() == Ordering::Equal,
             Comparison::Neq => order() != Ordering::Equal,

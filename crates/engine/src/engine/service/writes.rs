@@ -51,11 +51,12 @@ impl Engine {
         gates::counter(gates, request, table)?;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut written = if is_conditional {
+        let mut written = if is_conditional || is_serial(std::slice::from_ref(modification)) {
             let writes = &self.writes;
-            writes
-                .apply_conditionally(&routed, &write, &request.context, false, charges)
-                .await?
+            let written = writes.apply_conditionally(&routed, &write, &request.context, false, charges);
+            let mut written = written.await?;
+            written.decision = written.decision.filter(|_| is_conditional);
+            written
         } else {
             let mut applied = self.writes.apply(&routed, &write, None, charges).await;
             if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
@@ -117,11 +118,12 @@ impl Engine {
         let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut written = if batch.conditional {
+        let mut written = if batch.conditional || batch.timestamp.is_none() && is_serial(&batch.modifications) {
             let writes = &self.writes;
-            writes
-                .apply_conditionally(&routed, &write, &request.context, true, charges)
-                .await?
+            let written = writes.apply_conditionally(&routed, &write, &request.context, true, charges);
+            let mut written = written.await?;
+            written.decision = written.decision.filter(|_| batch.conditional);
+            written
         } else {
             // Cassandra measures only batches of several partitions.
             let threshold = &self.guardrails.batch_bytes;
@@ -160,6 +162,18 @@ impl Engine {
         };
         of_kind.add(partitions.len() as u64, 1);
     }
+}
+
+/// Whether writes without conditions are made as those with conditions are: under the lock of their logical partition, and dated above
+/// what is there. This is so in tables of entities, since another request may just compare the version of a row.
+fn is_serial(writes: &[Write]) -> bool {
+    let Some(first) = writes.first() else { return false };
+    let is_of_entities = first.table.options.is_ordered && first.table.entity_layout().is_some();
+    is_of_entities
+        && first.partition_keys.len() == 1
+        && writes
+            .iter()
+            .all(|write| write.table.id == first.table.id && write.partition_keys == first.partition_keys)
 }
 
 /// The kind of write of a single modification.

@@ -80,7 +80,14 @@ impl WriteServices {
             ..Staged::default()
         };
         staged.changes.size = size.map(|_| BatchSize::default());
-        let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
+        // The version of an entity must grow, whatever the clocks of clients say.
+        let is_of_entities = |routed: &Routed<'_>| {
+            let table = routed.table();
+            table.options.is_ordered && table.entity_layout().is_some()
+        };
+        let given = request.timestamp_micros;
+        let given = given.filter(|_| !modifications.iter().any(is_of_entities));
+        let timestamp = given.unwrap_or_else(|| self.clock.next_micros());
         let writing = self.writing(request);
         let mut new_rows = forms::NewRows::default();
         for routed in modifications {

@@ -31,6 +31,11 @@ use helenus_types::functions::Context;
 pub struct Written {
     /// The result of its conditions. `None` means that it had none.
     pub decision: Option<Decision>,
+    /// The timestamp of the writes, µs since 1970-01-01 UTC, if they had conditions that held; [`Write::timestamp`] of a member does not
+    /// count then.
+    ///
+    /// [`Write::timestamp`]: helenus_schema::command::Write
+    pub timestamp_micros: Option<i64>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
 }
@@ -106,6 +111,7 @@ impl WriteServices {
             Verdict::Refused(decision) => {
                 return Ok(Some(Written {
                     decision: Some(decision),
+                    timestamp_micros: None,
                     warnings: Vec::new(),
                 }));
             }
@@ -136,6 +142,7 @@ impl WriteServices {
         };
         Ok(Some(Written {
             decision: Some(Decision::Applied),
+            timestamp_micros: Some(timestamp),
             warnings,
         }))
     }

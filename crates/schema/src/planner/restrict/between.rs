@@ -28,7 +28,7 @@ impl Between {
         for ((column, lower), upper) in self.columns.iter().zip(&lower).zip(&upper) {
             let column = at(table, *column);
             let order = match (lower, upper) {
-                (Value::Bytes(lower), Value::Bytes(upper)) => column.ty.compare(lower, upper),
+                (Value::Bytes(lower), Value::Bytes(upper)) => column.compare(lower, upper),
                 (Value::Null, Value::Null) => Ordering::Equal,
                 // Null sorts before every value, whatever the direction.
                 (Value::Bytes(_), Value::Null) if !column.descending => Ordering::Greater,

@@ -75,9 +75,10 @@ pub(crate) async fn judge(
         Some((part.partition.spread(part.token, part.key), part.key)),
     );
     current.charge(charges);
-    for write in part.writes {
+    for (member, write) in part.writes.iter().enumerate() {
         if !current.allows(write)? {
-            return current.refusal(part.writes, part.is_batch).map(Verdict::Refused);
+            let refusal = current.refusal(part.writes, part.is_batch, member);
+            return refusal.map(Verdict::Refused);
         }
     }
     let newest = newest::of(part.writes, &logical, &at).await?;
@@ -91,6 +92,8 @@ pub enum Decision {
     Applied,
     /// They did not hold; nothing was changed.
     Refused {
+        /// The first write of the batch whose condition did not hold, from 0.
+        member: usize,
         /// The columns to return with a refusal: positions in `table.columns`.
         places: Vec<usize>,
         /// The rows that the conditions read, in their current state, each with a value for each of the columns. Empty
@@ -181,7 +184,7 @@ impl<'a> Current<'a> {
                 current.rows.insert(clustering.to_vec(), value);
             }
         }
-        if current.rows.is_empty() {
+        if current.rows.is_empty() && writes.iter().any(|write| write.condition != Condition::Always) {
             current.read_first_live(partition, at).await?;
         }
         Ok(current)
@@ -286,7 +289,7 @@ impl<'a> Current<'a> {
         }
     }
 
-    fn refusal(&self, writes: &[&Write], is_batch: bool) -> Result<Decision, Error> {
+    fn refusal(&self, writes: &[&Write], is_batch: bool, member: usize) -> Result<Decision, Error> {
         let places = self.columns_shown(writes, is_batch);
         let masks = writes.iter().find_map(|write| write.masks.as_deref());
         let mut rows = Vec::new();
@@ -312,7 +315,7 @@ impl<'a> Current<'a> {
         if rows.is_empty() && has_static {
             rows.push(row(&buffer)?);
         }
-        Ok(Decision::Refused { places, rows })
+        Ok(Decision::Refused { member, places, rows })
     }
 
     /// The columns that a refusal returns: all of them if some statement has IF EXISTS or IF NOT EXISTS. In a batch the

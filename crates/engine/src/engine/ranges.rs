@@ -1,0 +1,48 @@
+//! Which part of an ordered table one server serves: what a scan reads before it comes to another server.
+
+use bytes::Bytes;
+
+use super::fault_injection::place;
+use super::service::Engine;
+use crate::partition::Hosted;
+use helenus_schema::schema::Table;
+use helenus_types::token::Token;
+
+/// Where a scan of an ordered table comes to something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Boundary {
+    /// At each physical partition.
+    Range,
+    /// Where another node is in charge.
+    #[default]
+    Server,
+}
+
+impl Engine {
+    /// The first partition key behind a key that lies beyond a boundary; `None` means that there is none, or no such table.
+    #[must_use]
+    pub fn served_until(&self, table: &Table, partition_key: &[u8], boundary: Boundary) -> Option<Bytes> {
+        if boundary == Boundary::Server && self.nodes().count() == 1 {
+            return None;
+        }
+        let snapshot = self.snapshot();
+        let map = snapshot.partitions(table).ok()?;
+        let token = Token::OF_ORDERED.value();
+        let is_passed = |partition: &std::sync::Arc<Hosted>| !partition.span.ends_after(token, partition_key);
+        let mut rest = map.all().get(map.all().partition_point(is_passed)..)?.iter();
+        let mut last = rest.next()?;
+        if boundary == Boundary::Server {
+            let node = self.in_charge(table, last);
+            last = rest.take_while(|next| self.in_charge(table, next) == node).last().unwrap_or(last);
+        }
+        let end = last.span.end()?;
+        Some(Bytes::copy_from_slice(end.partition_key()))
+    }
+
+    /// The node that is in charge of a partition, from 0; `None` means that too few are alive.
+    fn in_charge(&self, table: &Table, partition: &Hosted) -> Option<usize> {
+        let shown = self.nodes().shown(&place(table, partition));
+        let writer = shown.replicas.iter().find(|replica| replica.is_writer);
+        writer.map(|replica| replica.node)
+    }
+}
