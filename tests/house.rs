@@ -31,7 +31,8 @@ use imports::{Imports, Target};
 
 /// Room → the rooms whose names it may use. A room not listed may use everything but what [`NEVER`] says.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("token", &[]),
+    ("token", &["utf16"]),
+    ("utf16", &[]),
     ("clock", &[]),
     ("consistency", &[]),
     ("profile", &[]),
@@ -48,10 +49,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "views",
         &["schema", "types", "engine", "memory", "metrics", "throughput"],
     ),
-    ("types", &[]),
+    ("types", &["utf16"]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
-    ("schema", &["types", "functions"]),
+    ("schema", &["types", "functions", "utf16"]),
     ("roles", &["schema", "types"]),
     (
         "command",
@@ -80,7 +81,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("throughput", &["clock", "mutant", "invariant"]),
-    ("storage", &["clock", "metrics", "mutant", "permissions", "invariant"]),
+    (
+        "storage",
+        &["clock", "metrics", "mutant", "permissions", "invariant", "utf16"],
+    ),
     (
         "advice",
         &[

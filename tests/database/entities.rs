@@ -13,11 +13,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus_base::clock::Clock;
 use helenus_engine::engine::Boundary;
+use helenus_engine::partition::faults::Plan;
 use helenus_tables::tables::edm::{Edm, Ticks, compare_utf16};
 use helenus_tables::tables::entity::{Entity, KeyBounds};
 use helenus_tables::tables::fault::Fault;
 use helenus_tables::tables::filter::Filter;
 use helenus_tables::tables::operation::{Asker, Match, Operation, PlanKind, Query, Refused, Verb};
+use helenus_tables::tables::rate::Targets;
 use helenus_tables::tables::store::{Settings, Store};
 
 use crate::support::Client;
@@ -244,6 +246,57 @@ async fn tables_are_listed_and_named_in_any_case() {
     assert_eq!(store.tables(&ASKER, None, 10).await.unwrap().0.len(), 3);
 }
 
+#[tokio::test]
+async fn a_partition_above_its_target_is_busy_until_time_has_passed() {
+    let settings = Settings {
+        targets: Some(Targets::OF_2011),
+        ..Settings::default()
+    };
+    let both = Both::with("memory:", settings).await.people().await;
+    let row = |n: i32| operation(Verb::InsertOrReplace, Match::None, entity("p", &n.to_string(), &number(n)));
+    let mut written = 0;
+    let busy = loop {
+        match both.write(&(0..100).map(row).collect::<Vec<_>>()).await {
+            Ok(versions) => written += versions.len(),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(busy, Refused { index: 0, fault: Fault::ServerBusy });
+    // A burst of two seconds.
+    assert_eq!(written, 1100);
+    assert_eq!(both.get("p", "1").await, Err(Fault::ServerBusy));
+    assert_eq!(both.get("q", "1").await, Err(Fault::ResourceNotFound));
+    let of_partition = query("PartitionKey eq 'p'", 1000);
+    let refused = both.store.query(&ASKER, "people", &of_partition).await;
+    assert_eq!(refused.unwrap_err(), Fault::ServerBusy);
+    both.client.clock.advance(std::time::Duration::from_secs(1));
+    let page = both.store.query(&ASKER, "people", &of_partition).await.unwrap();
+    assert_eq!(page.entities.len(), 100);
+}
+
+#[tokio::test]
+async fn a_range_that_is_loaded_elsewhere_is_busy() {
+    let both = Both::open("memory:").await.people().await;
+    split(&both, "m").await;
+    let of = |partition| operation(Verb::InsertOrReplace, Match::None, entity(partition, "r", &number(1)));
+    for partition in ["a", "z"] {
+        both.one(of(partition)).await.unwrap();
+    }
+    let upper = both.client.database.engine().figures().partitions();
+    let upper = upper.iter().find(|part| part.table == "people" && part.upper_key.is_none()).unwrap().id;
+    let plan = format!(
+        "[[fault]]\naction = 'offload'\nkeyspace = 'tables_acc'\ntable = 'people'\npartition = {upper}\nuntil-ms = 5000"
+    );
+    let nodes = both.client.database.engine().nodes();
+    nodes.set_plan(Plan::from_toml(&plan).unwrap()).unwrap();
+    assert_eq!(both.get("z", "r").await, Err(Fault::OperationTimedOut));
+    assert_eq!(both.get("z", "r").await, Err(Fault::ServerBusy));
+    assert_eq!(both.one(of("z")).await, Err(Fault::ServerBusy));
+    assert!(both.get("a", "r").await.is_ok() && both.one(of("a")).await.is_ok());
+    both.client.clock.advance(std::time::Duration::from_secs(6));
+    assert!(both.get("z", "r").await.is_ok());
+}
+
 /// Keys on both sides of the surrogates.
 fn key(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 9] = ["0", "A", "a", "z", "é", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{1F600}"];
@@ -271,6 +324,7 @@ async fn split(both: &Both, at: &str) {
 async fn order_and_continuation(url: &str, entities: usize) {
     let settings = Settings {
         page_boundary: Some(Boundary::Range),
+        ..Settings::default()
     };
     let both = Both::with(url, settings).await.people().await;
     let mut random = fastrand::Rng::with_seed(7);
@@ -383,6 +437,7 @@ async fn filters_find_what_a_test_of_every_entity_finds() {
 async fn a_page_ends_where_it_must() {
     let settings = Settings {
         page_boundary: Some(Boundary::Range),
+        ..Settings::default()
     };
     let both = Both::with("memory:", settings).await.people().await;
     for partition in ["a", "b", "c"] {

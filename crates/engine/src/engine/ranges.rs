@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::fault_injection::place;
-use super::service::Engine;
+use super::figures::Figures;
 use crate::partition::Hosted;
 use helenus_schema::schema::Table;
 use helenus_types::token::Token;
@@ -18,14 +18,14 @@ pub enum Boundary {
     Server,
 }
 
-impl Engine {
+impl Figures<'_> {
     /// The first partition key behind a key that lies beyond a boundary; `None` means that there is none, or no such table.
     #[must_use]
     pub fn served_until(&self, table: &Table, partition_key: &[u8], boundary: Boundary) -> Option<Bytes> {
-        if boundary == Boundary::Server && self.nodes().count() == 1 {
+        if boundary == Boundary::Server && self.nodes.count() == 1 {
             return None;
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.catalog.load();
         let map = snapshot.partitions(table).ok()?;
         let token = Token::OF_ORDERED.value();
         let is_passed = |partition: &std::sync::Arc<Hosted>| !partition.span.ends_after(token, partition_key);
@@ -41,7 +41,7 @@ impl Engine {
 
     /// The node that is in charge of a partition, from 0; `None` means that too few are alive.
     fn in_charge(&self, table: &Table, partition: &Hosted) -> Option<usize> {
-        let shown = self.nodes().shown(&place(table, partition));
+        let shown = self.nodes.shown(&place(table, partition));
         let writer = shown.replicas.iter().find(|replica| replica.is_writer);
         writer.map(|replica| replica.node)
     }

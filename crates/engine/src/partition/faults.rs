@@ -31,6 +31,7 @@
 //! | `fail` | not executed, ReadFailure or WriteFailure; in the `cosmos` profile a write fails with the text of a conflict (HTTP's 449) | |
 //! | `timeout` | not executed, ReadTimeout or WriteTimeout | `received`, `data-present`, `write-type` |
 //! | `timeout-after` | executed, ReadTimeout or WriteTimeout | `received`, `data-present` |
+//! | `offload` | the range is loaded elsewhere: not executed, the first request ReadTimeout or WriteTimeout, the others Unavailable | |
 //! | `split` | the physical partition that is read or written is split while the request holds the old partition map | |
 //!
 //! Every fault but the first three applies to requests, selected by `keyspace`, `table`, `partition` (of any of its
@@ -76,6 +77,7 @@ pub enum Action {
     Timeout,
     TimeoutAfter,
     Split,
+    Offload,
 }
 
 impl Action {

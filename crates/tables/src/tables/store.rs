@@ -37,6 +37,7 @@ use super::operation::{
     Asker, Found, Match, Operation, PAGE_ENTITIES_MAX, Page, Place, Query, Refused, Verb, Written,
 };
 use super::plan::{Interval, Plan, Step, after};
+use super::rate::{Rate, Targets};
 use super::row::{self, Entities};
 
 /// Bytes of a page's entities, as Azure counts them, after which it ends: 4 MiB, what an answer of the service has at most.
@@ -56,6 +57,8 @@ const PREPARED_MAX: usize = 4096;
 pub struct Settings {
     /// Where a page ends though more of its entities follow; `None` means nowhere.
     pub page_boundary: Option<Boundary>,
+    /// How many entities a second are served; `None` means as many as can be.
+    pub targets: Option<Targets>,
 }
 
 /// The tables of all accounts.
@@ -63,6 +66,7 @@ pub struct Settings {
 pub struct Store {
     engine: Arc<Engine>,
     settings: Settings,
+    rate: Option<Rate>,
     prepared: RwLock<HashMap<StorageId, Arc<Prepared>, foldhash::fast::RandomState>>,
 }
 
@@ -83,6 +87,7 @@ impl Store {
         Self {
             engine,
             settings,
+            rate: settings.targets.map(Rate::new),
             prepared: RwLock::default(),
         }
     }
@@ -169,6 +174,7 @@ impl Store {
         row_key: &str,
     ) -> Result<Found, Fault> {
         let prepared = self.prepared(asker, table)?;
+        self.take(asker, &prepared, partition_key, 1)?;
         let mut read = prepared.read(Partitions::Keys(vec![key_of(partition_key)]));
         read.rows = Clustering::Keys(vec![clustering(row_key)]);
         let user: Arc<str> = asker.account.into();
@@ -191,12 +197,16 @@ impl Store {
     /// The table is not there, or a store fails.
     pub async fn query(&self, asker: &Asker<'_>, table: &str, query: &Query) -> Result<Page, Fault> {
         let prepared = self.prepared(asker, table)?;
+        if let Some(rate) = &self.rate {
+            rate.check_account(self.engine.clock().monotonic(), asker.account)?;
+        }
         let plan = Plan::new(query.filter.as_ref(), query.bounds.as_ref(), query.from.as_ref());
         let user: Arc<str> = asker.account.into();
         let mut execution = self.engine.begin(terms(asker, &user)).await;
         execution.set_origin(Arc::clone(&prepared.reads));
         let kind = plan.kind;
         let mut walk = Walk {
+            asker,
             query,
             top: query.top.unwrap_or(PAGE_ENTITIES_MAX).clamp(1, PAGE_ENTITIES_MAX),
             is_exact: plan.is_exact,
@@ -207,6 +217,7 @@ impl Store {
         };
         let next = self.walk(&mut execution, &prepared, plan, &mut walk).await;
         let charge = finish(execution, &next, walk.row_bytes);
+        self.count(asker, &prepared, &walk.entities);
         Ok(Page {
             next: next?,
             entities: walk.entities,
@@ -231,6 +242,9 @@ impl Store {
                 return Ok(Some(step.place()));
             }
             let (step, cut) = cut_at(step, end.as_deref());
+            if let Step::Rows { partition_key, .. } = &step {
+                self.take(walk.asker, prepared, partition_key, 0)?;
+            }
             if let Some(next) = self.walk_step(execution, prepared, &step, walk).await? {
                 return Ok(Some(next));
             }
@@ -281,7 +295,7 @@ impl Store {
     /// The first partition key behind a query's first that another server serves.
     fn end_of_server(&self, prepared: &Prepared, first: Option<&str>) -> Option<String> {
         let boundary = self.settings.page_boundary?;
-        let end = self.engine.served_until(&prepared.table, first?.as_bytes(), boundary)?;
+        let end = self.engine.figures().served_until(&prepared.table, first?.as_bytes(), boundary)?;
         // A boundary that is no text is none of an entity: nothing stops there.
         String::from_utf8(end.to_vec()).ok()
     }
@@ -298,6 +312,10 @@ impl Store {
     ) -> Result<Written, Refused> {
         let refused = |fault| Refused { index: 0, fault };
         let prepared = self.prepared(asker, table).map_err(refused)?;
+        if let Some(first) = operations.first() {
+            let taken = self.take(asker, &prepared, &first.entity.partition_key, operations.len());
+            taken.map_err(refused)?;
+        }
         let batch = Batch {
             kind: BatchKind::Unlogged,
             modifications: operations.iter().map(|operation| prepared.change(operation)).collect(),
@@ -365,6 +383,24 @@ impl Store {
         written
     }
 
+    /// Takes entities of a partition, if it is served now.
+    fn take(&self, asker: &Asker<'_>, prepared: &Prepared, partition_key: &str, entities: usize) -> Result<(), Fault> {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        let partition = (prepared.table.storage_id, partition_key);
+        rate.take(self.engine.clock().monotonic(), asker.account, partition, entities)
+    }
+
+    /// Counts the entities of a page.
+    fn count(&self, asker: &Asker<'_>, prepared: &Prepared, entities: &[Entity]) {
+        let Some(rate) = &self.rate else { return };
+        for of_one in entities.chunk_by(|one, next| one.partition_key == next.partition_key) {
+            if let Some(first) = of_one.first() {
+                let partition = (prepared.table.storage_id, first.partition_key.as_str());
+                rate.add(self.engine.clock().monotonic(), asker.account, partition, of_one.len());
+            }
+        }
+    }
+
     /// What requests on a table need. The name is in any case.
     fn prepared(&self, asker: &Asker<'_>, name: &str) -> Result<Arc<Prepared>, Fault> {
         let snapshot = self.engine.snapshot();
@@ -387,6 +423,7 @@ impl Store {
 
 /// A page as it fills.
 struct Walk<'q> {
+    asker: &'q Asker<'q>,
     query: &'q Query,
     top: u32,
     /// Whether the steps hold only entities that match.

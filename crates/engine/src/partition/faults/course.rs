@@ -164,7 +164,9 @@ impl Course {
                 Action::Throttle => Outcome::Throttle {
                     retry_after_ms: fault.ms.unwrap_or(10),
                 },
-                Action::Unavailable => Outcome::Unavailable,
+                // The request that was under way hears nothing; the others find nobody in charge.
+                Action::Offload if progress.hit == 1 => Outcome::Timeout(counts()),
+                Action::Unavailable | Action::Offload => Outcome::Unavailable,
                 Action::Fail => Outcome::Fail,
                 Action::Timeout => Outcome::Timeout(counts()),
                 Action::TimeoutAfter => Outcome::TimeoutAfter(counts()),
