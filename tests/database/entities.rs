@@ -297,6 +297,28 @@ async fn a_range_that_is_loaded_elsewhere_is_busy() {
     assert!(both.get("z", "r").await.is_ok());
 }
 
+#[tokio::test]
+async fn a_range_that_was_split_is_offline_for_some_seconds() {
+    let settings = Settings {
+        reload: Some(std::time::Duration::from_secs(5)),
+        ..Settings::default()
+    };
+    let both = Both::with("memory:", settings).await.people().await;
+    let of = |partition| operation(Verb::InsertOrReplace, Match::None, entity(partition, "r", &number(1)));
+    for partition in ["a", "z"] {
+        both.one(of(partition)).await.unwrap();
+    }
+    split(&both, "m").await;
+    for partition in ["a", "z"] {
+        assert_eq!(both.get(partition, "r").await, Err(Fault::OperationTimedOut));
+        assert_eq!(both.one(of(partition)).await, Err(Fault::ServerBusy));
+    }
+    both.client.clock.advance(std::time::Duration::from_secs(6));
+    for partition in ["a", "z"] {
+        both.one(of(partition)).await.unwrap();
+    }
+}
+
 /// Keys on both sides of the surrogates.
 fn key(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 9] = ["0", "A", "a", "z", "é", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{1F600}"];

@@ -39,6 +39,25 @@ impl Figures<'_> {
         Some(Bytes::copy_from_slice(end.partition_key()))
     }
 
+    /// The physical partition of a key of an ordered table: its number, and the epoch since which it is what and where it is. `None` means
+    /// that there is no such table.
+    #[must_use]
+    pub fn range_of(&self, table: &Table, partition_key: &[u8]) -> Option<(u64, u64)> {
+        let snapshot = self.catalog.load();
+        let map = snapshot.partitions(table).ok()?;
+        let partition = map.place(partition_key).1;
+        Some((partition.id.0, partition.epoch))
+    }
+
+    /// The greatest epoch of the physical partitions of a table; 0 means that none was ever split, merged or moved.
+    #[must_use]
+    pub fn last_change_of_ranges(&self, table: &Table) -> u64 {
+        let snapshot = self.catalog.load();
+        let map = snapshot.partitions(table).ok();
+        let epochs = map.into_iter().flat_map(|map| map.all().iter().map(|partition| partition.epoch));
+        epochs.max().unwrap_or_default()
+    }
+
     /// The node that is in charge of a partition, from 0; `None` means that too few are alive.
     fn in_charge(&self, table: &Table, partition: &Hosted) -> Option<usize> {
         let shown = self.nodes.shown(&place(table, partition));

@@ -11,7 +11,7 @@
 //! service, batch         a request to its answer
 //! keyspace               where the tables of an account are
 //! plan, row              filters → parts of the order of keys; entities ⇄ rows
-//! rate                   how many entities a second are served
+//! rate, reload           how many entities a second are served; ranges that are loaded elsewhere
 //! store                  what requests mean, by commands of the engine
 //! ```
 //! This room knows no CQL text, no frames of the native protocol and no sockets: a request comes as a head and a body, and an answer
@@ -35,6 +35,7 @@ pub mod multipart;
 pub mod operation;
 mod plan;
 pub mod rate;
+mod reload;
 mod row;
 pub mod service;
 pub mod store;

@@ -38,6 +38,7 @@ use super::operation::{
 };
 use super::plan::{Interval, Plan, Step, after};
 use super::rate::{Rate, Targets};
+use super::reload::Reloads;
 use super::row::{self, Entities};
 
 /// Bytes of a page's entities, as Azure counts them, after which it ends: 4 MiB, what an answer of the service has at most.
@@ -59,6 +60,8 @@ pub struct Settings {
     pub page_boundary: Option<Boundary>,
     /// How many entities a second are served; `None` means as many as can be.
     pub targets: Option<Targets>,
+    /// How long a range is offline that was split, merged or moved; `None` means not at all.
+    pub reload: Option<Duration>,
 }
 
 /// The tables of all accounts.
@@ -67,6 +70,7 @@ pub struct Store {
     engine: Arc<Engine>,
     settings: Settings,
     rate: Option<Rate>,
+    reloads: Option<Reloads>,
     prepared: RwLock<HashMap<StorageId, Arc<Prepared>, foldhash::fast::RandomState>>,
 }
 
@@ -78,6 +82,8 @@ struct Prepared {
     selection: Arc<Selection>,
     reads: Arc<Origin>,
     writes: Arc<Origin>,
+    /// The epoch of its ranges when it was first seen: what changed before is served.
+    epoch: u64,
 }
 
 impl Store {
@@ -88,6 +94,7 @@ impl Store {
             engine,
             settings,
             rate: settings.targets.map(Rate::new),
+            reloads: settings.reload.map(Reloads::new),
             prepared: RwLock::default(),
         }
     }
@@ -242,9 +249,7 @@ impl Store {
                 return Ok(Some(step.place()));
             }
             let (step, cut) = cut_at(step, end.as_deref());
-            if let Step::Rows { partition_key, .. } = &step {
-                self.take(walk.asker, prepared, partition_key, 0)?;
-            }
+            self.take(walk.asker, prepared, step.first(), 0)?;
             if let Some(next) = self.walk_step(execution, prepared, &step, walk).await? {
                 return Ok(Some(next));
             }
@@ -385,6 +390,13 @@ impl Store {
 
     /// Takes entities of a partition, if it is served now.
     fn take(&self, asker: &Asker<'_>, prepared: &Prepared, partition_key: &str, entities: usize) -> Result<(), Fault> {
+        if let Some(reloads) = &self.reloads {
+            let range = self.engine.figures().range_of(&prepared.table, partition_key.as_bytes());
+            if let Some((partition, epoch)) = range.filter(|(_, epoch)| *epoch > prepared.epoch) {
+                let range = (prepared.table.storage_id, partition, epoch);
+                reloads.check(self.engine.clock().monotonic(), range)?;
+            }
+        }
         let Some(rate) = &self.rate else { return Ok(()) };
         let partition = (prepared.table.storage_id, partition_key);
         rate.take(self.engine.clock().monotonic(), asker.account, partition, entities)
@@ -410,7 +422,8 @@ impl Store {
         if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.table, table)) {
             return Ok(known);
         }
-        let prepared = Arc::new(Prepared::new(table).ok_or(Fault::TableNotFound)?);
+        let epoch = self.engine.figures().last_change_of_ranges(table);
+        let prepared = Arc::new(Prepared::new(table, epoch).ok_or(Fault::TableNotFound)?);
         if let Ok(mut all) = self.prepared.write() {
             if all.len() >= PREPARED_MAX {
                 all.clear();
@@ -489,7 +502,7 @@ fn cut_at(step: Step, end: Option<&str>) -> (Step, Option<Place>) {
 }
 
 impl Prepared {
-    fn new(table: &Arc<Table>) -> Option<Self> {
+    fn new(table: &Arc<Table>, epoch: u64) -> Option<Self> {
         let layout = table.entity_layout()?;
         let columns = [0, 1, layout.properties, layout.version];
         let tables = [Arc::clone(table)];
@@ -503,6 +516,7 @@ impl Prepared {
             reads: origin(StatementKind::Select, "read entities of"),
             writes: origin(StatementKind::Batch, "change entities of"),
             table: Arc::clone(table),
+            epoch,
         })
     }
 
