@@ -96,7 +96,10 @@ fn query(filter: &str, top: u32) -> Query {
 
 fn entity(partition_key: &str, row_key: &str, properties: &[(&str, Edm)]) -> Entity {
     let mut entity = Entity::new(partition_key.to_owned(), row_key.to_owned());
-    entity.properties = properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    entity.properties = properties
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
     entity
 }
 
@@ -121,25 +124,40 @@ async fn each_operation_does_what_its_name_says() {
     assert_eq!(both.get("p", "r").await, Err(Fault::ResourceNotFound));
     for verb in [update, merge, Verb::Delete] {
         assert_eq!(both.one(of(verb, Match::Any, &[])).await, Err(Fault::ResourceNotFound));
-        assert_eq!(both.one(of(verb, Match::Tag(5), &[])).await, Err(Fault::ResourceNotFound));
+        assert_eq!(
+            both.one(of(verb, Match::Tag(5), &[])).await,
+            Err(Fault::ResourceNotFound)
+        );
     }
     let many = [("a", Edm::String("é".to_owned())), ("n", Edm::Int32(1))];
     let first = both.one(of(insert, Match::None, &many)).await.unwrap();
-    assert_eq!(both.one(of(insert, Match::None, &many)).await, Err(Fault::EntityAlreadyExists));
+    assert_eq!(
+        both.one(of(insert, Match::None, &many)).await,
+        Err(Fault::EntityAlreadyExists)
+    );
     let found = both.get("p", "r").await.unwrap();
     assert_eq!((found.version_micros, found.properties.len()), (first, 2));
     for verb in [update, merge, Verb::Delete] {
         let refused = both.one(of(verb, bad(first), &number(9))).await;
         assert_eq!(refused, Err(Fault::UpdateConditionNotSatisfied), "{verb:?}");
     }
-    let second = both.one(of(merge, Match::Tag(first), &[("b", Edm::Boolean(true))])).await.unwrap();
+    let second = both
+        .one(of(merge, Match::Tag(first), &[("b", Edm::Boolean(true))]))
+        .await
+        .unwrap();
     let found = both.get("p", "r").await.unwrap();
     assert!(second > first && found.version_micros == second);
     let names: Vec<&str> = found.properties.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a", "b", "n"]);
     let third = both.one(of(update, Match::Any, &number(3))).await.unwrap();
-    assert_eq!(both.get("p", "r").await.unwrap().properties, entity("", "", &number(3)).properties);
-    let fourth = both.one(of(Verb::InsertOrMerge, Match::None, &[("c", Edm::Int64(4))])).await.unwrap();
+    assert_eq!(
+        both.get("p", "r").await.unwrap().properties,
+        entity("", "", &number(3)).properties
+    );
+    let fourth = both
+        .one(of(Verb::InsertOrMerge, Match::None, &[("c", Edm::Int64(4))]))
+        .await
+        .unwrap();
     assert_eq!(both.get("p", "r").await.unwrap().properties.len(), 2);
     let fifth = both.one(of(Verb::InsertOrReplace, Match::None, &[])).await.unwrap();
     assert!(third < fourth && fourth < fifth);
@@ -170,9 +188,18 @@ async fn values_of_all_types_and_empty_keys_come_back() {
     ];
     for (partition, row) in [("", ""), ("", "r"), ("p", ""), ("p'\u{1F600}", "r r")] {
         let written = entity(partition, row, &values);
-        let version = both.one(operation(Verb::Insert, Match::None, written.clone())).await.unwrap();
+        let version = both
+            .one(operation(Verb::Insert, Match::None, written.clone()))
+            .await
+            .unwrap();
         let found = both.get(partition, row).await.unwrap();
-        assert_eq!(found, Entity { version_micros: version, ..written });
+        assert_eq!(
+            found,
+            Entity {
+                version_micros: version,
+                ..written
+            }
+        );
     }
     assert_eq!(both.all("PartitionKey eq ''", 1).await.len(), 2);
     assert_eq!(both.all("", 1).await.len(), 4);
@@ -182,7 +209,9 @@ async fn values_of_all_types_and_empty_keys_come_back() {
 async fn a_group_is_all_or_nothing_and_names_the_first_that_fails() {
     let both = Both::open("memory:").await.people().await;
     let of = |verb, condition, row: &str, value| operation(verb, condition, entity("p", row, &number(value)));
-    let inserts: Vec<Operation> = (0..50).map(|n| of(Verb::Insert, Match::None, &format!("{n:02}"), n)).collect();
+    let inserts: Vec<Operation> = (0..50)
+        .map(|n| of(Verb::Insert, Match::None, &format!("{n:02}"), n))
+        .collect();
     let versions = both.write(&inserts).await.unwrap();
     assert_eq!(versions.len(), 50);
     let tag = Match::Tag(versions[0]);
@@ -199,7 +228,10 @@ async fn a_group_is_all_or_nothing_and_names_the_first_that_fails() {
         (of(Verb::Insert, Match::None, "04", 1), Fault::EntityAlreadyExists),
         (of(Verb::Update, Match::Any, "gone", 1), Fault::ResourceNotFound),
         (of(Verb::Merge, Match::Tag(1), "gone", 1), Fault::ResourceNotFound),
-        (of(Verb::Merge, Match::Tag(1), "05", 1), Fault::UpdateConditionNotSatisfied),
+        (
+            of(Verb::Merge, Match::Tag(1), "05", 1),
+            Fault::UpdateConditionNotSatisfied,
+        ),
     ] {
         let refused = both.write(&group(last)).await.unwrap_err();
         assert_eq!(refused, Refused { index: 4, fault });
@@ -207,7 +239,10 @@ async fn a_group_is_all_or_nothing_and_names_the_first_that_fails() {
         assert_eq!(rows.len(), 50);
         assert!(rows.iter().all(|row| row.version_micros == versions[0]));
     }
-    let done = both.write(&group(of(Verb::Insert, Match::None, "last", 1))).await.unwrap();
+    let done = both
+        .write(&group(of(Verb::Insert, Match::None, "last", 1)))
+        .await
+        .unwrap();
     let rows = both.all("", 1000).await;
     assert_eq!(rows.len(), 51);
     let changed = rows.iter().filter(|row| row.version_micros == done[0]).count();
@@ -223,20 +258,38 @@ async fn tables_are_listed_and_named_in_any_case() {
         store.create_table(&ASKER, name).await.unwrap();
     }
     assert_eq!(store.create_table(&ASKER, "ZOO").await, Err(Fault::TableAlreadyExists));
-    assert_eq!(store.tables(&ASKER, None, 2).await.unwrap(), (vec!["apple".into(), "Mid".into()], Some("Zoo".into())));
-    assert_eq!(store.tables(&ASKER, Some("Zoo"), 2).await.unwrap(), (vec!["Zoo".into()], None));
+    assert_eq!(
+        store.tables(&ASKER, None, 2).await.unwrap(),
+        (vec!["apple".into(), "Mid".into()], Some("Zoo".into()))
+    );
+    assert_eq!(
+        store.tables(&ASKER, Some("Zoo"), 2).await.unwrap(),
+        (vec!["Zoo".into()], None)
+    );
     assert_eq!(store.table(&ASKER, "zoo").await.unwrap(), Some("Zoo".to_owned()));
     let insert = operation(Verb::Insert, Match::None, entity("p", "r", &[]));
     assert!(store.write(&ASKER, "zOO", std::slice::from_ref(&insert)).await.is_ok());
-    let refused = store.write(&ASKER, "other", std::slice::from_ref(&insert)).await.unwrap_err();
-    assert_eq!(refused, Refused { index: 0, fault: Fault::TableNotFound });
+    let refused = store
+        .write(&ASKER, "other", std::slice::from_ref(&insert))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused,
+        Refused {
+            index: 0,
+            fault: Fault::TableNotFound
+        }
+    );
     store.delete_table(&ASKER, "zoo").await.unwrap();
     assert_eq!(store.delete_table(&ASKER, "zoo").await, Err(Fault::ResourceNotFound));
     // Made again at once, it is empty.
     store.create_table(&ASKER, "Zoo").await.unwrap();
     let page = store.query(&ASKER, "Zoo", &query("", 10)).await.unwrap();
     assert!(page.entities.is_empty() && page.next.is_none());
-    let other = Asker { account: "other", ..ASKER };
+    let other = Asker {
+        account: "other",
+        ..ASKER
+    };
     assert_eq!(store.tables(&other, None, 10).await.unwrap(), (Vec::new(), None));
     assert_eq!(store.setting(&ASKER, "cors").await, Ok(None));
     for value in [Some(Bytes::from_static(b"x")), Some(Bytes::from_static(b"y")), None] {
@@ -253,7 +306,13 @@ async fn a_partition_above_its_target_is_busy_until_time_has_passed() {
         ..Settings::default()
     };
     let both = Both::with("memory:", settings).await.people().await;
-    let row = |n: i32| operation(Verb::InsertOrReplace, Match::None, entity("p", &n.to_string(), &number(n)));
+    let row = |n: i32| {
+        operation(
+            Verb::InsertOrReplace,
+            Match::None,
+            entity("p", &n.to_string(), &number(n)),
+        )
+    };
     let mut written = 0;
     let busy = loop {
         match both.write(&(0..100).map(row).collect::<Vec<_>>()).await {
@@ -261,7 +320,13 @@ async fn a_partition_above_its_target_is_busy_until_time_has_passed() {
             Err(refused) => break refused,
         }
     };
-    assert_eq!(busy, Refused { index: 0, fault: Fault::ServerBusy });
+    assert_eq!(
+        busy,
+        Refused {
+            index: 0,
+            fault: Fault::ServerBusy
+        }
+    );
     // A burst of two seconds.
     assert_eq!(written, 1100);
     assert_eq!(both.get("p", "1").await, Err(Fault::ServerBusy));
@@ -283,7 +348,11 @@ async fn a_range_that_is_loaded_elsewhere_is_busy() {
         both.one(of(partition)).await.unwrap();
     }
     let upper = both.client.database.engine().figures().partitions();
-    let upper = upper.iter().find(|part| part.table == "people" && part.upper_key.is_none()).unwrap().id;
+    let upper = upper
+        .iter()
+        .find(|part| part.table == "people" && part.upper_key.is_none())
+        .unwrap()
+        .id;
     let plan = format!(
         "[[fault]]\naction = 'offload'\nkeyspace = 'tables_acc'\ntable = 'people'\npartition = {upper}\nuntil-ms = 5000"
     );
@@ -322,7 +391,9 @@ async fn a_range_that_was_split_is_offline_for_some_seconds() {
 /// Keys on both sides of the surrogates.
 fn key(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 9] = ["0", "A", "a", "z", "é", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{1F600}"];
-    (0..random.usize(0..4)).map(|_| PIECES[random.usize(..PIECES.len())]).collect()
+    (0..random.usize(0..4))
+        .map(|_| PIECES[random.usize(..PIECES.len())])
+        .collect()
 }
 
 type Keys = (String, String);
@@ -332,7 +403,9 @@ fn ordered(one: &Keys, other: &Keys) -> std::cmp::Ordering {
 }
 
 fn keys_of(entities: &[Entity]) -> Vec<Keys> {
-    let keys = entities.iter().map(|entity| (entity.partition_key.clone(), entity.row_key.clone()));
+    let keys = entities
+        .iter()
+        .map(|entity| (entity.partition_key.clone(), entity.row_key.clone()));
     keys.collect()
 }
 
@@ -368,7 +441,10 @@ async fn order_and_continuation(url: &str, entities: usize) {
     let mut keys: Vec<Keys> = keys.into_iter().collect();
     keys.sort_by(ordered);
     for _ in 0..6 {
-        assert!(keys_of(&both.all("", 1000).await) == keys, "{entities} keys out of order");
+        assert!(
+            keys_of(&both.all("", 1000).await) == keys,
+            "{entities} keys out of order"
+        );
         split(&both, &keys[random.usize(..keys.len())].0).await;
     }
     for at in (0..keys.len()).step_by(if entities > 1000 { 101 } else { 1 }) {
@@ -425,10 +501,15 @@ async fn filters_find_what_a_test_of_every_entity_finds() {
             Edm::Double(f64::from(number % 3)),
             Edm::String((number % 4).to_string()),
         ];
-        let values = [("n", value[random.usize(..4)].clone()), ("b", Edm::Boolean(random.bool()))];
+        let values = [
+            ("n", value[random.usize(..4)].clone()),
+            ("b", Edm::Boolean(random.bool())),
+        ];
         let values = &values[..random.usize(..3)];
         let written = entity(&format!("p{}", number % 8), &format!("r{number:03}"), values);
-        both.one(operation(Verb::Insert, Match::None, written.clone())).await.unwrap();
+        both.one(operation(Verb::Insert, Match::None, written.clone()))
+            .await
+            .unwrap();
         entities.push(written);
     }
     entities.sort_by(|one, other| (&one.partition_key, &one.row_key).cmp(&(&other.partition_key, &other.row_key)));
@@ -438,7 +519,11 @@ async fn filters_find_what_a_test_of_every_entity_finds() {
             let name = ["PartitionKey", "RowKey", "n", "b", "missing"][random.usize(..5)];
             let sign = ["eq", "ne", "gt", "ge", "lt", "le"][random.usize(..6)];
             let test = format!("{name} {sign} {}", literals[random.usize(..literals.len())]);
-            if random.u8(..5) == 0 { format!("not ({test})") } else { test }
+            if random.u8(..5) == 0 {
+                format!("not ({test})")
+            } else {
+                test
+            }
         };
         let (one, two, three) = (test(), test(), test());
         let sign = |random: &mut fastrand::Rng| if random.bool() { "and" } else { "or" };
@@ -448,10 +533,22 @@ async fn filters_find_what_a_test_of_every_entity_finds() {
         let expected: Vec<&Entity> = entities.iter().filter(|entity| parsed.matches(entity)).collect();
         let top = [3, 50, 1000][case % 3];
         let found = both.all(&filter, top).await;
-        let keys = |entities: Vec<&Entity>| -> Vec<String> {
-            entities.iter().map(|entity| entity.row_key.clone()).collect()
-        };
+        let keys =
+            |entities: Vec<&Entity>| -> Vec<String> { entities.iter().map(|entity| entity.row_key.clone()).collect() };
         assert_eq!(keys(found.iter().collect()), keys(expected), "{filter}");
+        if case == 500 {
+            both.client
+                .ok("CREATE INDEX by_property ON tables_acc.people (ENTRIES(properties))")
+                .await;
+            while !both
+                .client
+                .rows("SELECT * FROM system_views.sstable_tasks")
+                .await
+                .is_empty()
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        }
     }
 }
 
@@ -463,7 +560,13 @@ async fn a_page_ends_where_it_must() {
     };
     let both = Both::with("memory:", settings).await.people().await;
     for partition in ["a", "b", "c"] {
-        let insert = |n: i32| operation(Verb::Insert, Match::None, entity(partition, &format!("{n:04}"), &number(n)));
+        let insert = |n: i32| {
+            operation(
+                Verb::Insert,
+                Match::None,
+                entity(partition, &format!("{n:04}"), &number(n)),
+            )
+        };
         let rows: Vec<Operation> = (0..100).map(insert).collect();
         both.write(&rows).await.unwrap();
     }
@@ -472,13 +575,19 @@ async fn a_page_ends_where_it_must() {
         async move { store.query(&ASKER, "people", &query(filter, top)).await.unwrap() }
     };
     let whole = page("", 300).await;
-    assert_eq!((whole.entities.len(), &whole.next, whole.plan), (300, &None, PlanKind::TableScan));
+    assert_eq!(
+        (whole.entities.len(), &whole.next, whole.plan),
+        (300, &None, PlanKind::TableScan)
+    );
     let cut = page("", 299).await;
     assert_eq!(cut.next.unwrap().row_key.as_deref(), Some("0099"));
     split(&both, "b").await;
     let first = page("", 1000).await;
     let next = first.next.unwrap();
-    assert_eq!((first.entities.len(), next.partition_key.as_str(), next.row_key), (100, "b", None));
+    assert_eq!(
+        (first.entities.len(), next.partition_key.as_str(), next.row_key),
+        (100, "b", None)
+    );
     // Nothing in the first range matches: the page is empty, and goes on.
     let empty = page("n eq 5 and PartitionKey ne 'a'", 1000).await;
     assert_eq!(empty.entities.len(), 0);
@@ -499,9 +608,14 @@ async fn a_page_ends_where_it_must() {
 async fn cql_sees_entities_and_its_writes_renew_their_versions() {
     let both = Both::open("memory:").await.people().await;
     let values = [("age", Edm::Int32(39)), ("name", Edm::String("Ann".to_owned()))];
-    let first = both.one(operation(Verb::Insert, Match::None, entity("p", "r", &values))).await.unwrap();
+    let first = both
+        .one(operation(Verb::Insert, Match::None, entity("p", "r", &values)))
+        .await
+        .unwrap();
     let client = &both.client;
-    let seen = client.rows(r#"SELECT properties['age'].i, version FROM tables_acc.people WHERE "PartitionKey" = 'p'"#).await;
+    let seen = client
+        .rows(r#"SELECT properties['age'].i, version FROM tables_acc.people WHERE "PartitionKey" = 'p'"#)
+        .await;
     assert_eq!(seen, [format!("39 {first}")]);
     let described = client.rows("DESCRIBE TABLE tables_acc.people").await.concat();
     assert!(described.contains("placement = 'ordered'"), "{described}");
@@ -518,26 +632,46 @@ async fn cql_sees_entities_and_its_writes_renew_their_versions() {
         let now = both.get("p", "r").await.unwrap();
         assert!(now.version_micros > last, "{write}");
         let stale = operation(Verb::Merge, Match::Tag(last), entity("p", "r", &[]));
-        assert_eq!(both.one(stale).await, Err(Fault::UpdateConditionNotSatisfied), "{write}");
+        assert_eq!(
+            both.one(stale).await,
+            Err(Fault::UpdateConditionNotSatisfied),
+            "{write}"
+        );
         last = now.version_micros;
     }
     let now = both.get("p", "r").await.unwrap();
-    assert_eq!(now.properties, entity("", "", &[("n", Edm::Int32(5)), ("x", Edm::Boolean(true))]).properties);
+    assert_eq!(
+        now.properties,
+        entity("", "", &[("n", Edm::Int32(5)), ("x", Edm::Boolean(true))]).properties
+    );
     // A client's clock that is behind does not keep the version where it was.
     let late = helenus_cql::cql::QueryParams {
         timestamp_micros: Some(5),
         ..Default::default()
     };
-    let write = r#"UPDATE tables_acc.people SET properties['n'] = {i: 6} WHERE "PartitionKey" = 'p' AND "RowKey" = 'r'"#;
+    let write =
+        r#"UPDATE tables_acc.people SET properties['n'] = {i: 6} WHERE "PartitionKey" = 'p' AND "RowKey" = 'r'"#;
     client.run(write, late).await.unwrap();
     let changed = both.get("p", "r").await.unwrap();
     assert!(changed.version_micros > last && changed.property("n") == Some(&Edm::Int32(6)));
     let row = r#"WHERE "PartitionKey" = 'p' AND "RowKey" = 'r'"#;
     for (write, refusal) in [
-        (format!("UPDATE tables_acc.people USING TIMESTAMP 5 SET properties['n'] = {{i: 6}} {row}"), "USING TIMESTAMP"),
-        (format!("UPDATE tables_acc.people USING TTL 5 SET properties['n'] = {{i: 6}} {row}"), "USING TTL"),
-        (format!("UPDATE tables_acc.people SET version = 5 {row}"), "cannot be set"),
-        (format!("DELETE properties['n'] FROM tables_acc.people {row}"), "needs IF"),
+        (
+            format!("UPDATE tables_acc.people USING TIMESTAMP 5 SET properties['n'] = {{i: 6}} {row}"),
+            "USING TIMESTAMP",
+        ),
+        (
+            format!("UPDATE tables_acc.people USING TTL 5 SET properties['n'] = {{i: 6}} {row}"),
+            "USING TTL",
+        ),
+        (
+            format!("UPDATE tables_acc.people SET version = 5 {row}"),
+            "cannot be set",
+        ),
+        (
+            format!("DELETE properties['n'] FROM tables_acc.people {row}"),
+            "needs IF",
+        ),
     ] {
         let text = client.refused(&write).await;
         assert!(text.contains(refusal), "{write}: {text}");
@@ -545,11 +679,17 @@ async fn cql_sees_entities_and_its_writes_renew_their_versions() {
     client.ok(&format!("DELETE FROM tables_acc.people {row}")).await;
     assert_eq!(both.get("p", "r").await, Err(Fault::ResourceNotFound));
     for n in 0..3 {
-        both.one(operation(Verb::Insert, Match::None, entity("p", &n.to_string(), &[]))).await.unwrap();
+        both.one(operation(Verb::Insert, Match::None, entity("p", &n.to_string(), &[])))
+            .await
+            .unwrap();
     }
-    client.ok(r#"DELETE FROM tables_acc.people WHERE "PartitionKey" = 'p' AND "RowKey" > '0'"#).await;
+    client
+        .ok(r#"DELETE FROM tables_acc.people WHERE "PartitionKey" = 'p' AND "RowKey" > '0'"#)
+        .await;
     assert_eq!(both.all("", 10).await.len(), 1);
-    client.ok(r#"DELETE FROM tables_acc.people WHERE "PartitionKey" IN ('p', 'q')"#).await;
+    client
+        .ok(r#"DELETE FROM tables_acc.people WHERE "PartitionKey" IN ('p', 'q')"#)
+        .await;
     assert!(both.all("", 10).await.is_empty());
 }
 
@@ -560,13 +700,22 @@ async fn a_table_that_cql_makes_is_served() {
     let layout = r#"("PartitionKey" text, "RowKey" text, properties map<text, frozen<edm>>, version bigint, note text,
         PRIMARY KEY ("PartitionKey", "RowKey"))"#;
     client.ok("USE tables_acc").await;
-    client.ok(&format!("CREATE TABLE tables_acc.\"Made\" {layout} WITH placement = 'ordered'")).await;
+    client
+        .ok(&format!(
+            "CREATE TABLE tables_acc.\"Made\" {layout} WITH placement = 'ordered'"
+        ))
+        .await;
     client.ok(&format!("CREATE TABLE tables_acc.\"Hashed\" {layout}")).await;
     let (names, _) = both.store.tables(&ASKER, None, 10).await.unwrap();
     assert_eq!(names, ["Made", "people"]);
     let insert = operation(Verb::Insert, Match::None, entity("p", "r", &number(1)));
     both.store.write(&ASKER, "made", &[insert]).await.unwrap();
-    assert_eq!(client.rows(r#"SELECT note, properties['n'].i FROM tables_acc."Made""#).await, ["null 1"]);
+    assert_eq!(
+        client
+            .rows(r#"SELECT note, properties['n'].i FROM tables_acc."Made""#)
+            .await,
+        ["null 1"]
+    );
 }
 
 /// Writers of groups, of single entities and of CQL, while the table is split, moved and merged: nothing is half, no version falls.
@@ -583,8 +732,9 @@ async fn groups_under_writers(url: &str) {
                 let partition = ["k", "m", "q"][random.usize(..3)];
                 let value = i32::try_from(writer).unwrap() * 1000 + round;
                 let row = |n: usize| entity(partition, &format!("{n}"), &number(value));
-                let group: Vec<Operation> =
-                    (0..ROWS).map(|n| operation(Verb::InsertOrReplace, Match::None, row(n))).collect();
+                let group: Vec<Operation> = (0..ROWS)
+                    .map(|n| operation(Verb::InsertOrReplace, Match::None, row(n)))
+                    .collect();
                 let mut failing = group.clone();
                 failing.push(operation(Verb::Update, Match::Any, entity(partition, "never", &[])));
                 assert_eq!(both.write(&failing).await.unwrap_err().index, ROWS);
@@ -621,7 +771,12 @@ async fn groups_under_writers(url: &str) {
     }
     for table in both.client.database.engine().figures().partitions() {
         if table.table == "people" {
-            both.client.ok(&format!("ALTER TABLE tables_acc.people WITH helenus_lift = {}", table.id)).await;
+            both.client
+                .ok(&format!(
+                    "ALTER TABLE tables_acc.people WITH helenus_lift = {}",
+                    table.id
+                ))
+                .await;
         }
     }
     for writer in writers {
@@ -646,12 +801,16 @@ async fn groups_are_whole_under_writers_splits_and_moves_in_files() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tags_lose_no_update() {
     let both = Arc::new(Both::open("memory:").await.people().await);
-    both.one(operation(Verb::Insert, Match::None, entity("p", "r", &number(0)))).await.unwrap();
+    both.one(operation(Verb::Insert, Match::None, entity("p", "r", &number(0))))
+        .await
+        .unwrap();
     let add = |both: Arc<Both>, by_cql: bool| async move {
         for _ in 0..50 {
             loop {
                 let now = both.get("p", "r").await.unwrap();
-                let Some(Edm::Int32(value)) = now.property("n").cloned() else { panic!("{now:?}") };
+                let Some(Edm::Int32(value)) = now.property("n").cloned() else {
+                    panic!("{now:?}")
+                };
                 let next = entity("p", "r", &number(value + 1));
                 let verb = if by_cql { Verb::Merge } else { Verb::Update };
                 match both.one(operation(verb, Match::Tag(now.version_micros), next)).await {
@@ -662,7 +821,9 @@ async fn tags_lose_no_update() {
             }
         }
     };
-    let writers: Vec<_> = (0..4).map(|n| tokio::spawn(add(Arc::clone(&both), n % 2 == 0))).collect();
+    let writers: Vec<_> = (0..4)
+        .map(|n| tokio::spawn(add(Arc::clone(&both), n % 2 == 0)))
+        .collect();
     for writer in writers {
         writer.await.unwrap();
     }

@@ -106,7 +106,10 @@ async fn a_version_changes_with_each_write_and_the_old_one_is_refused() {
     assert_eq!(rows.write(&update(first)).await, Some(Decision::Applied));
     let second = rows.version().await.unwrap();
     assert!(second > first);
-    let Some(Decision::Refused { places, rows: found, .. }) = rows.write(&update(first)).await else {
+    let Some(Decision::Refused {
+        places, rows: found, ..
+    }) = rows.write(&update(first)).await
+    else {
         panic!("the old version was taken")
     };
     assert_eq!(places, [VERSION]);

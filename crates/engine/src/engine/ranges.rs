@@ -33,7 +33,10 @@ impl Figures<'_> {
         let mut last = rest.next()?;
         if boundary == Boundary::Server {
             let node = self.in_charge(table, last);
-            last = rest.take_while(|next| self.in_charge(table, next) == node).last().unwrap_or(last);
+            last = rest
+                .take_while(|next| self.in_charge(table, next) == node)
+                .last()
+                .unwrap_or(last);
         }
         let end = last.span.end()?;
         Some(Bytes::copy_from_slice(end.partition_key()))
@@ -54,7 +57,9 @@ impl Figures<'_> {
     pub fn last_change_of_ranges(&self, table: &Table) -> u64 {
         let snapshot = self.catalog.load();
         let map = snapshot.partitions(table).ok();
-        let epochs = map.into_iter().flat_map(|map| map.all().iter().map(|partition| partition.epoch));
+        let epochs = map
+            .into_iter()
+            .flat_map(|map| map.all().iter().map(|partition| partition.epoch));
         epochs.max().unwrap_or_default()
     }
 

@@ -38,7 +38,12 @@ pub(crate) fn join_key<'a>(components: impl ExactSizeIterator<Item = &'a [u8]>) 
 }
 
 /// Appends the value at the start of an ordered key, and advances past it.
-pub(crate) fn decode_key(ty: &CqlType, key: &mut &[u8], order: impl Into<KeyOrder>, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(crate) fn decode_key(
+    ty: &CqlType,
+    key: &mut &[u8],
+    order: impl Into<KeyOrder>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     let value = ty.decode_key(key, order).map_err(|Corrupt(what)| Damaged {
         record: Record::Key,
         what,

@@ -57,7 +57,10 @@ impl Table {
         let is_text = |place: usize, name: &str, kind: ColumnKind| {
             let column = self.columns.get(place);
             column.is_some_and(|column| {
-                column.name == name && column.kind == kind && column.ty == CqlType::Native(Native::Text) && !column.descending
+                column.name == name
+                    && column.kind == kind
+                    && column.ty == CqlType::Native(Native::Text)
+                    && !column.descending
             })
         };
         let has_keys = self.partition_key_count == 1

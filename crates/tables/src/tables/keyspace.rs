@@ -12,9 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use helenus_schema::command::{
-    ChangeKind, ChangeTarget, SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome,
-};
+use helenus_schema::command::{ChangeKind, ChangeTarget, SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome};
 use helenus_schema::roles::{Need, Permission, Resource};
 use helenus_schema::schema::entities::{
     KEYSPACE_PREFIX, PARTITION_KEY, PROPERTIES, ROW_KEY, VALUE_FIELDS, VALUE_TYPE, VERSION,

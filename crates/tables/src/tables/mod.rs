@@ -10,7 +10,7 @@
 //! frame                  what every answer has
 //! service, batch         a request to its answer
 //! keyspace               where the tables of an account are
-//! plan, row              filters → parts of the order of keys; entities ⇄ rows
+//! plan, index, row       filters → parts of the order of keys, lookups; entities ⇄ rows
 //! rate, reload           how many entities a second are served; ranges that are loaded elsewhere
 //! store                  what requests mean, by commands of the engine
 //! ```
@@ -29,6 +29,7 @@ pub mod entity;
 pub mod fault;
 pub mod filter;
 pub mod frame;
+mod index;
 pub mod json;
 pub mod keyspace;
 pub mod multipart;

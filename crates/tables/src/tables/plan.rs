@@ -54,10 +54,7 @@ impl Interval {
         } else {
             &self.from
         };
-        Self {
-            from: from.clone(),
-            to,
-        }
+        Self { from: from.clone(), to }
     }
 
     /// The only text inside; `None` means that there may be several.
@@ -130,7 +127,11 @@ fn boxes(filter: &Filter) -> Vec<Keys> {
         }),
         Filter::Any(filters) => {
             let found: Vec<Keys> = filters.iter().flat_map(boxes).collect();
-            if found.len() > BOXES_MAX { vec![Keys::ALL] } else { found }
+            if found.len() > BOXES_MAX {
+                vec![Keys::ALL]
+            } else {
+                found
+            }
         }
         Filter::Test {
             name,
@@ -268,7 +269,11 @@ fn kind(found: &[Keys]) -> PlanKind {
         [one] if one.partitions.only().is_some() && one.rows.only().is_some() => PlanKind::Point,
         [first, ..] if first.partitions.only().is_some() => {
             let same = found.iter().all(|keys| keys.partitions == first.partitions);
-            if same { PlanKind::RowRange } else { PlanKind::PartitionRange }
+            if same {
+                PlanKind::RowRange
+            } else {
+                PlanKind::PartitionRange
+            }
         }
         found if found.iter().any(is_all) => PlanKind::TableScan,
         _ => PlanKind::PartitionRange,
@@ -313,7 +318,10 @@ fn joined(last: Step, next: Step) -> Vec<Step> {
                 rows: others,
             },
         ) if partition_key == other => {
-            let touch = rows.to.as_deref().is_none_or(|to| compare_utf16(&others.from, to).is_le());
+            let touch = rows
+                .to
+                .as_deref()
+                .is_none_or(|to| compare_utf16(&others.from, to).is_le());
             if touch {
                 let rows = Interval {
                     from: rows.from,
@@ -334,7 +342,9 @@ fn joined(last: Step, next: Step) -> Vec<Step> {
                 Step::Rows { partition_key, .. } => Some(after(partition_key)),
                 Step::Partitions(others) => others.to.clone(),
             };
-            let touch = |to: &str| compare_utf16(next.first(), to).is_lt() || matches!(next, Step::Partitions(_)) && next.first() == to;
+            let touch = |to: &str| {
+                compare_utf16(next.first(), to).is_lt() || matches!(next, Step::Partitions(_)) && next.first() == to
+            };
             if !partitions.to.as_deref().is_none_or(touch) {
                 return vec![Step::Partitions(partitions), next];
             }
@@ -349,7 +359,11 @@ fn joined(last: Step, next: Step) -> Vec<Step> {
 }
 
 fn greatest(one: String, other: String) -> String {
-    if compare_utf16(&one, &other).is_lt() { other } else { one }
+    if compare_utf16(&one, &other).is_lt() {
+        other
+    } else {
+        one
+    }
 }
 
 /// What of a step lies at a place or behind it.
@@ -375,9 +389,7 @@ fn step_from(step: Step, place: &Place) -> Vec<Step> {
             if compare_utf16(&partitions.from, &place.partition_key).is_gt() {
                 return vec![Step::Partitions(partitions)];
             }
-            let from = |from: String| {
-                partitions.and(&Interval { from, to: None })
-            };
+            let from = |from: String| partitions.and(&Interval { from, to: None });
             let begun = from(place.partition_key.clone());
             if begun.is_empty() {
                 return Vec::new();
@@ -419,18 +431,43 @@ mod tests {
     fn queries_are_rated_as_the_documents_do() {
         for (filter, kind, steps) in [
             ("PartitionKey eq 'a' and RowKey eq 'b'", PlanKind::Point, 1),
-            ("PartitionKey eq 'a' and RowKey ge 'b' and RowKey lt 'c'", PlanKind::RowRange, 1),
+            (
+                "PartitionKey eq 'a' and RowKey ge 'b' and RowKey lt 'c'",
+                PlanKind::RowRange,
+                1,
+            ),
             ("PartitionKey eq 'a' and n eq 5", PlanKind::RowRange, 1),
-            ("PartitionKey eq 'a' and (RowKey eq 'b' or RowKey eq 'd')", PlanKind::RowRange, 2),
-            ("PartitionKey ge 'a' and PartitionKey lt 'b'", PlanKind::PartitionRange, 1),
-            ("PartitionKey eq 'a' or PartitionKey eq 'b'", PlanKind::PartitionRange, 2),
+            (
+                "PartitionKey eq 'a' and (RowKey eq 'b' or RowKey eq 'd')",
+                PlanKind::RowRange,
+                2,
+            ),
+            (
+                "PartitionKey ge 'a' and PartitionKey lt 'b'",
+                PlanKind::PartitionRange,
+                1,
+            ),
+            (
+                "PartitionKey eq 'a' or PartitionKey eq 'b'",
+                PlanKind::PartitionRange,
+                2,
+            ),
             ("RowKey eq 'b'", PlanKind::TableScan, 1),
             ("n eq 5 or PartitionKey eq 'a'", PlanKind::TableScan, 1),
             ("PartitionKey ne 'a'", PlanKind::PartitionRange, 2),
-            ("PartitionKey eq 'a' and PartitionKey eq 'b'", PlanKind::PartitionRange, 0),
+            (
+                "PartitionKey eq 'a' and PartitionKey eq 'b'",
+                PlanKind::PartitionRange,
+                0,
+            ),
         ] {
             let plan = plan(filter);
-            assert_eq!((plan.kind, plan.steps.len()), (kind, steps), "{filter}: {:?}", plan.steps);
+            assert_eq!(
+                (plan.kind, plan.steps.len()),
+                (kind, steps),
+                "{filter}: {:?}",
+                plan.steps
+            );
         }
     }
 
@@ -460,7 +497,9 @@ mod tests {
             places.sort_by(|one, other| compare_utf16(one.0, other.0).then_with(|| compare_utf16(one.1, other.1)));
             for (partition, row) in places {
                 let entity = Entity::new(partition.to_owned(), row.to_owned());
-                let found: Vec<usize> = (0..steps.len()).filter(|at| holds(&steps[*at], partition, row)).collect();
+                let found: Vec<usize> = (0..steps.len())
+                    .filter(|at| holds(&steps[*at], partition, row))
+                    .collect();
                 let is_reached = from.as_ref().is_none_or(|from| {
                     let by_row = || compare_utf16(from.row_key.as_deref().unwrap_or_default(), row);
                     compare_utf16(&from.partition_key, partition).then_with(by_row).is_le()
@@ -468,7 +507,11 @@ mod tests {
                 assert!(found.len() <= 1, "{text}: {steps:?} twice");
                 assert!(is_reached || found.is_empty(), "{text} from {from:?}: {steps:?}");
                 if filter.matches(&entity) && is_reached {
-                    assert_eq!(found.len(), 1, "{text} from {from:?}: {partition:?} {row:?} in {steps:?}");
+                    assert_eq!(
+                        found.len(),
+                        1,
+                        "{text} from {from:?}: {partition:?} {row:?} in {steps:?}"
+                    );
                 }
                 if let Some(at) = found.first() {
                     assert!(*at >= last, "{text}: {steps:?} out of order");

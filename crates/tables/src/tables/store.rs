@@ -32,10 +32,9 @@ use helenus_types::types::{CqlType, KeyOrder, Native};
 use super::edm::compare_utf16;
 use super::entity::Entity;
 use super::fault::Fault;
+use super::index::PropertyIndex;
 use super::keyspace::{self, TableChange, TableIntent};
-use super::operation::{
-    Asker, Found, Match, Operation, PAGE_ENTITIES_MAX, Page, Place, Query, Refused, Verb, Written,
-};
+use super::operation::{Asker, Found, Match, Operation, PAGE_ENTITIES_MAX, Page, Place, Query, Refused, Verb, Written};
 use super::plan::{Interval, Plan, Step, after};
 use super::rate::{Rate, Targets};
 use super::reload::Reloads;
@@ -82,6 +81,7 @@ struct Prepared {
     selection: Arc<Selection>,
     reads: Arc<Origin>,
     writes: Arc<Origin>,
+    index: Option<PropertyIndex>,
     /// The epoch of its ranges when it was first seen: what changed before is served.
     epoch: u64,
 }
@@ -244,7 +244,9 @@ impl Store {
         let first = plan.steps.first().map(|step| step.first().to_owned());
         let end = self.end_of_server(prepared, first.as_deref());
         for step in plan.steps {
-            let is_beyond = end.as_deref().is_some_and(|end| compare_utf16(step.first(), end).is_ge());
+            let is_beyond = end
+                .as_deref()
+                .is_some_and(|end| compare_utf16(step.first(), end).is_ge());
             if is_beyond || walk.is_full(self.engine.clock().monotonic()) {
                 return Ok(Some(step.place()));
             }
@@ -267,16 +269,22 @@ impl Store {
         step: &Step,
         walk: &mut Walk<'_>,
     ) -> Result<Option<Place>, Fault> {
-        let Some(read) = prepared.read_of(step) else {
+        let Some(mut read) = prepared.read_of(step) else {
             return Ok(None);
         };
+        if let (Some(index), Some(filter)) = (&prepared.index, &walk.query.filter) {
+            read.probes.extend(index.probe(filter));
+        }
         let mut paging = Paging::default();
         loop {
             let rows = walk.rows_at_once();
             let page = execution.read_page::<Entities>(&read, Some(rows), &paging).await;
             let (page, rows) = page.map_err(|error| fault_of(&error))?;
             walk.row_bytes += rows.held_bytes();
-            let last = rows.found.last().map(|last| (last.partition_key.clone(), last.row_key.clone()));
+            let last = rows
+                .found
+                .last()
+                .map(|last| (last.partition_key.clone(), last.row_key.clone()));
             for entity in rows.found {
                 if let Some(next) = walk.take(entity) {
                     return Ok(Some(next));
@@ -300,7 +308,10 @@ impl Store {
     /// The first partition key behind a query's first that another server serves.
     fn end_of_server(&self, prepared: &Prepared, first: Option<&str>) -> Option<String> {
         let boundary = self.settings.page_boundary?;
-        let end = self.engine.figures().served_until(&prepared.table, first?.as_bytes(), boundary)?;
+        let end = self
+            .engine
+            .figures()
+            .served_until(&prepared.table, first?.as_bytes(), boundary)?;
         // A boundary that is no text is none of an entity: nothing stops there.
         String::from_utf8(end.to_vec()).ok()
     }
@@ -309,12 +320,7 @@ impl Store {
     ///
     /// # Errors
     /// The first operation whose condition does not hold; or the first, if the table is not there or a store fails.
-    pub async fn write(
-        &self,
-        asker: &Asker<'_>,
-        table: &str,
-        operations: &[Operation],
-    ) -> Result<Written, Refused> {
+    pub async fn write(&self, asker: &Asker<'_>, table: &str, operations: &[Operation]) -> Result<Written, Refused> {
         let refused = |fault| Refused { index: 0, fault };
         let prepared = self.prepared(asker, table).map_err(refused)?;
         if let Some(first) = operations.first() {
@@ -334,9 +340,7 @@ impl Store {
         let written = match written {
             Err(error) => Err(refused(fault_of(&error))),
             Ok(written) => match written.decision {
-                Some(Decision::Refused { member, places, rows }) => {
-                    Err(refusal(operations, member, &places, &rows))
-                }
+                Some(Decision::Refused { member, places, rows }) => Err(refusal(operations, member, &places, &rows)),
                 _ => Ok(written.timestamp_micros.unwrap_or_default()),
             },
         };
@@ -377,13 +381,24 @@ impl Store {
         }
         let table = found().ok_or(Fault::InternalError)?;
         let write = Write {
-            kind: if value.is_some() { WriteVerb::Insert } else { WriteVerb::Delete },
-            operations: value.map(|value| (1, ColumnChange::Set(Value::Bytes(value)))).into_iter().collect(),
+            kind: if value.is_some() {
+                WriteVerb::Insert
+            } else {
+                WriteVerb::Delete
+            },
+            operations: value
+                .map(|value| (1, ColumnChange::Set(Value::Bytes(value))))
+                .into_iter()
+                .collect(),
             condition_columns: Vec::new(),
             ..write_of(table, key_of(key), Vec::new(), Condition::Always)
         };
         let mut execution = self.engine.begin(Terms::default()).await;
-        let written = execution.write(&write).await.map(drop).map_err(|error| fault_of(&error));
+        let written = execution
+            .write(&write)
+            .await
+            .map(drop)
+            .map_err(|error| fault_of(&error));
         finish(execution, &written, 0);
         written
     }
@@ -391,7 +406,10 @@ impl Store {
     /// Takes entities of a partition, if it is served now.
     fn take(&self, asker: &Asker<'_>, prepared: &Prepared, partition_key: &str, entities: usize) -> Result<(), Fault> {
         if let Some(reloads) = &self.reloads {
-            let range = self.engine.figures().range_of(&prepared.table, partition_key.as_bytes());
+            let range = self
+                .engine
+                .figures()
+                .range_of(&prepared.table, partition_key.as_bytes());
             if let Some((partition, epoch)) = range.filter(|(_, epoch)| *epoch > prepared.epoch) {
                 let range = (prepared.table.storage_id, partition, epoch);
                 reloads.check(self.engine.clock().monotonic(), range)?;
@@ -449,7 +467,8 @@ struct Walk<'q> {
 
 impl Walk<'_> {
     fn left(&self) -> u32 {
-        self.top.saturating_sub(u32::try_from(self.entities.len()).unwrap_or(u32::MAX))
+        self.top
+            .saturating_sub(u32::try_from(self.entities.len()).unwrap_or(u32::MAX))
     }
 
     fn is_full(&self, now: Duration) -> bool {
@@ -516,6 +535,7 @@ impl Prepared {
             reads: origin(StatementKind::Select, "read entities of"),
             writes: origin(StatementKind::Batch, "change entities of"),
             table: Arc::clone(table),
+            index: PropertyIndex::of(table, layout),
             epoch,
         })
     }
@@ -548,7 +568,11 @@ impl Prepared {
 
     /// The write of an operation.
     fn change(&self, operation: &Operation) -> Write {
-        let Operation { verb, entity, condition } = operation;
+        let Operation {
+            verb,
+            entity,
+            condition,
+        } = operation;
         let condition = match (verb, condition) {
             (Verb::Insert, _) => Condition::NotExists,
             (Verb::InsertOrReplace | Verb::InsertOrMerge, _) => Condition::Always,
@@ -563,7 +587,11 @@ impl Prepared {
         let partition_key = key_of(&entity.partition_key);
         let row = clustering(&entity.row_key);
         Write {
-            kind: if *verb == Verb::Delete { WriteVerb::Delete } else { WriteVerb::Insert },
+            kind: if *verb == Verb::Delete {
+                WriteVerb::Delete
+            } else {
+                WriteVerb::Insert
+            },
             operations,
             condition_columns: vec![self.layout.version],
             ..write_of(Arc::clone(&self.table), partition_key, row, condition)
@@ -574,7 +602,9 @@ impl Prepared {
     fn properties(&self, verb: Verb, entity: &Entity) -> Option<(usize, ColumnChange)> {
         let mut properties: Vec<&(String, super::edm::Edm)> = entity.properties.iter().collect();
         properties.sort_by(|one, other| one.0.cmp(&other.0));
-        let cells = properties.into_iter().map(|(name, value)| (key_of(name), row::encode(value)));
+        let cells = properties
+            .into_iter()
+            .map(|(name, value)| (key_of(name), row::encode(value)));
         let change = match verb {
             Verb::Update | Verb::InsertOrReplace => {
                 ColumnChange::Replace(cells.map(|(name, value)| (Some(name), value)).collect())
@@ -670,7 +700,11 @@ fn terms<'a>(asker: &'a Asker<'_>, user: &'a Arc<str>) -> Terms<'a> {
 }
 
 /// Ends an execution, and returns its charge.
-fn finish<T, F: std::borrow::Borrow<Fault>>(execution: Execution<'_>, done: &Result<T, F>, row_bytes: usize) -> RequestUnits {
+fn finish<T, F: std::borrow::Borrow<Fault>>(
+    execution: Execution<'_>,
+    done: &Result<T, F>,
+    row_bytes: usize,
+) -> RequestUnits {
     let ended = match done {
         Ok(_) => Ended::Answered { row_bytes },
         Err(fault) => Ended::Failed {

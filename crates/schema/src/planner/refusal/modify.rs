@@ -31,7 +31,9 @@ pub enum ModifyRefusal {
     #[error("A TTL must be greater or equal to 0, but was {0}")]
     TtlNegative(i32),
     /// USING TIMESTAMP on a table of entities.
-    #[error("The server dates the rows of a table of entities, since their version must grow: USING TIMESTAMP cannot be given")]
+    #[error(
+        "The server dates the rows of a table of entities, since their version must grow: USING TIMESTAMP cannot be given"
+    )]
     EntityTimestamp,
     /// USING TTL on a table of entities.
     #[error("The version of an entity does not expire: USING TTL cannot be given on a table of entities")]
@@ -40,7 +42,9 @@ pub enum ModifyRefusal {
     #[error("Each write renews the column 'version' of a table of entities: it cannot be set")]
     EntityVersion,
     /// DELETE of columns of an entity that need not be there.
-    #[error("DELETE of columns in a table of entities needs IF: it renews the version of the row, which would make one that is missing")]
+    #[error(
+        "DELETE of columns in a table of entities needs IF: it renews the version of the row, which would make one that is missing"
+    )]
     EntityColumns,
     /// INSERT into a table of counters.
     #[error("INSERT statements are not allowed on counter tables, use UPDATE instead")]

@@ -25,8 +25,12 @@ pub(super) fn bind(
         }
     };
     // Both are read before either is judged.
-    let lower = lower.map(|bound| value(bound).map(|value| (value, bound.inclusive))).transpose()?;
-    let upper = upper.map(|bound| value(bound).map(|value| (value, bound.inclusive))).transpose()?;
+    let lower = lower
+        .map(|bound| value(bound).map(|value| (value, bound.inclusive)))
+        .transpose()?;
+    let upper = upper
+        .map(|bound| value(bound).map(|value| (value, bound.inclusive)))
+        .transpose()?;
     let start = match lower {
         None => KeyBound::LOWEST,
         Some((key, true)) => KeyBound::at_key(Token::OF_ORDERED, &key),
