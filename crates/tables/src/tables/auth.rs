@@ -535,3 +535,375 @@ fn table_sas(account: &Account, request: &Signed<'_>, policy: Option<&Policy>) -
         bounds,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+
+    /// The published key of the development account.
+    const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+    /// Fri, 24 Jul 2020 14:34:32 GMT.
+    const NOW: i64 = 1_595_601_272;
+
+    const DATE: &str = "Fri, 24 Jul 2020 14:34:32 GMT";
+
+    fn account() -> Account {
+        Account::new("devstoreaccount1".to_owned(), &[KEY.to_owned()]).unwrap()
+    }
+
+    /// A request that is judged: changed by a test, judged by the whole of the module.
+    struct Case {
+        method: Method,
+        address: String,
+        headers: Vec<(&'static str, String)>,
+        client: IpAddr,
+        is_tls: bool,
+        now_seconds: i64,
+        policy: Option<Policy>,
+        account: Account,
+    }
+
+    impl Case {
+        fn new(address: &str) -> Self {
+            Self {
+                method: Method::GET,
+                address: address.to_owned(),
+                headers: Vec::new(),
+                client: [127, 0, 0, 1].into(),
+                is_tls: false,
+                now_seconds: NOW,
+                policy: None,
+                account: account(),
+            }
+        }
+
+        fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+            self.headers.push((name, value.into()));
+            self
+        }
+
+        fn judge(&self) -> Result<Access, Fault> {
+            let (path, query) = self.address.split_once('?').unwrap_or((&self.address, ""));
+            let parameters = Parameters::parse(query).unwrap();
+            let headers = self.headers.iter().map(|(name, value)| {
+                let name = HeaderName::from_static(name);
+                (name, HeaderValue::from_str(value).unwrap())
+            });
+            let headers: HeaderMap = headers.collect();
+            let request = Signed {
+                method: &self.method,
+                path,
+                parameters: &parameters,
+                headers: &headers,
+                client: self.client,
+                is_tls: self.is_tls,
+                now_seconds: self.now_seconds,
+            };
+            let credential = Credential::of(&request)?;
+            authenticate(&self.account, credential, &request, self.policy.as_ref())
+        }
+    }
+
+    #[test]
+    fn signatures_by_key_are_those_of_the_reference() {
+        let tables = || {
+            let mut case = Case::new("/devstoreaccount1/Tables").with("x-ms-date", DATE);
+            case.method = Method::POST;
+            let signature = "SharedKey devstoreaccount1:l0A1ySysJD1Pfbkfi3Fl+8JdHozvF4DPK3PuIIusx8Q=";
+            case.with("content-type", "application/json")
+                .with("authorization", signature)
+        };
+        assert_eq!(tables().judge(), Ok(Access::Owner));
+        let entity = "/devstoreaccount1/smoke(PartitionKey='p',RowKey='r%27%271')";
+        let lite = Case::new(entity).with("date", DATE);
+        let lite = lite.with(
+            "authorization",
+            "SharedKeyLite devstoreaccount1:sIlAOnJV/OP6GeHyjw3hjOf2UTh5GKdZPmg+Xd7aZs8=",
+        );
+        assert_eq!(lite.judge(), Ok(Access::Owner));
+        // Host style: the account is not in the path.
+        let of_host = Case::new("/?restype=service&comp=properties").with("x-ms-date", DATE);
+        let of_host = of_host.with(
+            "authorization",
+            "SharedKeyLite devstoreaccount1:zz78wWVXRRGb4jqJQ0TSQqYyYZJ5RK8LQAwMmRWrBMQ=",
+        );
+        assert_eq!(of_host.judge(), Ok(Access::Owner));
+        let failed = Err(Fault::AuthenticationFailed);
+        let mut other = tables();
+        other.method = Method::PUT;
+        assert_eq!(other.judge(), failed);
+        assert_eq!(
+            Case {
+                address: "/devstoreaccount1/Tables()".to_owned(),
+                ..tables()
+            }
+            .judge(),
+            failed
+        );
+        for (now_seconds, expected) in [
+            (NOW + 899, Ok(Access::Owner)),
+            (NOW - 899, Ok(Access::Owner)),
+            (NOW + 901, failed.clone()),
+            (NOW - 901, failed.clone()),
+        ] {
+            assert_eq!(
+                Case {
+                    now_seconds,
+                    ..tables()
+                }
+                .judge(),
+                expected
+            );
+        }
+        for (header, expected) in [
+            (
+                "SharedKey other:l0A1ySysJD1Pfbkfi3Fl+8JdHozvF4DPK3PuIIusx8Q=",
+                Fault::AuthenticationFailed,
+            ),
+            ("SharedKey devstoreaccount1:bm9uZQ==", Fault::AuthenticationFailed),
+            ("SharedKey devstoreaccount1", Fault::AuthenticationFailed),
+            ("Basic x:y", Fault::AuthenticationFailed),
+            ("x", Fault::AuthenticationFailed),
+            ("Bearer token", Fault::InvalidAuthenticationInfo),
+        ] {
+            let case = Case::new("/devstoreaccount1/Tables")
+                .with("x-ms-date", DATE)
+                .with("authorization", header);
+            assert_eq!(case.judge(), Err(expected), "{header}");
+        }
+        assert_eq!(Case::new("/a/b").judge(), Err(Fault::InvalidAuthenticationInfo));
+        let dateless = Case::new("/a/b").with("authorization", "SharedKeyLite devstoreaccount1:bm9uZQ==");
+        assert_eq!(dateless.judge(), failed);
+    }
+
+    #[test]
+    fn either_of_two_keys_signs() {
+        let second = Account::new("devstoreaccount1".to_owned(), &["YQ==".to_owned(), KEY.to_owned()]).unwrap();
+        let case = Case::new("/?restype=service&comp=properties").with("x-ms-date", DATE);
+        let case = case.with(
+            "authorization",
+            "SharedKeyLite devstoreaccount1:zz78wWVXRRGb4jqJQ0TSQqYyYZJ5RK8LQAwMmRWrBMQ=",
+        );
+        assert_eq!(
+            Case {
+                account: second,
+                ..case
+            }
+            .judge(),
+            Ok(Access::Owner)
+        );
+        assert!(Account::new("a".to_owned(), &["?".to_owned()]).is_none());
+    }
+
+    /// An address with a signature of its parameters, made here.
+    fn account_sas(changes: &[(&str, &str)]) -> Case {
+        let mut values = vec![
+            ("sv", "2019-02-02"),
+            ("ss", "t"),
+            ("srt", "sco"),
+            ("sp", "rl"),
+            ("se", "2020-07-25T00:00:00Z"),
+        ];
+        for (name, value) in changes {
+            values.retain(|(own, _)| own != name);
+            values.push((name, value));
+        }
+        let value = |name: &str| {
+            values
+                .iter()
+                .find(|(own, _)| *own == name)
+                .map_or("", |(_, value)| value)
+        };
+        let mut text = "devstoreaccount1\n".to_owned();
+        for name in ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"] {
+            text = format!("{text}{}\n", value(name));
+        }
+        let signature = account().sign(&text).replace('+', "%2B");
+        let query: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Case::new(&format!(
+            "/devstoreaccount1/smoke()?{}&sig={signature}",
+            query.join("&")
+        ))
+    }
+
+    #[test]
+    fn account_signatures_are_those_of_the_reference() {
+        let fixed = "sv=2019-02-02&ss=t&srt=sco&sp=rl&se=2020-07-25T00:00:00Z&spr=https,http&sig=TKryNRfU3B8GfPRQXwbbKvr7wi5OZDRHGunMHaY5Ilk%3D";
+        let access = Case::new(&format!("/devstoreaccount1/smoke()?{fixed}"))
+            .judge()
+            .unwrap();
+        let sas = Access::AccountSas {
+            permissions: "rl".to_owned(),
+            resource_types: "sco".to_owned(),
+        };
+        assert_eq!(access, sas);
+        let scoped = "sv=2020-12-06&ss=t&srt=sco&sp=rl&se=2020-07-25T00:00:00Z&spr=https,http&sig=haUdz/nOjV/3XRYG9D3gWO57ALw71LhlP25rBEJXxRE=";
+        assert_eq!(
+            Case::new(&format!("/devstoreaccount1/smoke()?{scoped}")).judge(),
+            Ok(sas)
+        );
+        let address = [127, 0, 0, 1].into();
+        for (changes, expected) in [
+            (vec![], None),
+            (vec![("st", "2020-07-24T14:34:32Z")], None),
+            (vec![("st", "2020-07-24T14:34:33Z")], Some(Fault::AuthenticationFailed)),
+            (vec![("se", "2020-07-24T14:34:32Z")], Some(Fault::AuthenticationFailed)),
+            (vec![("se", "2020-07-24T14:34Z")], Some(Fault::AuthenticationFailed)),
+            (vec![("se", "tomorrow")], Some(Fault::AuthenticationFailed)),
+            (vec![("se", "")], Some(Fault::AuthenticationFailed)),
+            (vec![("ss", "bq")], Some(Fault::AuthorizationServiceMismatch)),
+            (vec![("spr", "https")], Some(Fault::AuthorizationProtocolMismatch)),
+            (vec![("spr", "ftp")], Some(Fault::AuthenticationFailed)),
+            (vec![("sip", "127.0.0.1")], None),
+            (vec![("sip", "127.0.0.0-127.0.0.9")], None),
+            (
+                vec![("sip", "10.0.0.1")],
+                Some(Fault::AuthorizationSourceIpMismatch { address }),
+            ),
+            (vec![("sip", "x")], Some(Fault::AuthenticationFailed)),
+        ] {
+            assert_eq!(account_sas(&changes).judge().err(), expected, "{changes:?}");
+        }
+        let mut tls = account_sas(&[("spr", "https")]);
+        tls.is_tls = true;
+        assert!(tls.judge().is_ok());
+        let mut forged = account_sas(&[]);
+        forged.address = forged.address.replace("sp=rl", "sp=rwl");
+        assert_eq!(forged.judge(), Err(Fault::AuthenticationFailed));
+        let both = account_sas(&[]).with("authorization", "SharedKeyLite devstoreaccount1:x");
+        assert_eq!(both.judge(), Err(Fault::AuthenticationFailed));
+    }
+
+    #[test]
+    fn table_signatures_are_those_of_the_reference() {
+        let of = |query: &str| Case::new(&format!("/devstoreaccount1/smoke()?{query}"));
+        let fixed = "sv=2019-02-02&tn=Smoke&sp=raud&st=2020-07-24T00:00Z&se=2020-07-25T00:00:00Z&spk=a&epk=c&erk=x&sig=MxCOQFIpofS%2BYRG5LXgz%2BzqH9q/tuMLpQz/QYmtff9M=";
+        let Ok(Access::TableSas(sas)) = of(fixed).judge() else {
+            panic!()
+        };
+        assert_eq!((sas.table.as_str(), sas.permissions.as_str()), ("smoke", "raud"));
+        for (partition_key, row_key, is_inside) in [
+            ("a", "", true),
+            ("Z", "z", false),
+            ("b", "zzz", true),
+            ("c", "x", true),
+            ("c", "y", false),
+            ("d", "", false),
+        ] {
+            assert_eq!(
+                sas.bounds.contains(partition_key, row_key),
+                is_inside,
+                "{partition_key} {row_key}"
+            );
+        }
+        let old =
+            "sv=2013-08-15&tn=smoke&sp=r&se=2020-07-25T00:00:00Z&sig=WN59mnBiZzPT9QhRt/sf1uxuOx9zWyAOMoybOBKemqA=";
+        assert!(of(old).judge().is_ok());
+    }
+
+    #[test]
+    fn stored_policy_completes_a_signature_and_revokes_it() {
+        let query = "sv=2019-02-02&tn=smoke&si=policy&sig=8lOTYwYJ8AqgGvWAdmxt8X08417upRHS2WoB5lk7wQU=";
+        let judged = |policy: Option<Policy>| {
+            let case = Case::new(&format!("/devstoreaccount1/smoke()?{query}"));
+            Case { policy, ..case }.judge()
+        };
+        let policy = |expiry: Option<&str>, permission: Option<&str>| {
+            Some(Policy {
+                id: "policy".to_owned(),
+                start: None,
+                expiry: expiry.map(str::to_owned),
+                permission: permission.map(str::to_owned),
+            })
+        };
+        let Ok(Access::TableSas(sas)) = judged(policy(Some("2020-07-25"), Some("rd"))) else {
+            panic!()
+        };
+        assert_eq!(sas.permissions, "rd");
+        let failed = Err(Fault::AuthenticationFailed);
+        assert_eq!(judged(None), failed);
+        assert_eq!(judged(policy(None, Some("r"))), failed);
+        assert_eq!(judged(policy(Some("2020-07-25"), None)), failed);
+        assert_eq!(judged(policy(Some("2020-07-24"), Some("r"))), failed);
+    }
+
+    #[test]
+    fn access_is_checked_by_operation() {
+        let keys = Keys {
+            partition_key: "b",
+            row_key: "r",
+        };
+        let outside = Keys {
+            partition_key: "z",
+            row_key: "r",
+        };
+        let sas = |permissions: &str, resource_types: &str| Access::AccountSas {
+            permissions: permissions.to_owned(),
+            resource_types: resource_types.to_owned(),
+        };
+        let of_table = |permissions: &str| {
+            Access::TableSas(TableSas {
+                table: "abc".to_owned(),
+                permissions: permissions.to_owned(),
+                bounds: KeyBounds {
+                    partition_from: Some("a".to_owned()),
+                    partition_to: Some("c".to_owned()),
+                    ..KeyBounds::default()
+                },
+            })
+        };
+        let (permission, resource) = (
+            Fault::AuthorizationPermissionMismatch,
+            Fault::AuthorizationResourceTypeMismatch,
+        );
+        for (access, need, refusal) in [
+            (Access::Owner, Need::Acl, None),
+            (sas("r", "s"), Need::ReadService, None),
+            (sas("r", "s"), Need::WriteService, Some(permission.clone())),
+            (sas("l", "c"), Need::ListTables, None),
+            (sas("l", "so"), Need::ListTables, Some(resource.clone())),
+            (sas("c", "c"), Need::CreateTable, None),
+            (sas("w", "c"), Need::CreateTable, None),
+            (sas("d", "c"), Need::CreateTable, Some(permission.clone())),
+            (sas("d", "c"), Need::DeleteTable, None),
+            (sas("rwdlacup", "sco"), Need::Acl, Some(Fault::AuthorizationFailure)),
+            (sas("r", "o"), Need::Query("abc"), None),
+            (sas("a", "o"), Need::Insert("abc", keys), None),
+            (sas("a", "o"), Need::Upsert("abc", keys), Some(permission.clone())),
+            (sas("au", "o"), Need::Upsert("abc", keys), None),
+            (sas("u", "o"), Need::Update("abc", keys), None),
+            (sas("u", "o"), Need::Delete("abc", keys), Some(permission.clone())),
+            (of_table("r"), Need::Query("ABC"), None),
+            (of_table("r"), Need::Query("other"), Some(Fault::AuthorizationFailure)),
+            (of_table("raud"), Need::ListTables, Some(Fault::AuthorizationFailure)),
+            (of_table("raud"), Need::Acl, Some(Fault::AuthorizationFailure)),
+            (of_table("a"), Need::Insert("abc", keys), None),
+            (
+                of_table("a"),
+                Need::Insert("abc", outside),
+                Some(Fault::AuthorizationFailure),
+            ),
+            (of_table("a"), Need::Delete("abc", keys), Some(permission)),
+        ] {
+            assert_eq!(access.check(need).err(), refusal, "{access:?} {need:?}");
+        }
+        assert!(of_table("r").bounds().is_some() && Access::Owner.bounds().is_none());
+    }
+
+    #[test]
+    fn dates_of_http_are_read_and_written() {
+        assert_eq!(http_date_seconds(DATE), Some(NOW));
+        assert_eq!(http_date(NOW), DATE);
+        assert_eq!(http_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        for text in [
+            "",
+            "2020-07-24",
+            "Fri, 24 Jul 2020 14:34:32",
+            "Fri, 24 Foo 2020 14:34:32 GMT",
+        ] {
+            assert_eq!(http_date_seconds(text), None, "{text}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::frame::Reply;
 use super::json::{Body, Level};
 use super::multipart::{Answers, Batch, Part, PartAnswer};
-use super::operation::{OPERATIONS_MAX, Operation, TableStore, Verb};
+use super::operation::{OPERATIONS_MAX, Operation, Verb};
 use super::service::{BODY_BYTES_MAX, Context, Preference, Service, changed};
 
 /// A change of a group transaction, and how its answer is written.
@@ -27,7 +27,7 @@ struct Failed {
     level: Level,
 }
 
-impl<S: TableStore> Service<S> {
+impl Service {
     pub(super) async fn batch(&self, context: &Context<'_>, body: &Bytes) -> Result<Reply, Fault> {
         if body.len() >= BODY_BYTES_MAX {
             return Err(Fault::RequestBodyTooLarge);

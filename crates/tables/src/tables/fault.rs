@@ -199,3 +199,370 @@ faults! {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The codes, statuses and texts that clients know, row by row.
+    #[test]
+    fn refusals_have_the_codes_and_texts_of_the_service() {
+        let syntax = Fault::Syntax {
+            position: 7,
+            filter: "aaa bbb ccc".to_owned(),
+        };
+        let etag = Fault::EtagInvalid { etag: "x".to_owned() };
+        let range = Fault::ParameterOutOfRange {
+            name: "PartitionKey",
+            value: "a/b".to_owned(),
+        };
+        let address = Fault::AuthorizationSourceIpMismatch {
+            address: [127, 0, 0, 1].into(),
+        };
+        let put = Fault::NoneMatchNotAllowed { method: "PUT" };
+        for (fault, status, code, text) in [
+            (
+                Fault::ResourceNotFound,
+                404,
+                "ResourceNotFound",
+                "The specified resource does not exist.",
+            ),
+            (
+                Fault::TableNotFound,
+                404,
+                "TableNotFound",
+                "The table specified does not exist.",
+            ),
+            (
+                Fault::EntityAlreadyExists,
+                409,
+                "EntityAlreadyExists",
+                "The specified entity already exists.",
+            ),
+            (
+                Fault::TableAlreadyExists,
+                409,
+                "TableAlreadyExists",
+                "The table specified already exists.",
+            ),
+            (
+                Fault::TableBeingDeleted,
+                409,
+                "TableBeingDeleted",
+                "The specified table is being deleted. Try operation later.",
+            ),
+            (
+                Fault::UpdateConditionNotSatisfied,
+                412,
+                "UpdateConditionNotSatisfied",
+                "The update condition specified in the request was not satisfied.",
+            ),
+            (
+                Fault::PropertiesNeedValue,
+                400,
+                "PropertiesNeedValue",
+                "The values are not specified for all properties in the entity.",
+            ),
+            (
+                Fault::TooManyProperties,
+                400,
+                "TooManyProperties",
+                "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties.",
+            ),
+            (
+                Fault::PropertyNameTooLong,
+                400,
+                "PropertyNameTooLong",
+                "The property name exceeds the maximum allowed length (255).",
+            ),
+            (
+                Fault::PropertyNameInvalid,
+                400,
+                "PropertyNameInvalid",
+                "The property name is invalid.",
+            ),
+            (
+                Fault::PropertyValueTooLarge,
+                400,
+                "PropertyValueTooLarge",
+                "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less.",
+            ),
+            (
+                Fault::EntityTooLarge,
+                400,
+                "EntityTooLarge",
+                "The entity is larger than the maximum allowed size (1MB).",
+            ),
+            (
+                Fault::DuplicatePropertiesSpecified,
+                400,
+                "DuplicatePropertiesSpecified",
+                "A property is specified more than one time.",
+            ),
+            (
+                Fault::InvalidValueType,
+                400,
+                "InvalidValueType",
+                "The value specified is invalid.",
+            ),
+            (
+                Fault::InvalidInput,
+                400,
+                "InvalidInput",
+                "An error occurred while processing this request.",
+            ),
+            (
+                Fault::InputNotValid,
+                400,
+                "InvalidInput",
+                "One of the request inputs is not valid.",
+            ),
+            (
+                syntax,
+                400,
+                "InvalidInput",
+                "Syntax error at position 7 in 'aaa bbb ccc'.",
+            ),
+            (
+                etag,
+                400,
+                "InvalidInput",
+                "The etag value 'x' specified in one of the request headers is not valid. Please make sure only one etag value is specified and is valid.",
+            ),
+            (
+                put,
+                400,
+                "InvalidInput",
+                "If-None-Match HTTP header cannot be specified for PUT operations.",
+            ),
+            (
+                Fault::ConditionNotAllowed,
+                400,
+                "InvalidInput",
+                "If-Match or If-None-Match headers cannot be specified if the target type does not have etag properties defined.",
+            ),
+            (
+                Fault::BothConditions,
+                400,
+                "InvalidInput",
+                "Both If-Match and If-None-Match HTTP headers cannot be specified at the same time. Please specify either one of the headers or none of them.",
+            ),
+            (
+                Fault::TooManyOperations,
+                400,
+                "InvalidInput",
+                "The batch request operation exceeds the maximum 100 changes per change set.",
+            ),
+            (
+                Fault::OutOfRangeInput,
+                400,
+                "OutOfRangeInput",
+                "One of the request inputs is out of range.",
+            ),
+            (
+                range,
+                400,
+                "OutOfRangeInput",
+                "The 'PartitionKey' parameter of value 'a/b' is out of range.",
+            ),
+            (
+                Fault::NameLengthOutOfRange,
+                400,
+                "OutOfRangeInput",
+                "The specified resource name length is not within the permissible limits.",
+            ),
+            (
+                Fault::InvalidResourceName,
+                400,
+                "InvalidResourceName",
+                "The specifed resource name contains invalid characters.",
+            ),
+            (
+                Fault::InvalidDuplicateRow,
+                400,
+                "InvalidDuplicateRow",
+                "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.",
+            ),
+            (
+                Fault::CommandsInBatchActOnDifferentPartitions,
+                400,
+                "CommandsInBatchActOnDifferentPartitions",
+                "All commands in a batch must operate on same entity group.",
+            ),
+            (
+                Fault::JsonFormatNotSupported,
+                415,
+                "JsonFormatNotSupported",
+                "JSON format is not supported.",
+            ),
+            (
+                Fault::AtomFormatNotSupported,
+                415,
+                "AtomFormatNotSupported",
+                "Atom format is not supported.",
+            ),
+            (
+                Fault::MediaTypeNotSupported,
+                415,
+                "MediaTypeNotSupported",
+                "None of the provided media types are supported",
+            ),
+            (
+                Fault::MethodNotAllowed,
+                405,
+                "MethodNotAllowed",
+                "The requested method is not allowed on the specified resource.",
+            ),
+            (
+                Fault::UnsupportedHttpVerb,
+                405,
+                "UnsupportedHttpVerb",
+                "The resource doesn't support specified Http Verb.",
+            ),
+            (
+                Fault::NotImplemented,
+                501,
+                "NotImplemented",
+                "The requested operation is not implemented on the specified resource.",
+            ),
+            (
+                Fault::InvalidXmlDocument,
+                400,
+                "InvalidXmlDocument",
+                "XML specified is not syntactically valid.",
+            ),
+            (
+                Fault::InvalidQueryParameterValue,
+                400,
+                "InvalidQueryParameterValue",
+                "Value for one of the query parameters specified in the request URI is invalid.",
+            ),
+            (
+                Fault::InvalidHeaderValue,
+                400,
+                "InvalidHeaderValue",
+                "The value for one of the HTTP headers is not in the correct format.",
+            ),
+            (
+                Fault::CorsHeaderMissing,
+                400,
+                "InvalidHeaderValue",
+                "A required CORS header is not present.",
+            ),
+            (
+                Fault::InvalidUri,
+                400,
+                "InvalidUri",
+                "The requested URI does not represent any resource on the server.",
+            ),
+            (
+                Fault::RequestBodyTooLarge,
+                413,
+                "RequestBodyTooLarge",
+                "The request body is too large and exceeds the maximum permissible limit.",
+            ),
+            (
+                Fault::AuthenticationFailed,
+                403,
+                "AuthenticationFailed",
+                "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.",
+            ),
+            (
+                Fault::InvalidAuthenticationInfo,
+                401,
+                "InvalidAuthenticationInfo",
+                "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
+            ),
+            (
+                Fault::AuthorizationFailure,
+                403,
+                "AuthorizationFailure",
+                "This request is not authorized to perform this operation.",
+            ),
+            (
+                Fault::AuthorizationPermissionMismatch,
+                403,
+                "AuthorizationPermissionMismatch",
+                "This request is not authorized to perform this operation using this permission.",
+            ),
+            (
+                Fault::AuthorizationResourceTypeMismatch,
+                403,
+                "AuthorizationResourceTypeMismatch",
+                "This request is not authorized to perform this operation using this resource type.",
+            ),
+            (
+                Fault::AuthorizationServiceMismatch,
+                403,
+                "AuthorizationServiceMismatch",
+                "This request is not authorized to perform this operation using this service.",
+            ),
+            (
+                Fault::AuthorizationProtocolMismatch,
+                403,
+                "AuthorizationProtocolMismatch",
+                "This request is not authorized to perform this operation using this protocol.",
+            ),
+            (
+                address,
+                403,
+                "AuthorizationSourceIPMismatch",
+                "This request is not authorized to perform this operation using this source IP 127.0.0.1.",
+            ),
+            (
+                Fault::InsufficientAccountPermissions,
+                403,
+                "InsufficientAccountPermissions",
+                "Write operations are not allowed.",
+            ),
+            (
+                Fault::CorsPreflightFailure,
+                403,
+                "CorsPreflightFailure",
+                "CORS not enabled or no matching rule found for this request.",
+            ),
+            (Fault::ServerBusy, 503, "ServerBusy", "The server is busy."),
+            (
+                Fault::AccountBusy,
+                503,
+                "ServerBusy",
+                "Operations per second is over the account limit.",
+            ),
+            (
+                Fault::OperationTimedOut,
+                500,
+                "OperationTimedOut",
+                "Operation could not be completed within the specified time.",
+            ),
+            (
+                Fault::InternalError,
+                500,
+                "InternalError",
+                "The server encountered an internal error. Please retry the request.",
+            ),
+            (
+                Fault::MethodNotUsingPost,
+                400,
+                "XMethodNotUsingPost",
+                "The request uses X-HTTP-Method with an HTTP verb other than POST.",
+            ),
+            (
+                Fault::MethodIncorrectValue,
+                400,
+                "XMethodIncorrectValue",
+                "The specified X-HTTP-Method is invalid.",
+            ),
+            (
+                Fault::MethodIncorrectCount,
+                400,
+                "XMethodIncorrectCount",
+                "More than one X-HTTP-Method is specified.",
+            ),
+        ] {
+            assert_eq!(
+                (fault.status(), fault.code(), fault.to_string().as_str()),
+                (status, code, text)
+            );
+        }
+    }
+}

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
 use helenus_engine::throughput::RequestUnits;
 
 use super::entity::{Entity, KeyBounds};
@@ -149,55 +148,4 @@ impl PlanKind {
             Self::TableScan => "table-scan",
         }
     }
-}
-
-/// What keeps the tables of accounts. Names of tables are compared without their case.
-pub trait TableStore: Send + Sync + 'static {
-    /// Makes a table.
-    fn create_table(&self, asker: &Asker<'_>, table: &str) -> impl Future<Output = Result<(), Fault>> + Send;
-
-    /// Removes a table and its entities.
-    fn delete_table(&self, asker: &Asker<'_>, table: &str) -> impl Future<Output = Result<(), Fault>> + Send;
-
-    /// The name of a table as it was created; `None` means that it is not there.
-    fn table(&self, asker: &Asker<'_>, table: &str) -> impl Future<Output = Result<Option<String>, Fault>> + Send;
-
-    /// At most `top` names in their order, and the one that follows.
-    fn tables(
-        &self,
-        asker: &Asker<'_>,
-        from: Option<&str>,
-        top: u32,
-    ) -> impl Future<Output = Result<(Vec<String>, Option<String>), Fault>> + Send;
-
-    /// Reads an entity.
-    fn get(
-        &self,
-        asker: &Asker<'_>,
-        table: &str,
-        partition_key: &str,
-        row_key: &str,
-    ) -> impl Future<Output = Result<Found, Fault>> + Send;
-
-    /// Reads a page of entities.
-    fn query(&self, asker: &Asker<'_>, table: &str, query: &Query) -> impl Future<Output = Result<Page, Fault>> + Send;
-
-    /// Does one to [`OPERATIONS_MAX`] operations on one partition key, no row twice: all or none.
-    fn write(
-        &self,
-        asker: &Asker<'_>,
-        table: &str,
-        operations: &[Operation],
-    ) -> impl Future<Output = Result<Written, Refused>> + Send;
-
-    /// A text that the front end keeps for an account; `None` means that there is none.
-    fn setting(&self, asker: &Asker<'_>, key: &str) -> impl Future<Output = Result<Option<Bytes>, Fault>> + Send;
-
-    /// Keeps a text for an account; `None` removes it.
-    fn set_setting(
-        &self,
-        asker: &Asker<'_>,
-        key: &str,
-        value: Option<Bytes>,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
 }

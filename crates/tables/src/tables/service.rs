@@ -27,7 +27,8 @@ use super::fault::Fault;
 use super::filter::Filter;
 use super::frame::{FaultForm, Frame, Reply};
 use super::json::{self, Body, Level, Origin, Selected};
-use super::operation::{Asker, Operation, PAGE_ENTITIES_MAX, Page, Place, Query, TableStore, Verb};
+use super::operation::{Asker, Operation, PAGE_ENTITIES_MAX, Page, Place, Query, Verb};
+use super::store::Store;
 use super::token;
 use super::xml::{self, Properties};
 
@@ -45,8 +46,8 @@ const EXPLAIN: &str = "x-helenus-explain";
 
 /// Serves the tables of accounts.
 #[derive(Debug)]
-pub struct Service<S> {
-    pub(super) store: S,
+pub struct Service {
+    pub(super) store: Store,
     accounts: HashMap<String, Account, foldhash::fast::RandomState>,
     clock: Clock,
     /// Draws ids of requests and boundaries.
@@ -143,10 +144,10 @@ impl Preference {
     }
 }
 
-impl<S: TableStore> Service<S> {
+impl Service {
     /// Serves accounts. `seed` is the source of ids.
     #[must_use]
-    pub fn new(store: S, accounts: Vec<Account>, clock: Clock, seed: u64) -> Self {
+    pub fn new(store: Store, accounts: Vec<Account>, clock: Clock, seed: u64) -> Self {
         let accounts = accounts.into_iter().map(|account| (account.name.clone(), account));
         Self {
             store,
@@ -294,7 +295,7 @@ impl<S: TableStore> Service<S> {
             Call::DeleteTable(name) => {
                 check_table_name(&name)?;
                 self.store.delete_table(asker, &name).await?;
-                self.store.set_setting(asker, &acl_key(&name), None).await?;
+                self.forget_policies(asker, &name).await?;
                 Ok(Reply::empty(204))
             }
             Call::Query {
@@ -388,10 +389,7 @@ impl<S: TableStore> Service<S> {
         check_table_name(&name)?;
         self.store.create_table(&context.asker, &name).await?;
         // What a table of the same name left behind when its removal was cut half way.
-        let key = acl_key(&name);
-        if self.store.setting(&context.asker, &key).await?.is_some() {
-            self.store.set_setting(&context.asker, &key, None).await?;
-        }
+        self.forget_policies(&context.asker, &name).await?;
         let location = format!("{}/Tables('{name}')", context.origin.base);
         let preference = Preference::of(context.headers);
         let mut reply = if preference == Preference::NoContent {
@@ -483,6 +481,14 @@ impl<S: TableStore> Service<S> {
             Some(document) => xml::policies(&document),
             None => Ok(Vec::new()),
         }
+    }
+
+    async fn forget_policies(&self, asker: &Asker<'_>, table: &str) -> Result<(), Fault> {
+        let key = acl_key(table);
+        if self.store.setting(asker, &key).await?.is_some() {
+            self.store.set_setting(asker, &key, None).await?;
+        }
+        Ok(())
     }
 
     async fn preflight(&self, head: &Parts, target: &Target, peer: Peer) -> Result<Reply, Fault> {
