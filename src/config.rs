@@ -17,6 +17,8 @@ mod nearest;
 mod setting;
 mod settings;
 mod shape_settings;
+mod tables;
+mod tables_settings;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +35,7 @@ pub use self::settings::{SECRETS, SETTINGS};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::server::audit::AuditOptions;
+use crate::server::tables::keys::TablesOptions;
 use crate::server::{ChargePayload, Options};
 use helenus_base::metrics::BucketPrices;
 use helenus_engine::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
@@ -83,6 +86,8 @@ pub struct Config {
     pub tls_reload_interval: Duration,
     /// The address of the admin port. `None` means it is off.
     pub admin_listen: Option<SocketAddr>,
+    /// How tables are served. `None` means they are not.
+    pub tables: Option<TablesOptions>,
     /// The token that changes through the admin port need. `None` means the server generates it.
     pub admin_token: Option<String>,
     /// Whether the admin port shows partition keys.
@@ -214,6 +219,7 @@ impl Config {
             password_cost: password_cost(values)?,
             audit: audit::audit(values)?,
             admin_listen,
+            tables: tables::tables(values)?,
             admin_token: values.text("admin-token").map(str::to_owned),
             admin_show_keys: values.parsed("admin-show-keys")?,
             init: values.text("init").map(PathBuf::from),

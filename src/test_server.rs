@@ -167,6 +167,12 @@ impl TestServer {
             .and_then(crate::server::identity::Identity::certificate)
     }
 
+    /// The first address of tables. `None` means the settings have none.
+    #[must_use]
+    pub fn tables_address(&self) -> Option<SocketAddr> {
+        self.running.tables_addresses().first().copied()
+    }
+
     /// The address of the admin port. `None` means the settings have none.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {

@@ -99,6 +99,17 @@ const GROUPS: &[(&str, &[&str])] = &[
             "cosmos-strict",
         ],
     ),
+    (
+        "Tables",
+        &[
+            "tables-listen",
+            "tables-account",
+            "tables-dev",
+            "tables-throttle",
+            "tables-page-boundary",
+            "tables-reload-seconds",
+        ],
+    ),
     ("Admin port", &["admin-listen", "admin-token", "admin-show-keys"]),
     ("Faults and virtual nodes", &["nodes", "fault-plan"]),
     (

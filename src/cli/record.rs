@@ -1,7 +1,7 @@
 //! The record of a running server, for test harnesses and for the program's other verbs.
 //!
 //! ```json
-//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"token":null,"profile":"cassandra","account":null,"key":null,"certificate_pem":null,"pid":4711}
+//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"tables":null,"token":null,"profile":"cassandra","account":null,"key":null,"certificate_pem":null,"pid":4711}
 //! ```
 //! One line. `api` rises when a field changes its meaning; a reader rejects a number that it does not know. New fields
 //! may appear.
@@ -34,6 +34,9 @@ pub struct ServerRecord {
     pub tls: Option<String>,
     /// The admin port; `None`: off.
     pub admin: Option<String>,
+    /// The first address of tables; `None`: they are not served.
+    #[serde(default)]
+    pub tables: Option<String>,
     /// The token of requests that change something through the admin port; `None`: the port is off.
     pub token: Option<String>,
     /// The name of its profile; `None`: not known.
@@ -104,6 +107,7 @@ impl ServerRecord {
             cql: first(server.addresses()),
             tls: first(server.tls_addresses()),
             admin: running.admin_address().map(|address| address.to_string()),
+            tables: first(running.tables_addresses()),
             token: running.admin_token().map(str::to_owned),
             profile: Some(config.profile.to_string()),
             account,
@@ -121,6 +125,7 @@ impl ServerRecord {
             cql,
             tls,
             admin: None,
+            tables: None,
             token: None,
             profile: None,
             account,
@@ -240,6 +245,7 @@ mod tests {
             cql: Some("127.0.0.1:9042".to_owned()),
             tls: None,
             admin: None,
+            tables: None,
             token: None,
             profile: Some("cosmos".to_owned()),
             account: Some("ada".to_owned()),

@@ -269,8 +269,28 @@ fn banner(config: &Config, running: &Running) -> String {
             (None, _) => {}
         }
     }
+    lines.extend(of_tables(running));
     lines.push(next_steps(config, running));
     lines.join("\n  ") + "\n"
+}
+
+/// Where the tables of each account are, and the keys that no setting has.
+fn of_tables(running: &Running) -> Vec<String> {
+    let (Some(keys), Some(address)) = (running.tables_keys(), running.tables_addresses().first()) else {
+        return Vec::new();
+    };
+    let endpoint = |account: &str| format!("http://{address}/{account}");
+    let mut lines: Vec<String> = keys
+        .names()
+        .map(|account| format!("tables {}", endpoint(account)))
+        .collect();
+    lines.extend(keys.drawn().map(|(account, key)| {
+        format!(
+            "DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};TableEndpoint={}",
+            endpoint(account)
+        )
+    }));
+    lines
 }
 
 /// How to connect, and how to stop.

@@ -6,9 +6,10 @@ use super::cidr_settings as cidr;
 use super::memory_settings as memory;
 use super::setting::{Setting, setting, switch};
 use super::shape_settings as shape;
+use super::tables_settings as tables;
 
 /// Settings whose values are never shown.
-pub const SECRETS: &[&str] = &["account-key", "admin-token"];
+pub const SECRETS: &[&str] = &["account-key", "admin-token", "tables-account"];
 
 /// Every setting. The only place to add one, besides its field of [`super::Config`].
 pub const SETTINGS: &[Setting] = &[
@@ -147,6 +148,12 @@ pub const SETTINGS: &[Setting] = &[
         Some("60"),
         "Time between looks whether certificate, key or authorities have changed; 0: on SIGHUP only",
     ),
+    tables::LISTEN,
+    tables::ACCOUNT,
+    tables::DEV,
+    tables::THROTTLE,
+    tables::PAGE_BOUNDARY,
+    tables::RELOAD,
     setting(
         "admin-listen",
         "ADDRESS:PORT",

@@ -175,7 +175,7 @@ impl Identity {
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
     let path = path.to_owned();
     move |source| IdentityError::File { path, source }
 }
@@ -195,7 +195,8 @@ fn certificate(account: &str, listen: impl Iterator<Item = IpAddr>) -> Result<(S
     Ok((made.cert.pem(), made.signing_key.serialize_pem()))
 }
 
-fn draw_key() -> Result<String, IdentityError> {
+/// A key of 64 bytes, in base64.
+pub(super) fn draw_key() -> Result<String, IdentityError> {
     let mut bytes = [0; ACCOUNT_KEY_BYTES];
     getrandom::fill(&mut bytes).map_err(IdentityError::Randomness)?;
     Ok(base64(&bytes))

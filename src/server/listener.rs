@@ -453,7 +453,7 @@ enum Security {
 }
 
 /// The first byte of a TLS connection: a handshake record (RFC 8446, 5.1). Frames begin with the version, at most 6.
-const TLS_HANDSHAKE: u8 = 22;
+pub(super) const TLS_HANDSHAKE: u8 = 22;
 
 impl Security {
     /// The acceptor for a TLS connection. `None` means it is plain. Waits for the first byte if that decides. A

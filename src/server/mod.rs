@@ -44,6 +44,7 @@ mod secrets;
 mod session;
 mod socket;
 pub mod survey;
+pub mod tables;
 mod tls;
 mod trace;
 mod weight;

@@ -12,6 +12,8 @@ use super::identity::{self, Identity};
 use super::live::{facts, live_source};
 use super::opening::{RunError, engine_options, located, node, open_with, operator_folder};
 use super::requests::emit_schema_changes;
+use super::tables::keys::TablesKeys;
+use super::tables::{TablesBound, TablesServer};
 use super::{Bound, Certificates, Events, Requests, Server, jobs, operator, roles};
 use crate::config::Config;
 use helenus_base::clock::Clock;
@@ -22,6 +24,8 @@ use helenus_engine::engine;
 use helenus_engine::views::Tables;
 use helenus_engine::views::live::Facts;
 use helenus_schema::profile::Profile;
+use helenus_tables::tables::service::Service;
+use helenus_tables::tables::store;
 
 /// Interval of the check whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -34,6 +38,8 @@ pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Running {
     server: Server,
+    /// Tables, with the keys of their accounts. `None` means they are not served.
+    tables: Option<(TablesServer, TablesKeys)>,
     database: Arc<Database>,
     admin: Option<Admin>,
     admin_token: Option<String>,
@@ -64,6 +70,10 @@ impl Running {
         let mut bound = Bound::bind(options).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(AdminBound::bind(address).await?),
+            None => None,
+        };
+        let tables_bound = match &config.tables {
+            Some(tables) => Some(TablesBound::bind(&tables.listen).await?),
             None => None,
         };
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
@@ -121,6 +131,18 @@ impl Running {
         let texts = move || of_prepared.upgrade().map(|requests| requests.prepared_texts());
         tables.set_prepared_source(Box::new(move || texts().unwrap_or_default()));
         tables.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
+        let tables_server = match tables_bound {
+            Some(bound) => serve_tables(
+                bound,
+                config,
+                &database,
+                certificates.as_ref(),
+                directory.as_deref(),
+                clock.clone(),
+                seed,
+            )?,
+            None => None,
+        };
         let token = match &config.admin_token {
             Some(token) => token.clone(),
             None => identity::draw_token()?,
@@ -151,6 +173,7 @@ impl Running {
         Ok(Self {
             certificates,
             server,
+            tables: tables_server,
             database,
             admin,
             admin_token,
@@ -164,6 +187,18 @@ impl Running {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().and_then(Admin::address)
+    }
+
+    /// The addresses of tables. None means they are not served.
+    #[must_use]
+    pub fn tables_addresses(&self) -> &[SocketAddr] {
+        self.tables.as_ref().map_or(&[], |(server, _)| server.addresses())
+    }
+
+    /// The accounts of tables and their keys. `None` means tables are not served.
+    #[must_use]
+    pub fn tables_keys(&self) -> Option<&TablesKeys> {
+        self.tables.as_ref().map(|(_, keys)| keys)
     }
 
     /// The token of requests that change state through the admin port. `None` means the port is off.
@@ -224,7 +259,12 @@ impl Running {
         if let Some(admin) = &self.admin {
             admin.is_stopping();
         }
-        self.server.drain().await;
+        match self.tables {
+            Some((tables, _)) => {
+                tokio::join!(self.server.drain(), tables.drain());
+            }
+            None => self.server.drain().await,
+        }
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
@@ -234,6 +274,30 @@ impl Running {
         }
         self.database.close_within(self.stop_within).await
     }
+}
+
+/// Serves tables on bound addresses.
+fn serve_tables(
+    bound: TablesBound,
+    config: &Config,
+    database: &Arc<Database>,
+    certificates: Option<&Certificates>,
+    directory: Option<&Path>,
+    clock: Clock,
+    seed: u64,
+) -> Result<Option<(TablesServer, TablesKeys)>, RunError> {
+    let Some(options) = &config.tables else { return Ok(None) };
+    let keys = TablesKeys::complete(&options.accounts, directory)?;
+    let settings = store::Settings {
+        page_boundary: options.page_boundary,
+        targets: options.targets,
+        reload: options.reload,
+    };
+    let store = store::Store::new(Arc::clone(database.engine()), settings);
+    let service = Service::new(store, keys.accounts(), clock, seed);
+    let tls = certificates.map(Certificates::acceptor_without_clients).transpose();
+    let tls = tls.map_err(super::StartError::from)?;
+    Ok(Some((bound.serve(service, tls, &config.server.limits), keys)))
 }
 
 /// Removes access for other users from a data directory that an older program created, or that was copied. Called only

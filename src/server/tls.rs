@@ -169,6 +169,19 @@ impl Certificates {
         }
     }
 
+    /// An acceptor with the same certificate, now and later, that asks clients for none: their requests are signed.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub(super) fn acceptor_without_clients(&self) -> Result<TlsAcceptor, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config = config
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::<Current>::clone(&self.current));
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
     /// Loads all the files, or nothing.
     fn take(&self, files: &Files) -> Result<(), TlsError> {
         let pair = match &files.pair {
