@@ -30,5 +30,6 @@ mod sizes;
 #[expect(dead_code, reason = "the tests of the database use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
 mod verbs;
 mod wire_oracles;
