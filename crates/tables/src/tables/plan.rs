@@ -410,8 +410,6 @@ fn step_from(step: Step, place: &Place) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
-
     use super::*;
     use crate::tables::entity::Entity;
 

@@ -133,8 +133,6 @@ impl RowSink for Entities {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
-
     use super::*;
 
     #[test]
