@@ -6,7 +6,12 @@
     reason = "a test may stop at the first surprise"
 )]
 
-use crate::support::Client;
+use helenus_base::clock::Clock;
+use helenus_cql::cql::{Database, SessionState};
+use helenus_engine::engine::Options;
+use helenus_schema::profile::Profile;
+
+use crate::support::{Client, NOW_MICROS};
 
 const TABLE: &str = "CREATE TABLE t (p text, c text, id int, PRIMARY KEY (p, c)) WITH placement = 'ordered'";
 
@@ -190,6 +195,25 @@ async fn placement_is_said_once_and_shown() {
     ] {
         assert_eq!(client.refused(statement).await, refusal, "{statement}");
     }
+}
+
+/// The profile `cosmos` puts its own defaults in place of most options, not of this one.
+#[tokio::test]
+async fn placement_holds_in_the_profile_of_cosmos() {
+    let options = Options {
+        profile: Profile::Cosmos,
+        ..Client::options("memory:", Clock::manual(NOW_MICROS))
+    };
+    let client = Client {
+        database: Database::open(options).await.unwrap(),
+        session: SessionState::default(),
+        clock: Clock::manual(NOW_MICROS),
+    };
+    let client = client.in_keyspace().await;
+    client.ok(TABLE).await;
+    let described = client.rows("DESCRIBE TABLE t").await.concat();
+    assert!(described.contains("placement = 'ordered'"), "{described}");
+    client.ok("SELECT * FROM t WHERE p >= 'a' AND p < 'b'").await;
 }
 
 #[tokio::test]

@@ -331,6 +331,7 @@ pub(super) fn table_defaults(options: &mut TableOptions) {
         speculative_retry: "99PERCENTILE".to_owned(),
         default_time_to_live: written.default_time_to_live,
         partitions: written.partitions,
+        is_ordered: written.is_ordered,
         throughput: written.throughput,
         throughput_highest: written.throughput_highest,
         cell_level: written.cell_level,
