@@ -31,7 +31,6 @@ use self::patience::Patient;
 use super::limits::Limits;
 use super::listener::{StartError, TLS_HANDSHAKE};
 use helenus_tables::tables::service::{BODY_BYTES_MAX, Peer, Sent, Service};
-use helenus_tables::tables::store::Store;
 
 /// How long a connection may be without a request. SDKs open a new one when they find it closed.
 const IDLE_WITHIN: Duration = Duration::from_secs(120);
