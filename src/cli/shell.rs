@@ -195,6 +195,7 @@ mod tests {
             cql: None,
             tls: Some("0.0.0.0:10350".to_owned()),
             admin: None,
+            tables: None,
             token: None,
             profile: Some("cosmos".to_owned()),
             account: Some("ada".to_owned()),
