@@ -430,7 +430,14 @@ const CHECKS = {
   },
 
   async the_statistics_of_the_secondary_are_served() {
-    assert.equal((await SERVICE.getStatistics()).geoReplication.status, "live");
+    // In the form of address that has the account in its path, the libraries do not find the secondary one.
+    const date = new Date().toUTCString();
+    const url = new URL(`${ENDPOINT}-secondary/?restype=service&comp=stats`);
+    const signature = createHmac("sha256", Buffer.from(KEY, "base64")).update(`${date}\n/${ACCOUNT}${url.pathname}?comp=stats`, "utf8").digest("base64");
+    const answer = await fetch(url, { headers: { "x-ms-date": date, "x-ms-version": "2019-02-02", authorization: `SharedKeyLite ${ACCOUNT}:${signature}` } });
+    const text = await answer.text();
+    assert.equal(answer.status, 200, text);
+    assert.match(text, /<Status>live<\/Status>/);
   },
 
   async a_wrong_key_is_refused() {
