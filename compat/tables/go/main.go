@@ -563,7 +563,7 @@ var checks = []check{
 		}
 		client := table()
 		together(4, func(writer int) error {
-			for batch := range 30 {
+			for batch := range 12 {
 				actions := []aztables.TransactionAction{}
 				for n := range 100 {
 					actions = append(actions, action(aztables.TransactionTypeInsertReplace, entity(fmt.Sprintf("%d-%d-%d", writer, batch, n), nil)))
@@ -574,9 +574,9 @@ var checks = []check{
 			}
 			return nil
 		})
-		same(len(rows(client, "")), 12_000)
+		same(len(rows(client, "")), 4_800)
 		if busy.Load() == 0 {
-			fail("12,000 entities of one partition met no limit")
+			fail("4,800 entities of one partition met no limit")
 		}
 		fmt.Printf("      %d answers 503\n", busy.Load())
 	}},

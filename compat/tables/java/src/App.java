@@ -506,7 +506,7 @@ public final class App {
         AtomicLong writers = new AtomicLong();
         together(4, () -> {
             long writer = writers.incrementAndGet();
-            for (int batch = 0; batch < 30; batch++) {
+            for (int batch = 0; batch < 12; batch++) {
                 List<TableTransactionAction> actions = new ArrayList<>();
                 for (int n = 0; n < 100; n++) {
                     actions.add(action(TableTransactionActionType.UPSERT_REPLACE, row(writer + "-" + batch + "-" + n)));
@@ -514,7 +514,7 @@ public final class App {
                 t.submitTransaction(actions);
             }
         });
-        same(rows(t, null).size(), 12_000);
+        same(rows(t, null).size(), 4_800);
         same(BUSY.get() > 0, true);
         System.out.println("      " + BUSY.get() + " answers 503");
     }
