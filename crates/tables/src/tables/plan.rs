@@ -473,7 +473,7 @@ mod tests {
     fn steps_hold_every_match_once_and_in_order() {
         let mut random = fastrand::Rng::with_seed(3);
         let texts = ["", "a", "a\u{1F600}", "b", "\u{E000}", "\u{1F600}"];
-        for _ in 0..3000 {
+        for _ in 0..1000 {
             let mut test = || {
                 let name = ["PartitionKey", "RowKey", "n"][random.usize(..3)];
                 let comparison = Comparison::ALL[random.usize(..6)].0;

@@ -175,15 +175,15 @@ mod tests {
     fn a_partition_is_served_its_target_and_a_burst() {
         for (targets, per_second) in [(Targets::TODAY, 2_000), (Targets::OF_2011, 500)] {
             let found = served(&Rate::new(targets), 10, 1, 10);
-            // Ten seconds, and two of the burst.
-            assert!((per_second * 12..=per_second * 12 + 20).contains(&found), "{found}");
+            // Ten seconds but for the last step, and two of the burst.
+            assert!((per_second * 12 - 20..=per_second * 12 + 20).contains(&found), "{found}");
         }
     }
 
     #[test]
     fn an_account_is_served_its_target_over_all_partitions() {
         let found = served(&Rate::new(Targets::TODAY), 5, 50, 50);
-        assert!((140_000..=140_100).contains(&found), "{found}");
+        assert!((139_900..=140_100).contains(&found), "{found}");
         let rate = Rate::new(Targets::TODAY);
         rate.add(Duration::ZERO, "a", (1, "p"), 50_000);
         assert_eq!(rate.take(Duration::ZERO, "a", (1, "q"), 1), Err(Fault::AccountBusy));
