@@ -176,7 +176,10 @@ mod tests {
         for (targets, per_second) in [(Targets::TODAY, 2_000), (Targets::OF_2011, 500)] {
             let found = served(&Rate::new(targets), 10, 1, 10);
             // Ten seconds but for the last step, and two of the burst.
-            assert!((per_second * 12 - 20..=per_second * 12 + 20).contains(&found), "{found}");
+            assert!(
+                (per_second * 12 - 20..=per_second * 12 + 20).contains(&found),
+                "{found}"
+            );
         }
     }
 
