@@ -158,6 +158,7 @@ pub(super) fn engine_options(
         throughput: config.throughput,
         account: config.account,
         virtual_tables: Arc::new(Tables::default()),
+        mask_calls: helenus_schema::planner::mask_calls,
     }
 }
 

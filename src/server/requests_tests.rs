@@ -38,6 +38,7 @@ pub(in crate::server) async fn memory() -> Database {
         throughput: helenus_engine::engine::ThroughputRules::default(),
         account: helenus_schema::profile::Account::default(),
         virtual_tables: Arc::new(helenus_engine::views::Tables::default()),
+        mask_calls: helenus_schema::planner::mask_calls,
     };
     Database::open(options).await.unwrap()
 }

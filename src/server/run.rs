@@ -82,6 +82,7 @@ impl Running {
         let tables = Arc::new(Tables::default());
         let opened = engine::Options {
             virtual_tables: Arc::clone(&tables) as _,
+            mask_calls: helenus_schema::planner::mask_calls,
             ..engine_options(config, url, durability, node, clock.clone(), seed)
         };
         let database = Arc::new(open_with(config, opened).await?);

@@ -56,6 +56,7 @@ impl Client {
             throughput: ThroughputRules::default(),
             account: helenus_schema::profile::Account::default(),
             virtual_tables: std::sync::Arc::new(helenus_engine::views::Tables::default()),
+            mask_calls: helenus_schema::planner::mask_calls,
         }
     }
 

@@ -348,7 +348,7 @@ impl Copy<'_> {
     async fn entries(&self, kind: Kind, mut writer: Writer) -> Result<(u64, Writer), BackupError> {
         let map = self.frozen.catalog.partitions(self.table)?;
         let (mut count, mut block) = (0_u64, Block::default());
-        for partition in map.all() {
+        for partition in map.here() {
             let mut rest = Rest::all(self.table.storage_id, partition, kind);
             loop {
                 let filled = self.frozen.moments.fill(&mut block, partition, &mut rest).await;

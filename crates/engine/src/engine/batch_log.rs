@@ -241,7 +241,7 @@ async fn write_again(
             let Some(map) = snapshot.partitions_of(table) else {
                 continue;
             };
-            let partition = map.at(token, &partition_key);
+            let partition = map.hosted_of_token(token, &partition_key)?;
             latches.push(Arc::clone(&partition.latch));
             let part = parts
                 .entry(partition.store_id)

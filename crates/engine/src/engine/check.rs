@@ -62,7 +62,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
             continue;
         };
         let mut view = ReadView::default();
-        for partition in map.all() {
+        for partition in map.here() {
             view.at(partition);
         }
         check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
@@ -73,7 +73,7 @@ pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalo
             }
         }
         check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
-        for partition in map.all() {
+        for partition in map.here() {
             let at = view.at(partition);
             missing(partition, &at, table, &rows, &mut derived, &mut check).await?;
         }

@@ -130,7 +130,7 @@ impl Counted {
     fn is_of(&self, map: &TablePartitions) -> bool {
         let seqs = Seqs::now(map);
         let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
-        self.places.len() == map.all().len() && self.places.iter().zip(map.all()).all(is)
+        self.places.len() == map.here().count() && self.places.iter().zip(map.here()).all(is)
     }
 
     /// Whether a large table, which holds so much now and was written to since, must be counted again.
@@ -165,13 +165,13 @@ impl Counted {
     }
 }
 
-/// Walks a table's rows and counts those of each partition.
+/// Walks a table's rows and counts those of each partition that is served here.
 ///
 /// # Errors
 /// When the medium fails.
 async fn count(map: &TablePartitions, table: StorageId, now: Duration) -> Result<Counted, Error> {
     let mut places = Vec::with_capacity(map.all().len());
-    for partition in map.all() {
+    for partition in map.here() {
         let (mut bytes, mut rows) = (0, 0);
         let seq = walk(partition, table, |row| {
             bytes += row.bytes() as u64;
@@ -272,14 +272,16 @@ impl Counts {
         Ok(())
     }
 
-    /// The sizes of a table's physical partitions, in order, by the last count if there is one.
+    /// The sizes of a table's physical partitions, in order, by the last count if there is one. Those that are served
+    /// elsewhere count as empty.
     pub(super) fn held(&self, map: &TablePartitions, table: StorageId) -> Vec<Estimate> {
         let partitions = map.all().iter();
         match self.of(table) {
             Some(counted) if map.all().len() > 1 => {
                 let (seqs, total) = (Seqs::now(map), map.bytes(table));
                 partitions
-                    .map(|partition| counted.share(partition, &seqs, total))
+                    .map(|partition| partition.here().map(|here| counted.share(here, &seqs, total)))
+                    .map(Option::unwrap_or_default)
                     .collect()
             }
             _ => partitions

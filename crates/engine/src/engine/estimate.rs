@@ -74,7 +74,7 @@ impl Estimator<'_> {
                 partitions: 0,
             });
         }
-        let partitions = request.snapshot.partitions(&read.table)?;
+        let partitions = request.served().partitions(&read.table)?;
         let index = if read.probes.is_empty() {
             IndexUse::None
         } else {
@@ -168,7 +168,7 @@ impl Estimator<'_> {
 async fn count_rows(table: &Table, partitions: &TablePartitions, keys: &[bytes::Bytes]) -> Result<Count, Error> {
     let (mut number, mut view) = (0, ReadView::default());
     for partition_key in keys {
-        let (token, partition) = partitions.place(partition_key);
+        let (token, partition) = partitions.hosted(partition_key)?;
         let logical = partition.logical(table.storage_id, token, partition_key)?;
         let at = view.at(partition);
         let walked = logical.scan_all(&at, |_| {
@@ -211,7 +211,7 @@ fn rows_looked_up(read: &Read) -> usize {
 
 /// Adds the charge of one write.
 fn estimate_write(request: &Request<'_>, write: &Write, charges: &mut Charges) -> Result<(), Error> {
-    let partitions = request.snapshot.partitions(&write.table)?;
+    let partitions = request.served().partitions(&write.table)?;
     for partition_key in &write.partition_keys {
         let (token, partition) = partitions.place(partition_key);
         let key = (token.value(), partition_key);

@@ -23,7 +23,7 @@ use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::replicas::{needed_to_read, needed_to_write};
-use crate::partition::{Hosted, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions};
+use crate::partition::{MapError, Nodes, PhysicalPartition, Placed, ReadView, Shortage, TablePartitions};
 use crate::throughput::activity_id;
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::{Partitions, Read};
@@ -172,7 +172,7 @@ impl FaultInjector<'_> {
             self.nodes.hold(&ordered, ordered.decision.delay_ms).await;
         }
         if ordered.decision.splits {
-            let read = |partition: &&Arc<Hosted>| partition.id.0 == first.partition;
+            let read = |partition: &&Placed| partition.id.0 == first.partition;
             let at = match &select.partitions {
                 Partitions::Keys(keys) => keys.first().map(|key| partitions.bound(key)),
                 Partitions::Ring(_) => None,

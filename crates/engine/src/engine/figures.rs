@@ -158,7 +158,7 @@ impl<'a> Figures<'a> {
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
-                    per_second: partition.load.per_second(),
+                    per_second: partition.here().map(|here| here.load.per_second()).unwrap_or_default(),
                     budget: budget_of(partitions, partition.id.0, now),
                     request_units: self.ledger.meter.spent().of(PartitionRef {
                         table: table.storage_id,

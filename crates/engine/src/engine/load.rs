@@ -37,7 +37,7 @@ pub(super) async fn split_hot(
     let snapshot = Arc::clone(&catalog.load());
     for table in snapshot.schema.stored_tables() {
         let map = snapshot.partitions(table)?;
-        for partition in map.all() {
+        for partition in map.here() {
             // Check every partition, also those that are not hot, so that its rate is known.
             let is_hot = partition.load.check(now, limits);
             if !is_hot || is_cosmos || !may_split(&snapshot, table) || map.all().len() >= PARTITIONS_MAX {

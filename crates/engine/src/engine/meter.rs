@@ -25,7 +25,7 @@ use super::consumed::ConsumedUnits;
 use super::receipt::{ChargeReceipt, Ended, Executed, next_number};
 use super::request_log::{Page, RequestLog};
 use crate::engine::terms::request::Request;
-use crate::partition::{Hosted, HotKeys, Load, PhysicalPartitionId, Placement};
+use crate::partition::{HotKeys, Load, PhysicalPartitionId, Placed, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use helenus_base::clock::Clock;
 use helenus_base::metrics::turn::{self, KeptBack};
@@ -281,15 +281,15 @@ impl Place {
         let served = map.and_then(|map| {
             // Its index is found by the token without a search, unless the keys of one token are divided.
             let of_hash = charge.spread.filter(|_| map.placement() == Placement::Hash);
-            let of_token = of_hash.map(|spread| map.at(Token::bound(spread), &[]));
-            let is_it = |found: &&Arc<Hosted>| found.id.0 == partition;
+            let of_token = of_hash.map(|spread| map.of_token(Token::bound(spread), &[]));
+            let is_it = |found: &&Placed| found.id.0 == partition;
             of_token
                 .filter(is_it)
                 .or_else(|| map.find(PhysicalPartitionId(partition)))
         });
         Self {
             partition: charge.partition,
-            load: served.map(|served| Arc::clone(&served.load)),
+            load: served.and_then(Placed::here).map(|here| Arc::clone(&here.load)),
             is_ordered: map.is_some_and(|map| map.placement() == Placement::Key),
             micros: 0,
             tokens: [0; TOKENS_MAX],

@@ -40,6 +40,7 @@ mod load;
 mod logical;
 mod meter;
 mod offers;
+mod owner;
 mod part;
 mod partitions;
 mod pending;
@@ -81,7 +82,7 @@ pub use gates::refuse_system;
 pub use limits::SizeLimits;
 pub use offers::ThroughputRules;
 #[cfg(feature = "simulation")]
-pub use part::travel::{messages_sent, through_bytes};
+pub use owner::loopback::{messages_sent, through_bytes};
 pub use part::write::condition::Decision;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use probe::{Probe, StoreProbe, Took};

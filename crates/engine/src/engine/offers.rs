@@ -325,7 +325,7 @@ fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
 }
 
 fn slices(map: &TablePartitions) -> Vec<Slice> {
-    let slice = |partition: &Arc<crate::partition::Hosted>| Slice {
+    let slice = |partition: &crate::partition::Placed| Slice {
         id: partition.id.0,
         lower: partition.lower(),
         upper: partition.upper(),

@@ -130,7 +130,7 @@ impl Resizer<'_> {
             },
         };
         let mut places = Vec::new();
-        for (partition, bytes) in map.all().iter().zip(&counted.bytes) {
+        for (partition, bytes) in map.here().zip(&counted.bytes) {
             if *bytes <= limits.bytes_max {
                 continue;
             }
@@ -317,10 +317,12 @@ fn is_stale(counted: &Sizes, table_bytes: u64, limits: PartitionLimits) -> bool 
 
 /// Quiet neighbours that together hold at most a quarter of the limit.
 fn small_pairs(map: &TablePartitions, bytes: &[u64], limits: PartitionLimits) -> Vec<(u64, u64)> {
-    let pairs = map.all().windows(2).zip(bytes.windows(2));
+    let here: Vec<_> = map.here().collect();
+    let pairs = here.windows(2).zip(bytes.windows(2));
     let small = pairs.filter_map(|(partitions, bytes)| match (partitions, bytes) {
         ([left, right], [a, b])
-            if left.store_id == right.store_id
+            if left.span.end() == Some(right.span.start())
+                && left.store_id == right.store_id
                 && a + b <= limits.bytes_max / 4
                 && left.load.is_quiet()
                 && right.load.is_quiet() =>

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::fault_injection::place;
 use super::figures::Figures;
-use crate::partition::Hosted;
+use crate::partition::{PhysicalPartition, Placed};
 use helenus_schema::schema::Table;
 use helenus_types::token::Token;
 
@@ -28,7 +28,7 @@ impl Figures<'_> {
         let snapshot = self.catalog.load();
         let map = snapshot.partitions(table).ok()?;
         let token = Token::OF_ORDERED.value();
-        let is_passed = |partition: &std::sync::Arc<Hosted>| !partition.span.ends_after(token, partition_key);
+        let is_passed = |partition: &Placed| !partition.span.ends_after(token, partition_key);
         let mut rest = map.all().get(map.all().partition_point(is_passed)..)?.iter();
         let mut last = rest.next()?;
         if boundary == Boundary::Server {
@@ -64,7 +64,7 @@ impl Figures<'_> {
     }
 
     /// The node that is in charge of a partition, from 0; `None` means that too few are alive.
-    fn in_charge(&self, table: &Table, partition: &Hosted) -> Option<usize> {
+    fn in_charge(&self, table: &Table, partition: &PhysicalPartition) -> Option<usize> {
         let shown = self.nodes.shown(&place(table, partition));
         let writer = shown.replicas.iter().find(|replica| replica.is_writer);
         writer.map(|replica| replica.node)

@@ -28,6 +28,8 @@ use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
 use super::logical::LogicalPartitions;
+#[cfg(feature = "simulation")]
+use super::owner::loopback;
 use super::probe::Prober;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::upkeep::Upkeep;
@@ -40,7 +42,7 @@ use crate::throughput::Charges;
 use helenus_base::clock::Clock;
 use helenus_base::metrics::{Statements, turn};
 use helenus_base::tasks::Tasks;
-use helenus_schema::command::{ChangeKind, SchemaIntent, SchemaOutcome};
+use helenus_schema::command::{ChangeKind, MaskCalls, SchemaIntent, SchemaOutcome};
 use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::Profile;
 use helenus_schema::profile::Rules;
@@ -80,6 +82,7 @@ pub struct Engine {
     timeuuids: Arc<Timeuuids>,
     draws: Arc<Draws>,
     call_limits: CallLimits,
+    mask_calls: MaskCalls,
     authority: Authority,
     /// Empty means that there is no audit log.
     audit_log: OnceLock<Arc<dyn AuditLog>>,
@@ -318,8 +321,13 @@ impl Engine {
     fn request<'a>(&self, terms: Terms<'a>) -> Request<'a> {
         // The clock is read once for all times of the request.
         let now_micros = self.writes.clock.now_micros();
+        let snapshot = Arc::clone(&self.catalog.load());
+        #[cfg(feature = "simulation")]
+        let (snapshot, owners) = loopback::seen(snapshot);
         Request {
-            snapshot: Arc::clone(&self.catalog.load()),
+            snapshot,
+            #[cfg(feature = "simulation")]
+            owners,
             now_seconds: terms
                 .now_seconds
                 .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),

@@ -8,6 +8,8 @@ use imbl::OrdMap;
 use super::Error;
 use super::refusal::Refusal;
 use crate::engine::followed::Followed;
+#[cfg(feature = "simulation")]
+use crate::partition::Owner;
 use crate::partition::TablePartitions;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, Table};
@@ -37,7 +39,7 @@ impl Snapshot {
         let followed = Followed::all(&schema);
         for base in followed.keys() {
             let maps = partitions.get(base).into_iter();
-            maps.flat_map(|map| map.all())
+            maps.flat_map(|map| map.here())
                 .for_each(|partition| partition.latch.follow());
         }
         Self {
@@ -57,6 +59,17 @@ impl Snapshot {
     /// The base table of the view of this number.
     pub(crate) fn followed_by(&self, view: StorageId) -> Option<&Arc<Followed>> {
         self.followed.values().find(|followed| followed.has_view(view))
+    }
+
+    /// The same, as a machine sees it that serves no partition: all are at this owner.
+    #[cfg(feature = "simulation")]
+    pub(super) fn at(&self, owner: &Owner) -> Self {
+        let maps = self.partitions.iter();
+        Self {
+            partitions: maps.map(|(id, map)| (*id, Arc::new(map.at(owner)))).collect(),
+            followed: self.followed.clone(),
+            ..self.without_partition_maps()
+        }
     }
 
     /// The same without partition maps.

@@ -102,7 +102,7 @@ fn keep<K: Ord>(kept: &mut Vec<LogicalSurvey>, one: &LogicalSurvey, of: impl Fn(
 /// The walk through a table.
 struct Walk<'t> {
     table: &'t Table,
-    partitions: &'t [Arc<Hosted>],
+    partitions: Vec<&'t Hosted>,
     indexed: Option<IndexedRows>,
     survey: TableSurvey,
     /// The key prefix of the current logical partition, and its figures.
@@ -205,7 +205,7 @@ pub(super) async fn survey(snapshot: &Snapshot) -> Result<Vec<TableSurvey>, Erro
 }
 
 async fn survey_table(table: &Arc<Table>, partitions: &TablePartitions) -> Result<TableSurvey, Error> {
-    let physical = partitions.all().iter().map(|partition| PhysicalSurvey {
+    let physical = partitions.here().map(|partition| PhysicalSurvey {
         id: partition.id.0,
         lower: partition.lower(),
         upper: partition.upper(),
@@ -213,7 +213,7 @@ async fn survey_table(table: &Arc<Table>, partitions: &TablePartitions) -> Resul
     });
     let mut walk = Walk {
         table,
-        partitions: partitions.all(),
+        partitions: partitions.here().map(Arc::as_ref).collect(),
         indexed: IndexedRows::of(table),
         survey: TableSurvey {
             keyspace: table.keyspace.clone(),
@@ -225,7 +225,7 @@ async fn survey_table(table: &Arc<Table>, partitions: &TablePartitions) -> Resul
         at: 0,
     };
     let mut view = ReadView::default();
-    for partition in partitions.all() {
+    for partition in partitions.here() {
         let at = view.at(partition);
         let rows = partition.rows(table.storage_id);
         let walked = partition.scan(&rows, &at, |row| {

@@ -109,6 +109,6 @@ impl Sweeper<'_> {
         let now = keyspace.tables.get(&table.name);
         let now = now.filter(|now| now.storage_id == table.storage_id)?;
         let partition = snapshot.partitions_of(table.storage_id)?.at_bound(start);
-        Some((Arc::clone(partition), now.options.gc_grace_seconds.into()))
+        Some((Arc::clone(partition.here()?), now.options.gc_grace_seconds.into()))
     }
 }

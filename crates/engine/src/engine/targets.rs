@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 
-use crate::partition::{Hosted, TablePartitions};
+use crate::partition::{PhysicalPartition, Placed, TablePartitions};
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_types::token::{KeyBound, KeySpan};
 
 /// The physical partitions that a SELECT may have to visit, in order of token. One that holds several of the keys is
 /// repeated.
-pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -> impl Iterator<Item = &'a Hosted> {
+pub(crate) fn concerned<'a>(
+    partitions: &'a TablePartitions,
+    select: &'a Read,
+) -> impl Iterator<Item = &'a PhysicalPartition> {
     let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
         // With a single physical partition no key needs to be hashed.
         (_, [_]) => (partitions.all(), &[]),
@@ -18,8 +21,8 @@ pub(crate) fn concerned<'a>(partitions: &'a TablePartitions, select: &'a Read) -
             None => (Default::default(), &[]),
         },
     };
-    let of_keys = keys.iter().map(|key| partitions.place(key).1.as_ref());
-    ring.iter().map(AsRef::as_ref).chain(of_keys)
+    let of_keys = keys.iter().map(|key| partitions.place(key).1.descriptor());
+    ring.iter().map(Placed::descriptor).chain(of_keys)
 }
 
 /// The partitions of [`concerned`] that remain for a page that begins after `resume`.
@@ -27,7 +30,7 @@ pub(crate) fn ahead<'a>(
     partitions: &'a TablePartitions,
     select: &'a Read,
     resume: Option<&Position>,
-) -> impl Iterator<Item = &'a Hosted> {
+) -> impl Iterator<Item = &'a PhysicalPartition> {
     let passed = match (&select.partitions, resume) {
         (Partitions::Ring(_), Some(position)) => Some((partitions.token(&position.partition_key), position)),
         _ => None,

@@ -72,7 +72,7 @@ impl Resizer<'_> {
         if !measured.0.is_empty() {
             let maps = tables.iter().filter_map(|table| {
                 let map = snapshot.partitions(table).ok()?;
-                Some(map.all().iter().map(|partition| (table.storage_id, partition.id)))
+                Some(map.here().map(|partition| (table.storage_id, partition.id)))
             });
             let known: HashSet<_> = maps.flatten().collect();
             measured.0.retain(|place, _| known.contains(place));
@@ -93,7 +93,7 @@ impl Resizer<'_> {
     ) -> Result<u64, Error> {
         let id = table.storage_id;
         let mut places = Vec::new();
-        for partition in map.all() {
+        for partition in map.here() {
             let written = partition.load.written_bytes();
             let place = (id, partition.id);
             let before = measured.0.get(&place).copied().unwrap_or_default();

@@ -331,7 +331,7 @@ impl TablePartitions {
         view: &mut ReadView,
         mut visit: impl FnMut(Located<'_>) -> ControlFlow<()> + Send,
     ) -> Result<()> {
-        let Some(any) = self.all().iter().find(|partition| partition.store_id == store) else {
+        let Some(any) = self.here().find(|partition| partition.store_id == store) else {
             return Ok(());
         };
         let mut is_malformed = false;
@@ -342,13 +342,13 @@ impl TablePartitions {
             |value, place| match key::parse_place(place) {
                 Some((token, partition_key)) => {
                     let token = Token::bound(token);
-                    let partition = self.at(token, &partition_key);
+                    let partition = self.of_token(token, &partition_key).here();
                     visit(Located {
                         value,
                         place: PlaceRef(place),
                         token,
                         partition_key,
-                        partition: (partition.store_id == store).then_some(partition),
+                        partition: partition.filter(|partition| partition.store_id == store),
                     })
                 }
                 None => {

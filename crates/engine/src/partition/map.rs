@@ -1,5 +1,5 @@
-//! The physical partitions of a table as requests use them: the map, and the live state of each partition that this
-//! machine serves.
+//! The physical partitions of a table as requests use them: the map, and where each partition is served ([`Placed`]),
+//! with its live state if that is here.
 //!
 //! A partition map is immutable: a split or merge makes the next one, under the next epoch. A request uses the map that
 //! it began with until its end.
@@ -11,8 +11,10 @@ use tokio::sync::Semaphore;
 use super::homes::Homes;
 use super::hosted::{Hosted, range_of};
 use super::latch::PartitionLatch;
+use super::placed::{Owner, Placed, Remote};
 use super::ring::{MapError, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
 use crate::throughput::TableBudget;
+use helenus_base::invariant::{Broken, Invariant};
 use helenus_storage::storage::{Estimate, Store, TableId, key};
 use helenus_types::token::{KeyBound, KeySpan, Token};
 
@@ -37,8 +39,10 @@ impl Drop for InUse {
 #[derive(Clone, Debug)]
 pub struct TablePartitions {
     map: PartitionMap,
-    /// The live partitions, one for each entry of the map, in the same order.
-    hosted: Vec<Arc<Hosted>>,
+    /// Where each entry of the map is served, in the same order.
+    placed: Vec<Placed>,
+    /// Whether all are served here, as long as there is one machine.
+    is_here: bool,
     /// The table's budget; `None` means no limit. A changed map keeps its predecessor's budget until it gets its own.
     budget: Option<Arc<TableBudget>>,
     /// Lives as long as any request uses this map.
@@ -77,24 +81,36 @@ impl TablePartitions {
 
     fn first(map: PartitionMap, store_of: impl Fn(&PhysicalPartition) -> Store) -> Self {
         let fresh = |of: &PhysicalPartition| {
-            Arc::new(Hosted::new(
+            Placed::Here(Arc::new(Hosted::new(
                 (of.clone(), map.placement()),
                 store_of(of),
                 Arc::default(),
                 Arc::default(),
-            ))
+            )))
         };
-        let hosted = map.all().iter().map(fresh).collect();
-        Self::of_hosted(map, hosted)
+        let placed = map.all().iter().map(fresh).collect();
+        Self::of_placed(map, placed)
     }
 
-    fn of_hosted(map: PartitionMap, hosted: Vec<Arc<Hosted>>) -> Self {
+    fn of_placed(map: PartitionMap, placed: Vec<Placed>) -> Self {
         Self {
+            is_here: are_here(&placed),
             map,
-            hosted,
+            placed,
             budget: None,
             in_use: Arc::default(),
             older: Vec::new(),
+        }
+    }
+
+    /// The same map, as a machine sees it that serves none of it: all partitions are at this owner. Requests that use it
+    /// do not count among those that hold this map.
+    #[must_use]
+    pub fn at(&self, owner: &Owner) -> Self {
+        let placed = self.placed.iter().map(|partition| partition.at(owner)).collect();
+        Self {
+            budget: self.budget.clone(),
+            ..Self::of_placed(self.map.clone(), placed)
         }
     }
 
@@ -123,14 +139,25 @@ impl TablePartitions {
 
     /// All, in order.
     #[must_use]
-    pub fn all(&self) -> &[Arc<Hosted>] {
-        &self.hosted
+    pub fn all(&self) -> &[Placed] {
+        &self.placed
+    }
+
+    /// Whether all are served here.
+    #[must_use]
+    pub const fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    /// Those that are served here, in order.
+    pub fn here(&self) -> impl Iterator<Item = &Arc<Hosted>> {
+        self.placed.iter().filter_map(Placed::here)
     }
 
     /// The partition of this number.
     #[must_use]
-    pub fn find(&self, id: PhysicalPartitionId) -> Option<&Arc<Hosted>> {
-        self.hosted.iter().find(|partition| partition.id == id)
+    pub fn find(&self, id: PhysicalPartitionId) -> Option<&Placed> {
+        self.placed.iter().find(|partition| partition.id == id)
     }
 
     /// Whether it is the map of a table without a recorded one: one partition, never changed, of hashed keys.
@@ -167,9 +194,31 @@ impl TablePartitions {
     /// # Panics
     /// Never: the ring is covered.
     #[must_use]
-    pub fn place(&self, partition_key: &[u8]) -> (Token, &Arc<Hosted>) {
+    pub fn place(&self, partition_key: &[u8]) -> (Token, &Placed) {
         let token = self.token(partition_key);
-        (token, self.at(token, partition_key))
+        (token, self.of_token(token, partition_key))
+    }
+
+    /// The position of a logical partition whose rows this machine has.
+    ///
+    /// # Errors
+    /// [`Broken`] if another machine serves it: the caller acts as its owner.
+    pub fn hosted(&self, partition_key: &[u8]) -> Result<(Token, &Arc<Hosted>), Broken> {
+        let token = self.token(partition_key);
+        Ok((token, self.hosted_of_token(token, partition_key)?))
+    }
+
+    /// As [`TablePartitions::hosted`], of a token that is known.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn hosted_of_token(&self, token: Token, partition_key: &[u8]) -> Result<&Arc<Hosted>, Broken> {
+        let partition = self.of_token(token, partition_key);
+        partition.here().ok_or_else(|| {
+            let found = format_args!("physical partition {} is served elsewhere", partition.id.0);
+            Invariant::KeyIsHosted.broken(&found)
+        })
     }
 
     /// The physical partition of a logical partition whose token is known.
@@ -177,10 +226,10 @@ impl TablePartitions {
     /// # Panics
     /// Never: the ring is covered.
     #[must_use]
-    pub fn at(&self, token: Token, partition_key: &[u8]) -> &Arc<Hosted> {
+    pub fn of_token(&self, token: Token, partition_key: &[u8]) -> &Placed {
         let number = self.map.number(token.value(), partition_key);
         #[expect(clippy::expect_used, reason = "a table's partitions cover the ring")]
-        self.hosted.get(number).expect("the ring is covered")
+        self.placed.get(number).expect("the ring is covered")
     }
 
     /// The physical partition that begins at a bound or contains the keys after it.
@@ -188,14 +237,19 @@ impl TablePartitions {
     /// # Panics
     /// Never: the ring is covered.
     #[must_use]
-    pub fn at_bound(&self, bound: &KeyBound) -> &Arc<Hosted> {
-        self.at(Token::bound(bound.token()), bound.partition_key())
+    pub fn at_bound(&self, bound: &KeyBound) -> &Placed {
+        self.of_token(Token::bound(bound.token()), bound.partition_key())
     }
 
     /// The physical partitions that a span touches, in order.
     #[must_use]
-    pub fn touched(&self, span: &KeySpan) -> &[Arc<Hosted>] {
-        self.hosted.get(self.map.touched(span)).unwrap_or_default()
+    pub fn touched(&self, span: &KeySpan) -> &[Placed] {
+        self.placed.get(self.map.touched(span)).unwrap_or_default()
+    }
+
+    /// Those of them that are served here.
+    pub fn touched_here(&self, span: &KeySpan) -> impl Iterator<Item = &Arc<Hosted>> {
+        self.touched(span).iter().filter_map(Placed::here)
     }
 
     /// The map with the partition of a bound split in two: one ends before the bound, one begins at it. Both have new
@@ -252,29 +306,31 @@ impl TablePartitions {
     /// Makes a changed map usable. Unchanged partitions keep their latches. New ones lie in the store of those that
     /// they replace, and a holder of a new latch waits for writers that still hold the old ones.
     fn after_change(&self, map: PartitionMap) -> Result<Self, MapError> {
-        let hosted = map.all().iter().map(|of| {
+        let placed = map.all().iter().map(|of| {
             let parents = self.touched(&of.span);
             let first = parents.first().ok_or(MapError::Damaged)?;
             if first.descriptor() == of {
-                return Ok(Arc::clone(first));
+                return Ok(first.clone());
             }
-            let store = first.store().clone();
-            let latch = PartitionLatch::after(parents.iter().map(|parent| &parent.latch));
-            Ok(Arc::new(Hosted::new(
-                (of.clone(), map.placement()),
-                store,
-                Arc::new(latch),
-                Arc::default(),
-            )))
+            let of = (of.clone(), map.placement());
+            Ok(match first {
+                Placed::Here(first) => {
+                    let latches = parents.iter().filter_map(Placed::here).map(|parent| &parent.latch);
+                    let latch = Arc::new(PartitionLatch::after(latches));
+                    Placed::Here(Arc::new(Hosted::new(of, first.store().clone(), latch, Arc::default())))
+                }
+                Placed::There(first) => Placed::There(Arc::new(Remote::new(of, first.owner.clone()))),
+            })
         });
-        let hosted = hosted.collect::<Result<_, MapError>>()?;
-        Ok(self.next(map, hosted))
+        let placed = placed.collect::<Result<_, MapError>>()?;
+        Ok(self.next(map, placed))
     }
 
-    fn next(&self, map: PartitionMap, hosted: Vec<Arc<Hosted>>) -> Self {
+    fn next(&self, map: PartitionMap, placed: Vec<Placed>) -> Self {
         let mut next = Self {
+            is_here: are_here(&placed),
             map,
-            hosted,
+            placed,
             ..self.clone()
         };
         next.older.retain(|older| older.strong_count() > 0);
@@ -289,35 +345,34 @@ impl TablePartitions {
     /// [`MapError::Unknown`].
     pub fn moved(&self, id: PhysicalPartitionId, store_id: StoreId, store: &Store) -> Result<Self, MapError> {
         let map = self.map.moved(id, store_id)?;
-        let hosted = map.all().iter().zip(&self.hosted).map(|(of, old)| {
-            if of.id == id {
-                Arc::new(Hosted::new(
-                    (of.clone(), map.placement()),
-                    store.clone(),
-                    Arc::default(),
-                    Arc::clone(&old.load),
-                ))
-            } else {
-                Arc::clone(old)
+        let placed = map.all().iter().zip(&self.placed).map(|(of, old)| {
+            if of.id != id {
+                return old.clone();
             }
+            let load = old.here().map_or_else(Arc::default, |old| Arc::clone(&old.load));
+            let of = (of.clone(), map.placement());
+            Placed::Here(Arc::new(Hosted::new(of, store.clone(), Arc::default(), load)))
         });
-        let hosted = hosted.collect();
-        Ok(self.next(map, hosted))
+        let placed = placed.collect();
+        Ok(self.next(map, placed))
     }
 
     /// This map as the successor of the published one, after it was decoded from its record. Requests that still use
     /// the old map hold its latches, and a holder of a latch of this map waits for them.
     #[must_use]
     pub fn after(&self, before: &Self) -> Self {
-        let hosted = self.hosted.iter().map(|partition| {
+        let placed = self.placed.iter().map(|placed| {
+            let Placed::Here(partition) = placed else {
+                return placed.clone();
+            };
             let reaches = |old: &&Arc<Hosted>| old.span.overlaps(&partition.span);
-            let latches = before.hosted.iter().filter(reaches).map(|old| &old.latch);
+            let latches = before.here().filter(reaches).map(|old| &old.latch);
             let mut after = Hosted::clone(partition);
             after.latch = Arc::new(PartitionLatch::after(latches));
-            Arc::new(after)
+            Placed::Here(Arc::new(after))
         });
         let mut after = Self {
-            hosted: hosted.collect(),
+            placed: placed.collect(),
             ..self.clone()
         };
         after.older = before.older.clone();
@@ -326,10 +381,10 @@ impl TablePartitions {
         after
     }
 
-    /// The stores of its partitions, each once.
+    /// The stores of the partitions that are served here, each once.
     pub fn stores(&self) -> impl Iterator<Item = (StoreId, &Store)> {
         let mut seen: Vec<StoreId> = Vec::with_capacity(1);
-        self.hosted.iter().filter_map(move |partition| {
+        self.here().filter_map(move |partition| {
             if seen.contains(&partition.store_id) {
                 return None;
             }
@@ -349,7 +404,7 @@ impl TablePartitions {
         if let (Some((_, store)), None) = (stores.next(), stores.next()) {
             return store.bytes_in(&range_of(table, span));
         }
-        for partition in self.touched(span) {
+        for partition in self.touched_here(span) {
             let Some(range) = partition.key_range_in(table, span) else {
                 continue;
             };
@@ -374,7 +429,7 @@ impl TablePartitions {
 
     /// The part of the ring in a store, in 2^64ths. All rows of the table in that store lie in this part.
     fn part_of(&self, store: StoreId) -> u128 {
-        let mine = self.hosted.iter().filter(|partition| partition.store_id == store);
+        let mine = self.here().filter(|partition| partition.store_id == store);
         mine.map(|partition| partition.span.tokens()).sum::<u128>().min(1 << 64)
     }
 
@@ -406,18 +461,19 @@ impl TablePartitions {
     /// [`MapError::Damaged`] unless the map covers the ring and all its stores are open.
     pub fn decode(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Result<Self, MapError> {
         let map = PartitionMap::decode(bytes)?;
-        let hosted = map.all().iter().map(|of| {
+        let placed = map.all().iter().map(|of| {
             let store = store(of.store_id).ok_or(MapError::Damaged)?;
-            Ok(Arc::new(Hosted::new(
-                (of.clone(), map.placement()),
-                store,
-                Arc::default(),
-                Arc::default(),
-            )))
+            let of = (of.clone(), map.placement());
+            let hosted = Hosted::new(of, store, Arc::default(), Arc::default());
+            Ok(Placed::Here(Arc::new(hosted)))
         });
-        let hosted = hosted.collect::<Result<_, MapError>>()?;
-        Ok(Self::of_hosted(map, hosted))
+        let placed = placed.collect::<Result<_, MapError>>()?;
+        Ok(Self::of_placed(map, placed))
     }
+}
+
+fn are_here(placed: &[Placed]) -> bool {
+    placed.iter().all(|partition| partition.here().is_some())
 }
 
 fn add(sum: &mut Estimate, one: Estimate) {
@@ -446,7 +502,7 @@ mod tests {
         let table = whole.split(&at(-9)).unwrap().split(&at(11)).unwrap();
         // The split at 11 is of partition 2, so 1, 3 and 4 are left.
         for (token, id) in [(i64::MIN, 1), (-10, 1), (-9, 3), (10, 3), (11, 4), (i64::MAX, 4)] {
-            assert_eq!(table.at(Token::bound(token), b"k").id.0, id, "{token}");
+            assert_eq!(table.of_token(Token::bound(token), b"k").id.0, id, "{token}");
             assert_eq!(table.at_bound(&at(token)).id.0, id, "{token}");
         }
         let ids = |lower, upper| {
@@ -463,15 +519,41 @@ mod tests {
     fn what_a_change_leaves_is_the_same_as_before() {
         let before = TablePartitions::evenly(3, StoreId(0), &store());
         let after = before.split(&KeyBound::at_token(0)).unwrap();
-        assert!(Arc::ptr_eq(&before.all()[0], &after.all()[0]));
-        assert!(Arc::ptr_eq(&before.all()[2], &after.all()[3]));
+        let here = |map: &TablePartitions, number: usize| Arc::clone(map.here().nth(number).unwrap());
+        assert!(Arc::ptr_eq(&here(&before, 0), &here(&after, 0)));
+        assert!(Arc::ptr_eq(&here(&before, 2), &here(&after, 3)));
         assert_eq!(after.all().len(), 4);
-        let described: Vec<_> = after.all().iter().map(|hosted| hosted.descriptor().clone()).collect();
+        let described: Vec<_> = after.all().iter().map(|placed| placed.descriptor().clone()).collect();
         assert_eq!(described, after.map().all());
         let moved = after.moved(PhysicalPartitionId(0), StoreId(4), &store()).unwrap();
         assert_eq!(moved.find(PhysicalPartitionId(0)).unwrap().store_id, StoreId(4));
-        assert!(Arc::ptr_eq(&moved.all()[0].load, &before.all()[0].load));
-        assert!(!Arc::ptr_eq(&moved.all()[0].latch, &before.all()[0].latch));
+        assert!(Arc::ptr_eq(&here(&moved, 0).load, &here(&before, 0).load));
+        assert!(!Arc::ptr_eq(&here(&moved, 0).latch, &here(&before, 0).latch));
         assert_eq!(moved.map().all()[0].store_id, StoreId(4));
+    }
+
+    #[test]
+    fn map_of_another_machine_has_descriptors_and_no_live_parts() {
+        let owner = Owner("n2".into());
+        let own = TablePartitions::evenly(3, StoreId(0), &store());
+        let seen = own.at(&owner);
+        assert_eq!(seen.map(), own.map());
+        assert_eq!(seen.here().count() + seen.stores().count(), 0);
+        assert_eq!(seen.place(b"k").1.id, own.place(b"k").1.id);
+        assert_eq!(seen.hosted(b"k").unwrap_err(), Broken(Invariant::KeyIsHosted));
+        // A change of the map leaves its partitions where they are.
+        let split = seen.split(&KeyBound::at_token(0)).unwrap();
+        let owners = split.all().iter().map(|placed| match placed {
+            Placed::Here(_) => None,
+            Placed::There(remote) => Some(&remote.owner),
+        });
+        assert_eq!(owners.collect::<Vec<_>>(), [Some(&owner); 4]);
+        drop(split);
+        // Its requests do not hold the owner's map.
+        let own = Arc::new(own);
+        let mut left = Box::pin(TablePartitions::when_left(own));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(left.as_mut().poll(&mut context).is_ready());
+        drop(seen);
     }
 }

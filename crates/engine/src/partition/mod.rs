@@ -2,7 +2,7 @@
 //!
 //! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`helenus_types::token::KeySpan`]) that
 //! cover the ring without gap or overlap. Requests use [`TablePartitions`] ([`map`]), which adds the live state to each
-//! descriptor: a [`Hosted`], with its store, latch and load. Only the table's [`Placement`] gives a partition key its
+//! descriptor where it is served ([`Placed`]): here, as a [`Hosted`] with its store, latch and load, or at another machine. Only the table's [`Placement`] gives a partition key its
 //! token ([`TablePartitions::place`]). Rows are read and staged by (partition key, clustering key) ([`rows`]), index
 //! entries by the places of rows ([`entries`]), at the moments of one [`ReadView`]. Rows in a store outside the
 //! partition's range cannot be seen.
@@ -31,6 +31,7 @@ pub mod load;
 pub mod log;
 pub mod map;
 pub mod nodes;
+pub mod placed;
 mod purge;
 pub mod replicas;
 pub mod ring;
@@ -48,6 +49,7 @@ pub use latch::{BatchKeys, Entry, PartitionLatch, Pass};
 pub use load::{Load, LoadLimits};
 pub use map::TablePartitions;
 pub use nodes::Nodes;
+pub use placed::{Owner, Placed};
 pub use replicas::{ReplicaSet, Shortage};
 pub use ring::{MapError, PARTITIONS_MAX, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
 pub use rows::{Ahead, Found, LogicalPartition, Passed, Prefix, RowKey, RowRange};

@@ -51,4 +51,4 @@ pub use schema_change::{
 };
 pub use selection::{ResultColumn, Selection};
 pub use value::Value;
-pub use write::{ColumnChange, ColumnMasks, Write, WriteTarget, WriteVerb};
+pub use write::{ColumnChange, ColumnMasks, MaskCalls, Write, WriteTarget, WriteVerb};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{ClusteringRange, Condition, Expression, Value};
-use crate::schema::Table;
+use crate::schema::{Schema, Table};
 
 /// The change of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,9 @@ pub struct Write {
 
 /// The calls that mask columns, by the columns' positions in `table.columns`.
 pub type ColumnMasks = BTreeMap<usize, Expression>;
+
+/// Makes the masks of a table's columns by its schema. `None` means that no column has one, or that one is invalid.
+pub type MaskCalls = fn(&Schema, &Arc<Table>) -> Option<Arc<ColumnMasks>>;
 
 /// The verb of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

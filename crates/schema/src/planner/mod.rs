@@ -73,6 +73,7 @@ pub use refusal::{
     OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 pub use select::SelectPlan;
+pub use selection::mask_calls;
 pub use using::TTL_SECONDS_MAX;
 
 use crate::command::ResultColumn;

@@ -77,7 +77,7 @@ impl Copy<'_> {
             return Ok(false);
         }
         let map = self.frozen.catalog.partitions(self.table)?;
-        for partition in map.all() {
+        for partition in map.here() {
             let (mut block, mut rest) = (Block::default(), Rest::all(id, partition, Kind::Row));
             let found = self.frozen.moments.fill(&mut block, partition, &mut rest).await;
             if found.map_err(|error| storage_read(&error))? > 0 {

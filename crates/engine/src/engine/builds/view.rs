@@ -125,7 +125,7 @@ impl Build {
             return Ok(Step::Gone);
         };
         let map = Arc::clone(snapshot.partitions(&followed.base)?);
-        drop(PartitionLatch::hold_all(map.all().iter().map(|partition| &partition.latch)).await);
+        drop(PartitionLatch::hold_all(map.here().map(|partition| &partition.latch)).await);
         // What such a writer has written may land after it was answered with an error.
         for (_, store) in map.stores() {
             settled(store).await.map_err(|error| storage_write(&error))?;
@@ -198,7 +198,9 @@ impl Build {
                 let snapshot = published.load_full();
                 let mut latches = Vec::new();
                 if let Some(map) = snapshot.partitions_of(base.storage_id) {
-                    latches.extend(touched.partitions().map(|(_, key)| Arc::clone(&map.place(key).1.latch)));
+                    for (_, key) in touched.partitions() {
+                        latches.push(Arc::clone(&map.hosted(key)?.1.latch));
+                    }
                 }
                 Ok((snapshot, latches))
             });

@@ -45,6 +45,7 @@ async fn engine(seed: u64) -> Engine {
         throughput: ThroughputRules::default(),
         account: Account::default(),
         virtual_tables: Arc::new(NoTables),
+        mask_calls: helenus_schema::planner::mask_calls,
     };
     Engine::open(options).await.unwrap()
 }

@@ -71,7 +71,7 @@ impl Catalog {
         let began = self.published.clock.monotonic();
         let latches = maps
             .iter()
-            .flat_map(|map| map.all())
+            .flat_map(|map| map.here())
             .map(|partition| &partition.latch)
             .filter(|_| !mutant::is_on(Mutant::SnapshotWithoutLatches));
         let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, PartitionLatch::hold_all(latches)).await else {

@@ -39,7 +39,7 @@ use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::engine::{Error, storage_write};
 use crate::partition::latch::Hold;
 use crate::partition::log;
-use crate::partition::{Hosted, MapError, PhysicalPartitionId, StoreId, TablePartitions};
+use crate::partition::{Hosted, MapError, PhysicalPartitionId, Placed, StoreId, TablePartitions};
 use helenus_base::mutant::{self, Mutant};
 use helenus_schema::command::PartitionChange;
 use helenus_schema::schema::{StorageId, Table};
@@ -187,7 +187,7 @@ impl Catalog {
         let (Some(map), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
             return Err(Error::TableGone);
         };
-        let Some(partition) = map.find(id) else {
+        let Some(partition) = map.find(id).and_then(Placed::here) else {
             return refused(MoveRefusal::Unknown(id.0));
         };
         let mut indexes = definition.indexes.values().filter(|index| index.storage_id != 0);
@@ -226,7 +226,7 @@ impl Catalog {
         let to = match target {
             Target::New => {
                 let shares = |other: &&Arc<Hosted>| other.store_id == from;
-                if !self.placement.homes.is_kept(from) && map.all().iter().filter(shares).count() == 1 {
+                if !self.placement.homes.is_kept(from) && map.here().filter(shares).count() == 1 {
                     return refused(MoveRefusal::Alone { id, store: from.0 });
                 }
                 let stores_max = self.stores().beside_max();

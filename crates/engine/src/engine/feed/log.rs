@@ -252,7 +252,7 @@ impl<'a> LogSweep<'a> {
             tombstones_max: None,
         };
         let mut reader = Reader::new(&bound, 0, scratch, sink);
-        let partition = self.partitions.at(change.token, &change.partition_key);
+        let partition = self.partitions.of_token(change.token, &change.partition_key);
         reader.enter(partition, None, false);
         let mut rows = Rows {
             reader,

@@ -21,7 +21,7 @@ pub(crate) async fn explain(
     let walk = match &select.partitions {
         Partitions::Keys(keys) => match keys.first() {
             Some(partition_key) if may_seek_in_keys(select) => {
-                let (token, partition) = partitions.place(partition_key);
+                let (token, partition) = partitions.hosted(partition_key)?;
                 match of_token(partition, token) {
                     Some(inside) => {
                         let walk = probes.choose(partition, partition.now(), &inside, wanted).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn explain(
         },
         Partitions::Ring(span) => {
             let first = span.as_ref().and_then(|span| {
-                let first = partitions.touched(span).first()?;
+                let first = partitions.touched_here(span).next()?;
                 Some((first, first.span.and(span)?))
             });
             match first {

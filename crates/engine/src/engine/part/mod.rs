@@ -10,9 +10,8 @@
 //! deletion or an index entry. A part borrows its host's resources: the snapshot of the store
 //! ([`crate::partition::ReadView`]), the indexes that were complete before that snapshot, and [`Scratch`].
 //!
-//! What a read part says can travel ([`helenus_schema::command::codec`]): a test sends each one through bytes (`travel`).
-//!
-//! Deliberately absent: a connection that carries them.
+//! What a part says can travel ([`helenus_schema::command::codec`]): the owner of its physical partition decodes the
+//! message and executes the part there (`engine::owner`).
 
 pub(crate) mod choice;
 mod logical;
@@ -22,18 +21,12 @@ mod reader;
 mod receipt;
 mod ring;
 mod rows;
-#[cfg(feature = "simulation")]
-pub(in crate::engine) mod travel;
 pub(crate) mod walk;
 pub(crate) mod write;
 
 pub(crate) use logical::{Logical, bring_static, covering};
 pub(crate) use part_read::PartRead;
-#[cfg(not(feature = "simulation"))]
-pub(crate) use read::run_part;
-pub(crate) use read::{Cut, ReadPart};
+pub(crate) use read::{Cut, ReadPart, run_part};
 pub(crate) use reader::{Reader, Scratch};
 pub(crate) use receipt::{Ended, Receipt, Walked};
 pub(crate) use rows::{PartSink, Reply, Step};
-#[cfg(feature = "simulation")]
-pub(crate) use travel::run_part;

@@ -121,7 +121,8 @@ async fn key_by_index<'a>(
         let logical = whole_key(bound, part, (token, partition_key), reader)?;
         return logical.run(part.resume, reader).await;
     };
-    reader.enter(part.partition, Some((token, partition_key)), part.is_first);
+    let spread = part.partition.spread(token, partition_key);
+    reader.enter(part.partition, Some((spread, partition_key)), part.is_first);
     let table = bound.read.table.as_ref();
     let logical = part.partition.logical(table.storage_id, token, partition_key)?;
     *index = Some(walk.index());
@@ -136,7 +137,8 @@ fn whole_key<'p>(
     (token, partition_key): (Token, &'p Bytes),
     reader: &mut Reader<'_, impl PartSink>,
 ) -> Result<Logical<'p>, Error> {
-    reader.enter(part.partition, Some((token, partition_key)), part.is_first);
+    let spread = part.partition.spread(token, partition_key);
+    reader.enter(part.partition, Some((spread, partition_key)), part.is_first);
     let table = bound.read.table.as_ref();
     Ok(Logical {
         at: part.at,

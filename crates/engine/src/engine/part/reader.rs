@@ -9,12 +9,11 @@ use crate::engine::Error;
 use crate::engine::row::buffer::RowBuffer;
 use crate::engine::row::evaluate::{Scope, looks_at_rows};
 use crate::engine::row::layout::Layout;
-use crate::partition::Hosted;
+use crate::partition::PhysicalPartition;
 use crate::throughput::{Charges, Mark, PartitionRef};
 use helenus_schema::command::{Clustering, Partitions};
 use helenus_storage::storage::{Damaged, RowView};
 use helenus_types::consistency::Consistency;
-use helenus_types::token::Token;
 
 /// Buffers that the parts of a read borrow, one after the other.
 pub(crate) struct Scratch<'c> {
@@ -119,15 +118,16 @@ impl<'a, S: PartSink> Reader<'a, S> {
         self.rows_given
     }
 
-    /// Charges everything that follows to this physical partition, and to the logical one of this key if it is known.
-    /// `is_first`: no page of the read has visited the physical partition yet.
-    pub(crate) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
+    /// Charges everything that follows to this physical partition, and to the logical one of this key if it is known;
+    /// `spread` is its number ([`crate::partition::Placement::spread`]). `is_first`: no page of the read has visited
+    /// the physical partition yet.
+    pub(crate) fn enter(&mut self, partition: &PhysicalPartition, key: Option<(i64, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
                 table: self.bound.read.table.storage_id,
                 partition: partition.id.0,
             },
-            key.map(|(token, key)| (partition.spread(token, key), key)),
+            key,
         );
         if is_first && !self.looks_up {
             self.charges.visit();

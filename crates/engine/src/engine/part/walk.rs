@@ -100,18 +100,8 @@ impl<'a> Probes<'a> {
         }
     }
 
-    /// Those of another command, which are among these.
-    #[cfg(feature = "simulation")]
-    pub(super) fn of<'b>(&self, select: &'b Read) -> Probes<'b>
-    where
-        'a: 'b,
-    {
-        Probes::now(self.indexes, select)
-    }
-
-    /// The usable probes.
-    #[cfg(feature = "simulation")]
-    pub(super) fn usable(&self) -> Vec<IndexProbe> {
+    /// The usable probes, for a message.
+    pub(crate) fn usable(&self) -> Vec<IndexProbe> {
         self.complete.iter().copied().cloned().collect()
     }
 

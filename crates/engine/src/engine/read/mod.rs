@@ -1,6 +1,6 @@
 //! Reads: command → rows of one page, for a front end.
 //!
-//! The statement level: `source` spreads a read over parts (`engine::part`), which pass rows to a [`sink`]. The sink groups and
+//! The statement level: `source` spreads a read over parts (`engine::part`), which pass rows to a [`sink`]; those of another machine's partitions are sent to it (`elsewhere`). The sink groups and
 //! sorts the rows and passes them to the front end's `row_sink`. `aside` keeps rows that are sorted later; `nearest` keeps the
 //! rows nearest to a vector; `tombstones` has the warning about tombstones. `engine::terms` bounds the memory of the answer.
 //!
@@ -8,6 +8,7 @@
 
 mod aside;
 pub(crate) mod count;
+mod elsewhere;
 pub(crate) mod nearest;
 mod order;
 pub(crate) mod row_sink;

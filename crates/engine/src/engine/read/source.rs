@@ -2,7 +2,6 @@
 //! rows.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -15,7 +14,7 @@ use crate::engine::part::walk::Probes;
 use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::targets::{keys_left, span_left};
 use crate::engine::terms::request::Request;
-use crate::partition::{Hosted, PhysicalPartitionId, ReadView, TablePartitions};
+use crate::partition::{PhysicalPartition, PhysicalPartitionId, Placed, ReadView, TablePartitions};
 use helenus_schema::command::{Partitions, Position, Read};
 use helenus_schema::schema::StorageId;
 use helenus_types::token::KeySpan;
@@ -83,19 +82,30 @@ impl<'a> Spread<'a> {
                 ahead.go_on(visits.ring_left(), self.read.table.storage_id, sink.rows_wanted());
             }
             way.visited += usize::from(visit.counts);
-            let part = ReadPart {
-                partition: visit.partition,
-                cut: visit.cut,
-                resume: visit.resume,
-                is_first: visit.is_first,
-                at: view.lend(visit.partition),
-                probes,
-                rows_wanted: sink.rows_wanted(),
-                // Tombstones count by logical partition if the statement names partitions.
-                tombstones_before: if span.is_some() { sink.tombstones() } else { 0 },
+            // Tombstones count by logical partition if the statement names partitions.
+            let tombstones_before = if span.is_some() { sink.tombstones() } else { 0 };
+            let receipt = match visit.partition {
+                Placed::Here(partition) => {
+                    let part = ReadPart {
+                        partition,
+                        cut: visit.cut,
+                        resume: visit.resume,
+                        is_first: visit.is_first,
+                        at: view.lend(partition),
+                        probes,
+                        rows_wanted: sink.rows_wanted(),
+                        tombstones_before,
+                    };
+                    run_part(&bound, &part, scratch, sink).await
+                }
+                Placed::There(remote) => {
+                    let probes = probes.map(Probes::usable).unwrap_or_default();
+                    let message = self.message(&visit, probes, sink.rows_wanted(), tombstones_before)?;
+                    // Boxed, since it is rare: every read's future would be as large.
+                    Box::pin(self.ask(&remote.owner, &message, view, scratch, sink)).await
+                }
             };
-            let receipt = run_part(&bound, &part, scratch, sink).await;
-            if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
+            if settle(receipt, visit.partition, &mut way, sink)? == Ended::Stopped {
                 break;
             }
             // If the first part uses no index, the others use none either.
@@ -108,13 +118,13 @@ impl<'a> Spread<'a> {
 /// Takes the receipt of a part. Returns whether more is needed, or why the read fails.
 fn settle<'a>(
     receipt: Receipt<'a>,
-    part: &ReadPart<'_, 'a>,
+    partition: &PhysicalPartition,
     way: &mut Way<'a>,
     sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<Ended, Error> {
     tracing::trace!(
-        partition = part.partition.id.0,
-        epoch = part.partition.epoch,
+        partition = partition.id.0,
+        epoch = partition.epoch,
         rows = receipt.rows,
         charged_micros = receipt.charged_micros,
         "a part of a read ended"
@@ -126,7 +136,7 @@ fn settle<'a>(
 
 /// Whether no earlier page has visited a physical partition. A read in ring order has visited the partition of its last
 /// row.
-fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
+fn is_first_visit(partition: &Placed, resume: Option<&Position>) -> bool {
     resume.is_none_or(|position| {
         let token = partition.token(&position.partition_key);
         !partition.span.contains(token.value(), &position.partition_key)
@@ -134,13 +144,13 @@ fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
 }
 
 /// A visit of a physical partition.
-struct Visit<'p, 'a> {
-    partition: &'a Hosted,
-    cut: Cut<'p>,
+pub(super) struct Visit<'p, 'a> {
+    pub(super) partition: &'a Placed,
+    pub(super) cut: Cut<'p>,
     /// The end of the previous page, for the part in which it ended.
-    resume: Option<&'a Position>,
+    pub(super) resume: Option<&'a Position>,
     /// No page of the read has visited the physical partition yet.
-    is_first: bool,
+    pub(super) is_first: bool,
     /// This page has not visited it yet.
     counts: bool,
 }
@@ -157,7 +167,7 @@ enum Visits<'p, 'a> {
     },
     /// The physical partitions that are left of a span of the ring.
     Ring {
-        left: std::slice::Iter<'a, Arc<Hosted>>,
+        left: std::slice::Iter<'a, Placed>,
         span: &'p KeySpan,
         resume: Option<&'a Position>,
     },
@@ -194,7 +204,7 @@ impl<'p, 'a: 'p> Visits<'p, 'a> {
     }
 
     /// The physical partitions that are left of a span of the ring.
-    fn ring_left(&self) -> &'a [Arc<Hosted>] {
+    fn ring_left(&self) -> &'a [Placed] {
         match self {
             Self::Keys { .. } => &[],
             Self::Ring { left, .. } => left.as_slice(),
@@ -252,13 +262,15 @@ struct Ahead {
 
 impl Ahead {
     /// `left` are those after the current one.
-    fn go_on(&mut self, left: &[Arc<Hosted>], table: StorageId, rows_wanted: Option<usize>) {
+    fn go_on(&mut self, left: &[Placed], table: StorageId, rows_wanted: Option<usize>) {
         self.begun = self.begun.saturating_sub(1);
         if rows_wanted.is_some_and(|rows| rows < AHEAD_ROWS_MIN) {
             return;
         }
         for partition in left.iter().take(PARTS_AHEAD_MAX).skip(self.begun) {
-            partition.store().read_ahead(|| partition.key_range(table));
+            if let Some(here) = partition.here() {
+                here.store().read_ahead(|| here.key_range(table));
+            }
             self.begun += 1;
         }
     }

@@ -24,6 +24,7 @@ use crate::partition::{Nodes, Stores};
 use crate::throughput::Coefficients;
 use helenus_base::clock::{Clock, Timestamps};
 use helenus_base::tasks::Tasks;
+use helenus_schema::command::MaskCalls;
 use helenus_schema::guardrails::Guardrails;
 use helenus_schema::profile::{Account, Profile, Rules};
 use helenus_schema::schema::node::NodeInfo;
@@ -68,6 +69,8 @@ pub struct Options {
     pub account: Account,
     /// The tables that the server computes.
     pub virtual_tables: Arc<dyn VirtualTables>,
+    /// Makes the calls that mask columns for a client that may not see their values.
+    pub mask_calls: MaskCalls,
 }
 
 /// Reaction to a jump ahead of the wall clock.
@@ -203,6 +206,7 @@ impl Options {
             timeuuids,
             draws,
             call_limits: self.call_limits,
+            mask_calls: self.mask_calls,
             authority: Authority::default(),
             audit_log: OnceLock::new(),
         })

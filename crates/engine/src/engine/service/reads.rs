@@ -289,7 +289,7 @@ impl Engine {
             (true, false) => return Err(Refusal::FullFidelity.into()),
             (true, true) => Some(self.log_of(read).await?),
         };
-        let partitions = request.snapshot.partitions(&read.table)?;
+        let partitions = request.served().partitions(&read.table)?;
         let resume = paging.resume.as_ref().and_then(|position| position.feed.as_ref());
         // Before any snapshot is taken.
         let horizon = self.catalog.stores().positions().horizon();

@@ -7,11 +7,19 @@ use bytes::Bytes;
 use super::super::error::Error;
 use super::super::gates;
 use super::super::levels;
+#[cfg(feature = "simulation")]
+use super::super::owner::loopback;
+use super::super::owner::write::OwnerOfWrites;
 use super::super::part::write::size;
 use super::super::write::condition::Written;
 use super::{Engine, Request};
+use crate::engine::failure::FailureCause;
+use crate::engine::snapshot::Snapshot;
+use crate::engine::terms::write::{Routed, WriteRequest, is_serial};
+use crate::partition::Owner;
 use crate::throughput::Charges;
 use helenus_base::mutant::{self, Mutant};
+use helenus_schema::command::codec::BoundWrites;
 use helenus_schema::command::{Batch, BatchKind, Condition, Write};
 use helenus_schema::guardrails::Level;
 use helenus_schema::guardrails::Threshold;
@@ -51,7 +59,14 @@ impl Engine {
         gates::counter(gates, request, table)?;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut written = if is_conditional || is_serial(std::slice::from_ref(modification)) {
+        let mut written = if let Some(owner) = owner_elsewhere(&routed)? {
+            let message = message(request, &routed, &write, false)?;
+            let mut written = Box::pin(self.send(request, &owner, &message, &write, charges)).await;
+            if mutant::is_on(Mutant::RetryCounter) && is_counter && written.is_err() {
+                written = Box::pin(self.send(request, &owner, &message, &write, charges)).await;
+            }
+            written?
+        } else if is_conditional || is_serial(std::slice::from_ref(modification)) {
             let writes = &self.writes;
             let written = writes.apply_conditionally(&routed, &write, &request.context, false, charges);
             let mut written = written.await?;
@@ -118,7 +133,15 @@ impl Engine {
         let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let planned_failure = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut written = if batch.conditional || batch.timestamp.is_none() && is_serial(&batch.modifications) {
+        let is_serial = batch.timestamp.is_none() && is_serial(&batch.modifications);
+        let mut written = if let Some(owner) = owner_elsewhere(&routed)? {
+            if is_serial {
+                // They are dated as conditional ones are, so that no timestamp of the request counts.
+                write.timestamp_micros = None;
+            }
+            let message = message(request, &routed, &write, true)?;
+            Box::pin(self.send(request, &owner, &message, &write, charges)).await?
+        } else if batch.conditional || is_serial {
             let writes = &self.writes;
             let written = writes.apply_conditionally(&routed, &write, &request.context, true, charges);
             let mut written = written.await?;
@@ -128,19 +151,74 @@ impl Engine {
             // Cassandra measures only batches of several partitions.
             let threshold = &self.guardrails.batch_bytes;
             let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
-            let warning = self
-                .writes
-                .apply(&routed, &write, is_measured.then_some(threshold), charges)
-                .await?;
-            warnings.extend(warning);
+            let threshold = is_measured.then_some(threshold);
+            Written {
+                warnings: self.writes.apply(&routed, &write, threshold, charges).await?,
+                ..Written::default()
+            }
+        };
+        if !batch.conditional && !is_serial {
+            warnings.append(&mut written.warnings);
             if batch.kind != BatchKind::Logged {
                 warnings.extend(scatter_warning(batch, &self.guardrails.unlogged_batch_partitions));
             }
-            Written::default()
-        };
+        }
         gates::planned_failure(planned_failure)?;
         written.warnings.extend(warnings);
         Ok(written)
+    }
+
+    /// Sends writes to the owner of their partitions, who decides about them. No message is sent twice.
+    #[cfg_attr(
+        not(feature = "simulation"),
+        expect(
+            unused_variables,
+            clippy::unused_async,
+            reason = "no connection carries messages yet"
+        )
+    )]
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        owner: &Owner,
+        message: &Bytes,
+        write: &WriteRequest,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
+        #[cfg(feature = "simulation")]
+        if let Some(owners) = &request.owners {
+            loopback::count_message();
+            return self.owner_of_writes(owners).execute(message, charges).await;
+        }
+        tracing::debug!(
+            owner = &*owner.0,
+            "a write needs a partition whose owner cannot be reached"
+        );
+        Err(Error::WriteFailure {
+            consistency: write.consistency,
+            write_kind: write.write_kind,
+            cause: FailureCause::Replica,
+        })
+    }
+
+    /// Executes the writes of a message that another machine sent to this one, as the owner of their partitions.
+    ///
+    /// # Errors
+    /// The bytes are no message for this schema, a partition is served elsewhere, or as a write that began here.
+    pub async fn execute_writes(&self, message: &Bytes, charges: &mut Charges) -> Result<Written, Error> {
+        let snapshot = self.catalog.load_full();
+        self.owner_of_writes(&snapshot).execute(message, charges).await
+    }
+
+    const fn owner_of_writes<'a>(&'a self, snapshot: &'a Snapshot) -> OwnerOfWrites<'a> {
+        OwnerOfWrites {
+            writes: &self.writes,
+            snapshot,
+            mask_calls: self.mask_calls,
+            batch_bytes: &self.guardrails.batch_bytes,
+            timeuuids: &self.timeuuids,
+            call_limits: self.call_limits,
+        }
     }
 
     /// Records the number of partitions that a batch writes.
@@ -164,16 +242,38 @@ impl Engine {
     }
 }
 
-/// Whether writes without conditions are made as those with conditions are: under the lock of their logical partition, and dated above
-/// what is there. This is so in tables of entities, since another request may just compare the version of a row.
-fn is_serial(writes: &[Write]) -> bool {
-    let Some(first) = writes.first() else { return false };
-    let is_of_entities = first.table.options.is_ordered && first.table.entity_layout().is_some();
-    is_of_entities
-        && first.partition_keys.len() == 1
-        && writes
-            .iter()
-            .all(|write| write.table.id == first.table.id && write.partition_keys == first.partition_keys)
+/// The owner of all partitions that writes concern, if it is another machine.
+///
+/// # Errors
+/// They have several owners: no message says yet how these agree.
+fn owner_elsewhere(routed: &[Routed<'_>]) -> Result<Option<Owner>, Error> {
+    if routed.iter().all(|one| one.partitions.is_here()) {
+        return Ok(None);
+    }
+    let mut owners = routed.iter().flat_map(|one| {
+        let keys = one.modification.partition_keys.iter();
+        keys.map(|key| one.partitions.place(key).1.owner())
+    });
+    let first = owners.next().flatten();
+    if owners.any(|owner| owner != first) {
+        return Err(Error::Fault("the writes have several owners".to_owned()));
+    }
+    Ok(first.cloned())
+}
+
+/// Writes as a message. The commands themselves stay behind.
+fn message(request: &Request<'_>, routed: &[Routed<'_>], write: &WriteRequest, is_batch: bool) -> Result<Bytes, Error> {
+    let bound = BoundWrites {
+        writes: routed.iter().map(|one| one.modification.clone()).collect(),
+        is_batch,
+        timestamp_micros: write.timestamp_micros,
+        now_seconds: write.now_seconds,
+        now_micros: request.at_micros,
+        consistency: write.consistency,
+        serial_consistency: write.serial_consistency,
+        write_kind: write.write_kind,
+    };
+    bound.encode().map_err(|error| Error::Fault(error.to_string()))
 }
 
 /// The kind of write of a single modification.

@@ -47,13 +47,16 @@ impl Passes {
         Ok(())
     }
 
+    /// Takes the latches of the partitions of these keys, which are served here.
     pub(in crate::engine) fn of<'a>(
         routed: impl Iterator<Item = (&'a TablePartitions, &'a [bytes::Bytes])>,
     ) -> Result<Self, Closed> {
         let mut passes = Self::default();
         for (partitions, keys) in routed {
             for key in keys {
-                passes.add(&partitions.place(key).1.latch)?;
+                // A partition that has gone elsewhere is one that has been moved: the newest map says where it is.
+                let (_, partition) = partitions.place(key);
+                passes.add(&partition.here().ok_or(Closed::Superseded)?.latch)?;
             }
         }
         Ok(passes)

@@ -45,6 +45,9 @@ pub struct Terms<'a> {
 pub(crate) struct Request<'a> {
     /// The catalog at the moment when the request began.
     pub snapshot: Arc<Snapshot>,
+    /// The same catalog as the owner of the partitions has it, if `snapshot` shows them elsewhere.
+    #[cfg(feature = "simulation")]
+    pub(in crate::engine) owners: Option<Arc<Snapshot>>,
     /// Its options.
     pub(crate) terms: Terms<'a>,
     /// The time by which cells are expired, seconds since 1970-01-01 UTC.
@@ -73,6 +76,20 @@ impl Request<'_> {
     /// request that kept its own map would wait for itself, or for another request that waits for it.
     pub(crate) fn drop_partition_map(&mut self) {
         self.snapshot = Arc::new(self.snapshot.without_partition_maps());
+        #[cfg(feature = "simulation")]
+        if self.owners.is_some() {
+            self.owners = Some(Arc::clone(&self.snapshot));
+        }
+    }
+
+    /// The catalog with the partitions that this machine serves, for what does not travel as a message yet: reads of the
+    /// change feed, estimates, and the loads of partitions.
+    pub(in crate::engine) fn served(&self) -> &Arc<Snapshot> {
+        #[cfg(feature = "simulation")]
+        if let Some(owners) = &self.owners {
+            return owners;
+        }
+        &self.snapshot
     }
 
     /// Time and randomness for its functions.
@@ -111,9 +128,9 @@ impl Request<'_> {
         self.terms.is_traced
     }
 
-    /// The partition map of a table when the request began.
+    /// The partition map of a table when the request began, with what is served here.
     pub(in crate::engine) fn partition_map(&self, table: StorageId) -> Option<&TablePartitions> {
-        self.snapshot.partitions_of(table)
+        self.served().partitions_of(table)
     }
 
     /// The virtual node that the request came to, from 0.

@@ -40,3 +40,15 @@ impl Routed<'_> {
         })
     }
 }
+
+/// Whether writes without conditions are made as those with conditions are: under the lock of their logical partition, and
+/// dated above what is there. This is so in tables of entities, since another request may just compare the version of a row.
+pub(crate) fn is_serial(writes: &[Write]) -> bool {
+    let Some(first) = writes.first() else { return false };
+    let is_of_entities = first.table.options.is_ordered && first.table.entity_layout().is_some();
+    is_of_entities
+        && first.partition_keys.len() == 1
+        && writes
+            .iter()
+            .all(|write| write.table.id == first.table.id && write.partition_keys == first.partition_keys)
+}

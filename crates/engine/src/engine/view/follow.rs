@@ -186,7 +186,7 @@ struct OfPartition<'a> {
 impl OfPartition<'_> {
     async fn follow(&self, mut touched: TouchedPartition, rows: &mut Vec<ViewRow>) -> Result<(), Error> {
         let table = &self.followed.base;
-        let (token, partition) = self.snapshot.partitions(table)?.place(&self.partition_key);
+        let (token, partition) = self.snapshot.partitions(table)?.hosted(&self.partition_key)?;
         let logical = partition.logical(table.storage_id, token, &self.partition_key)?;
         let at = logical.now();
         let stored_deletions = logical.deletions(&at).await.map_err(|error| storage_read(&error))?;
@@ -295,7 +295,7 @@ impl OfPartition<'_> {
     }
 
     fn placed(&self, view: &Arc<Table>, key: Key, row: Row, is_removed: bool) -> Result<ViewRow, Error> {
-        let (token, partition) = self.snapshot.partitions(view)?.place(&key.partition_key);
+        let (token, partition) = self.snapshot.partitions(view)?.hosted(&key.partition_key)?;
         Ok(ViewRow {
             view: Arc::clone(view),
             partition: Arc::clone(partition),

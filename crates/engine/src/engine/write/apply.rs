@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
-#[cfg(feature = "simulation")]
-use super::travel;
 use super::views::Views;
 use crate::engine::part::write::fragment::Stamp;
 use crate::engine::part::write::size::BatchSize;
@@ -34,10 +32,6 @@ impl WriteServices {
         size: Option<&Threshold>,
         charges: &mut Charges,
     ) -> Result<Vec<String>, Error> {
-        #[cfg(feature = "simulation")]
-        let sent = travel::send(modifications, request, false)?;
-        #[cfg(feature = "simulation")]
-        let (modifications, request) = (&*sent.routed(modifications), sent.request());
         for _ in 0..CHECKS_MAX {
             if let Outcome::Written(warnings) = self.apply_once(modifications, request, size, charges).await? {
                 return Ok(warnings);
@@ -72,7 +66,7 @@ impl WriteServices {
         let modifications = by_maps.as_deref().unwrap_or(modifications);
         let mut staged = Staged {
             openings: if held.is_some() {
-                ReadOpenings::now(modifications)
+                ReadOpenings::now(modifications)?
             } else {
                 ReadOpenings::default()
             },
@@ -94,7 +88,7 @@ impl WriteServices {
             let write = routed.modification;
             let stamp = self.stamp(write, write.timestamp.unwrap_or(timestamp), request)?;
             for key in &write.partition_keys {
-                let place = routed.partitions.place(key);
+                let place = routed.partitions.hosted(key)?;
                 let stored = if must_read {
                     forms::as_stored(place, write, key, &mut new_rows).await?
                 } else {
@@ -146,8 +140,9 @@ impl WriteServices {
             let (mut maps, mut latches) = (Vec::with_capacity(modifications.len()), Vec::new());
             for routed in modifications {
                 let map = snapshot.partitions(routed.table())?;
-                let keys = routed.modification.partition_keys.iter();
-                latches.extend(keys.map(|key| Arc::clone(&map.place(key).1.latch)));
+                for key in &routed.modification.partition_keys {
+                    latches.push(Arc::clone(&map.hosted(key)?.1.latch));
+                }
                 maps.push(Arc::clone(map));
             }
             Ok((maps, latches))

@@ -11,8 +11,6 @@ use bytes::Bytes;
 
 use super::services::WriteServices;
 use super::staged::{CHECKS_MAX, Outcome, ReadOpenings, Staged, given_up};
-#[cfg(feature = "simulation")]
-use super::travel;
 use super::views::Views;
 use crate::engine::part::write::asked::rows_asked;
 use crate::engine::part::write::condition::{self, ConditionPart, Decision, Verdict};
@@ -53,10 +51,6 @@ impl WriteServices {
         is_batch: bool,
         charges: &mut Charges,
     ) -> Result<Written, Error> {
-        #[cfg(feature = "simulation")]
-        let sent = travel::send(modifications, request, is_batch)?;
-        #[cfg(feature = "simulation")]
-        let (modifications, request) = (&*sent.routed(modifications), sent.request());
         for _ in 0..CHECKS_MAX {
             let answer = self.check_and_apply(modifications, request, context, is_batch, charges);
             if let Some(answer) = answer.await? {
@@ -86,8 +80,12 @@ impl WriteServices {
         let (passes, maps) = self.pass(modifications, request.consistency).await?;
         let by_maps = by_maps(modifications, maps.as_ref());
         let modifications = by_maps.as_deref().unwrap_or(modifications);
-        let place = modifications.first().unwrap_or(first).partitions.place(partition_key);
-        let openings = ReadOpenings::now(modifications);
+        let place = modifications
+            .first()
+            .unwrap_or(first)
+            .partitions
+            .hosted(partition_key)?;
+        let openings = ReadOpenings::now(modifications)?;
         let mut stored = Vec::with_capacity(modifications.len());
         let mut new_rows = forms::NewRows::default();
         for routed in modifications {

@@ -8,8 +8,6 @@ mod apply;
 pub(crate) mod condition;
 mod services;
 mod staged;
-#[cfg(feature = "simulation")]
-mod travel;
 mod views;
 
 pub(crate) use services::WriteServices;

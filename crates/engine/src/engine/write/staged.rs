@@ -15,6 +15,7 @@ use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::partition::{BatchKeys, Held, Nodes, StoreId};
 use crate::throughput::Charges;
+use helenus_base::invariant::Broken;
 use helenus_base::mutant::{self, Mutant};
 use helenus_storage::storage::{Batch, Committed, Error as StoreError, Opening, Row, Space, check_row_bytes};
 use helenus_types::consistency::WriteKind;
@@ -42,20 +43,23 @@ pub(crate) struct ReadOpenings(Vec<(StoreId, Opening)>);
 
 impl ReadOpenings {
     /// Taken under the locks, before anything is read.
-    pub(super) fn now(modifications: &[Routed<'_>]) -> Self {
+    ///
+    /// # Errors
+    /// A partition is not served here.
+    pub(super) fn now(modifications: &[Routed<'_>]) -> Result<Self, Broken> {
         let mut openings: Vec<(StoreId, Opening)> = Vec::with_capacity(1);
         if mutant::is_on(Mutant::CheckByOldOpening) {
-            return Self(openings);
+            return Ok(Self(openings));
         }
         for routed in modifications {
             for partition_key in &routed.modification.partition_keys {
-                let partition = routed.partitions.place(partition_key).1;
+                let (_, partition) = routed.partitions.hosted(partition_key)?;
                 if openings.iter().all(|(id, _)| *id != partition.store_id) {
                     openings.push((partition.store_id, partition.store().opening()));
                 }
             }
         }
-        Self(openings)
+        Ok(Self(openings))
     }
 
     fn of(&self, store: StoreId) -> Option<Opening> {

@@ -44,7 +44,7 @@ fn row() -> Row {
 }
 
 async fn write(map: &TablePartitions, partition_key: &[u8], clustering: &[u8]) {
-    let (token, partition) = map.place(partition_key);
+    let (token, partition) = map.hosted(partition_key).unwrap();
     let logical = partition.logical(TABLE, token, partition_key).unwrap();
     let mut batch = Batch::new();
     logical.put_row(&mut batch, logical.prefix().row(clustering), row());
@@ -91,7 +91,7 @@ async fn rows_that_a_move_left_behind_cannot_be_seen() {
     let after = before.moved(lifted, StoreId(1), &own).unwrap();
     let all: usize = 40;
     let mut seen = 0;
-    for (old, new) in before.all().iter().zip(after.all()) {
+    for (old, new) in before.here().zip(after.here()) {
         assert!(!keys(old).await.is_empty());
         assert_eq!(keys(old).await, indexed(old).await.0);
         if new.id == lifted {
@@ -104,7 +104,7 @@ async fn rows_that_a_move_left_behind_cannot_be_seen() {
             assert_eq!(indexed(new).await, (keys(new).await, all));
         }
     }
-    assert_eq!(seen + keys(&before.all()[1]).await.len(), all);
+    assert_eq!(seen + keys(before.here().nth(1).unwrap()).await.len(), all);
     let mut found = 0;
     let (range, mut view) = (EntryRange::all(INDEX), ReadView::default());
     let counting = after.entries_in(StoreId(0), &range, &mut view, |_| {
@@ -128,11 +128,11 @@ async fn a_table_in_order_of_its_keys_is_split_between_any_two() {
         .unwrap();
     assert_eq!((splits, map.all().len()), (3, 4));
     let expected: [&[&[u8]]; 4] = [&[b"a"], &[b"m"], &[b"m\0", b"mm"], &[b"t", b"z"]];
-    for (partition, expected) in map.all().iter().zip(expected) {
+    for (partition, expected) in map.here().zip(expected) {
         assert_eq!(keys(partition).await, expected);
         assert_eq!(indexed(partition).await, (keys(partition).await, 6));
         for key in expected {
-            let (token, place) = map.place(key);
+            let (token, place) = map.hosted(key).unwrap();
             assert_eq!(place.id, partition.id);
             let logical = partition.logical(TABLE, token, key).unwrap();
             let found = logical.get(&logical.prefix().row(b"c"), &partition.now()).await;
@@ -157,8 +157,8 @@ async fn a_table_in_order_of_its_keys_is_split_between_any_two() {
 #[tokio::test]
 async fn a_key_outside_a_partition_is_not_staged_there() {
     let map = TablePartitions::evenly(2, StoreId(0), &store().await);
-    let (token, partition) = map.place(b"k");
-    let other = map.all().iter().find(|other| other.id != partition.id).unwrap();
+    let (token, partition) = map.hosted(b"k").unwrap();
+    let other = map.here().find(|other| other.id != partition.id).unwrap();
     let refused = other.logical(TABLE, token, b"k").map(drop);
     assert_eq!(refused, Err(Broken(Invariant::KeyIsHosted)));
 }
@@ -167,7 +167,7 @@ async fn a_key_outside_a_partition_is_not_staged_there() {
 async fn a_key_that_is_no_row_is_malformed() {
     let store = store().await;
     let map = TablePartitions::whole(StoreId(0), store.clone());
-    let (token, partition) = map.place(b"k");
+    let (token, partition) = map.hosted(b"k").unwrap();
     let logical = partition.logical(TABLE, token, b"k").unwrap();
     let mut batch = Batch::new();
     // The prefix of a logical partition alone, and with a kind that is none.

@@ -67,6 +67,14 @@ pub(crate) fn masks(
     Ok(Some(masks).filter(|masks| !masks.is_empty()))
 }
 
+/// The masks of all columns of a table that have one, as [`crate::command::MaskCalls`] says.
+pub fn mask_calls(schema: &Schema, table: &Arc<Table>) -> Option<Arc<ColumnMasks>> {
+    masks(schema, table, 0..table.columns.len())
+        .ok()
+        .flatten()
+        .map(Arc::new)
+}
+
 /// The call that masks a column.
 fn mask(schema: &Schema, table: &Arc<Table>, column: &Column) -> Result<Expression, Error> {
     let Some((function, arguments)) = &column.mask else {

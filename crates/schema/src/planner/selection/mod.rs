@@ -13,6 +13,7 @@ mod masked;
 mod parts;
 mod typing;
 
+pub use self::masked::mask_calls;
 pub(crate) use self::masked::{masked, masks};
 
 use std::sync::Arc;
