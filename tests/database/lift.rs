@@ -86,8 +86,12 @@ async fn open_with(url: &str, set: impl FnOnce(&mut store::Options)) -> Result<C
 
 /// Opens a database again whose last life may not have let go of its directory yet.
 async fn reopen(url: &str) -> Client {
+    reopen_with(url, |_| ()).await
+}
+
+async fn reopen_with(url: &str, set: impl Fn(&mut store::Options)) -> Client {
     loop {
-        match open(url, None).await {
+        match open_with(url, &set).await {
             Ok(client) => return client,
             Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(error) => panic!("{url}: {error}"),
@@ -562,18 +566,38 @@ async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_logged_batch_over_two_stores_is_whole_after_a_kill() {
+    logged_batches_are_whole_after_a_kill(0).await;
+}
+
+/// The records of the batches lie in the data stores.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_logged_batch_over_data_stores_is_whole_after_a_kill() {
+    logged_batches_are_whole_after_a_kill(3).await;
+}
+
+/// Kills the server while it writes a batch over several stores: data stores, or else those of lifted partitions.
+async fn logged_batches_are_whole_after_a_kill(data_stores: usize) {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());
-    let client = open(&url, None).await.unwrap();
+    let set = |store: &mut store::Options| store.data_stores = Some(data_stores);
+    let client = open_with(&url, set).await.unwrap();
     fill(&client).await;
-    client.lift("t", client.parts("t").await[1].id).await;
-    client.lift("t", client.parts("t").await[2].id).await;
+    if data_stores == 0 {
+        client.lift("t", client.parts("t").await[1].id).await;
+        client.lift("t", client.parts("t").await[2].id).await;
+    }
+    let stores: std::collections::BTreeSet<u32> = client.stores("t").await.into_iter().collect();
+    assert_eq!((stores.len(), stores.contains(&0)), (3, data_stores == 0));
     client.database.close().await.unwrap();
     drop(client);
     let (mut whole, mut nothing) = (0, 0);
     for groups in 0..12 {
         let faults = store_faults::Faults::none_yet();
-        let client = open(&url, Some(faults.clone())).await.unwrap();
+        let with_faults = |store: &mut store::Options| {
+            set(store);
+            store.faults = Some(faults.call());
+        };
+        let client = open_with(&url, with_faults).await.unwrap();
         // What is removed behind is done with when this is.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let c = 1000 + groups;
@@ -587,7 +611,7 @@ async fn a_logged_batch_over_two_stores_is_whole_after_a_kill() {
         faults.after(0);
         drop(client);
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let client = reopen(&url).await;
+        let client = reopen_with(&url, set).await;
         let keys = client
             .rows(&format!("SELECT k FROM t WHERE c = {c} ALLOW FILTERING"))
             .await;

@@ -293,7 +293,8 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
 /// The changes of the logged batches that were unfinished.
 async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
     let mut merges_found = Vec::new();
-    for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
+    let found = frozen.moments.records_of_stores(pending::RECORD).await;
+    for value in found.map_err(|error| storage_read(&error))? {
         let merges = backups::merges(&value);
         let merges = merges.ok_or_else(|| Error::Fault("a record of the batch log is damaged".to_owned()))?;
         merges_found.extend(merges);

@@ -1,26 +1,31 @@
 //! The batch log: it makes a logged batch atomic over several stores.
 //!
 //! ```text
-//! main: !batch record ─► each store its part, all at once ─► answered ─► main: removal of the record, with the next one
+//! one store: !batch record ─► each store its part, all at once ─► answered ─► its removal, with the store's next record
 //! ```
+//! **Where.** Each store that stays has a batch log of its own. A record lies in the store of the batch's first partition.
+//! A store that a move made can be removed with its last partition, so it has none. The next store of the batch takes the
+//! record, or else the main one (`Catalog::logs_batches`).
+//!
 //! The record is durable before any part is, and each part before the record is removed, whatever the durability. The
-//! removal waits for the commit of the next record, or [`REMOVAL_AFTER`]: a client would wait for a commit of its own. If
-//! a part fails, a task replays all parts from the record. If the server ends in between, the next start replays them
-//! before it answers a request. Writing a part twice changes nothing, since versions of rows merge. A replay writes
-//! each part to the store that has its rows by then. A batch to one store is one commit and needs no record.
+//! removal waits for the commit of the store's next record, or [`REMOVAL_AFTER`]: a client would wait for a commit of its
+//! own. If a part fails, a task replays all parts from the record. If the server ends in between, they are replayed when
+//! the store with the record is opened, before a request is answered. Writing a part twice changes nothing, since versions
+//! of rows merge. A replay writes each part to the store that has its rows by then. A batch to one store is one commit and
+//! needs no record.
 //!
 //! **Deletions.** A replayed part has the timestamps of the batch, so deletions that came after the batch must still
-//! exist. While a batch is pending no purge removes them (pending.rs), however short a table's `gc_grace_seconds`.
+//! exist. While a batch of any store is pending no purge removes them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
-//! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
+//! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog of each store that stays)
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::pending::{Logged, Removal, Whole};
+use super::pending::{Logged, RecordId, Removal, Whole};
 use super::published::Published;
 use super::snapshot::Snapshot;
 use super::view::follow::{Touched, ViewRow};
@@ -50,29 +55,41 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// A store fails. The record may be durable nevertheless.
-pub(super) async fn record(published: &Arc<Published>, (key, record): &Logged) -> store::Result<()> {
+pub(super) async fn record(published: &Arc<Published>, logged: &Logged) -> store::Result<()> {
+    let store = store_of(published, logged.id.store)?;
     let mut batch = Batch::new();
-    batch.put(Space::Catalog, key.clone(), record.clone());
-    let committed = commit_with_removals(published, batch, published.pending.take_whole()).await;
+    batch.put(Space::Catalog, logged.id.key(), logged.record.clone());
+    let whole = published.pending.take_whole_of(logged.id.store);
+    let committed = commit_with_removals(published, &store, batch, whole).await;
     if committed.is_err() && published.pending.await_whole() {
         spawn_removal(published);
     }
     committed?;
-    published.stores().make_durable(published.main()).await
+    published.stores().make_durable(&store).await
 }
 
-/// Commits to the main store, and with it the removal of the records of whole batches, whose parts are durable before.
-async fn commit_with_removals(published: &Published, mut batch: Batch, whole: Vec<Whole>) -> store::Result<()> {
+/// The store of a record. It is open as long as the server runs.
+fn store_of(published: &Published, id: StoreId) -> store::Result<Store> {
+    published.stores().get(id).ok_or(store::Error::Closed)
+}
+
+/// Commits to a store, and with it the removal of its records of whole batches, whose parts are durable before.
+async fn commit_with_removals(
+    published: &Published,
+    store: &Store,
+    mut batch: Batch,
+    whole: Vec<Whole>,
+) -> store::Result<()> {
     let mut others = BTreeSet::new();
     for of in &whole {
-        batch.delete(Space::Catalog, of.key.clone());
+        batch.delete(Space::Catalog, of.id.key());
         others.extend(of.stores.iter().copied());
     }
     // A store that was removed meanwhile has no part any more: its rows were durable elsewhere before.
     let others: Vec<Store> = others.into_iter().filter_map(|id| published.stores().get(id)).collect();
-    let committed = Box::pin(published.stores().record_after_durable(&others, batch)).await;
+    let committed = Box::pin(published.stores().record_in_after_durable(store, &others, batch)).await;
     match committed {
-        Ok(_) => whole.iter().for_each(|of| published.pending.end(&of.key)),
+        Ok(_) => whole.iter().for_each(|of| published.pending.end(of.id)),
         Err(_) => published.pending.give_back(whole),
     }
     committed.map(drop)
@@ -83,11 +100,30 @@ async fn commit_with_removals(published: &Published, mut batch: Batch, whole: Ve
 /// # Errors
 /// A store fails; the records may stay.
 pub(super) async fn remove_whole(published: &Published) -> store::Result<()> {
-    let whole = published.pending.take_whole();
-    if whole.is_empty() {
-        return Ok(());
+    remove_records(published, published.pending.take_whole()).await
+}
+
+/// Removes the records of these whole batches, those of each store in one commit.
+///
+/// # Errors
+/// The first failure; the records of the other stores are removed nevertheless.
+async fn remove_records(published: &Published, whole: Vec<Whole>) -> store::Result<()> {
+    let mut by_store: BTreeMap<StoreId, Vec<Whole>> = BTreeMap::new();
+    for of in whole {
+        by_store.entry(of.id.store).or_default().push(of);
     }
-    commit_with_removals(published, Batch::new(), whole).await
+    let mut outcome = Ok(());
+    for (id, whole) in by_store {
+        let removed = match store_of(published, id) {
+            Ok(store) => commit_with_removals(published, &store, Batch::new(), whole).await,
+            Err(error) => {
+                published.pending.give_back(whole);
+                Err(error)
+            }
+        };
+        outcome = outcome.and(removed);
+    }
+    outcome
 }
 
 /// Has the record of a whole batch removed, by the next record's commit or soon.
@@ -113,7 +149,7 @@ fn spawn_removal(published: &Arc<Published>) {
             let Some(whole) = published.pending.take_awaited() else {
                 return;
             };
-            match commit_with_removals(&published, Batch::new(), whole).await {
+            match remove_records(&published, whole).await {
                 Ok(()) => pause = REMOVAL_AFTER,
                 Err(store::Error::Closed) => return,
                 Err(error) => {
@@ -157,8 +193,8 @@ pub(super) async fn replay_all(published: &Published, batches: &[Logged]) -> Res
 ///
 /// # Errors
 /// When a store fails; the record stays.
-async fn replay(published: &Published, (key, record): &Logged) -> Result<(), Error> {
-    let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
+async fn replay(published: &Published, Logged { id, record }: &Logged) -> Result<(), Error> {
+    let damaged = || Error::Damaged(Damaged::catalog(&id.key(), "it is no batch"));
     let logged = Batch::logged(record).ok_or_else(damaged)?;
     while let Some(closed) = write_again(published, &logged, &damaged).await? {
         match closed {
@@ -167,10 +203,11 @@ async fn replay(published: &Published, (key, record): &Logged) -> Result<(), Err
         }
     }
     let mut batch = Batch::new();
-    batch.delete(Space::Catalog, key.clone());
-    let recorded = published.stores().record_after_durable(&[], batch).await;
+    batch.delete(Space::Catalog, id.key());
+    let store = store_of(published, id.store).map_err(|error| storage_write(&error))?;
+    let recorded = store.commit_rows(batch).await;
     recorded.map_err(|error| storage_write(&error))?;
-    published.pending.end(key);
+    published.pending.end(*id);
     Ok(())
 }
 
@@ -292,7 +329,7 @@ fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> 
 
 /// Replays a batch in the background, until that succeeds or the catalog is dropped.
 pub(super) fn spawn_replay(published: &Arc<Published>, logged: Logged) {
-    published.pending.waits(&logged.0);
+    published.pending.waits(logged.id);
     let (runner, tasks) = (published.tasks.clone(), published.tasks.clone());
     let published = Arc::downgrade(published);
     runner.spawn("replay of a logged batch", async move {
@@ -319,22 +356,25 @@ pub(super) fn spawn_replay(published: &Arc<Published>, logged: Logged) {
 /// Removes the record of a batch of which nothing was written; repeats this until it succeeds or the catalog is
 /// dropped. A failed commit of the record may have made it durable. Otherwise the next start would write a batch that
 /// was answered as failed long before.
-pub(super) fn spawn_forget(published: &Arc<Published>, key: Vec<u8>) {
-    published.pending.waits(&key);
+pub(super) fn spawn_forget(published: &Arc<Published>, id: RecordId) {
+    published.pending.waits(id);
+    let Ok(store) = store_of(published, id.store) else {
+        return;
+    };
     let (pending, tasks) = (Arc::clone(&published.pending), published.tasks.clone());
-    let (runner, main, published) = (tasks.clone(), published.main().clone(), Arc::downgrade(published));
+    let (runner, published) = (tasks.clone(), Arc::downgrade(published));
     runner.spawn("removal of a batch's record", async move {
         let mut pause = PAUSE_MIN;
         loop {
             let mut batch = Batch::new();
-            batch.delete(Space::Catalog, key.clone());
-            match main.commit(batch).await {
-                Ok(_) => return pending.end(&key),
+            batch.delete(Space::Catalog, id.key());
+            match store.commit(batch).await {
+                Ok(_) => return pending.end(id),
                 Err(store::Error::Closed) => return,
                 Err(_) if published.strong_count() == 0 => return,
                 Err(error) => tracing::warn!(%error, "the record of an unwritten batch could not be removed; the removal is retried"),
             }
-            if tasks.unless_stopped(main.pause(pause)).await.is_none() {
+            if tasks.unless_stopped(store.pause(pause)).await.is_none() {
                 return;
             }
             pause = (pause * 2).min(PAUSE_MAX);

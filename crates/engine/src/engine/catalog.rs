@@ -13,7 +13,7 @@
 //! !index · u32        how far the index of this number is built (engine::index)
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
 //! !next_store  !store · u32  the side stores (leftovers.rs)
-//! !batch · u64        a logged batch in progress to several stores (batch_log.rs)
+//! !batch · u64        a logged batch in progress to several stores (batch_log.rs); also in data stores
 //! !partitions · u32   the physical partitions of the table of this number (partition::map);
 //!                     none means one, never changed
 //! ```
@@ -84,7 +84,7 @@ use crate::engine::published::Published;
 use crate::engine::size_change::SizeChange;
 use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
-use crate::partition::{Homes, Stores};
+use crate::partition::{Homes, StoreId, Stores};
 use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::command::{SchemaContext, SchemaIntent, SchemaOutcome};
@@ -168,7 +168,20 @@ fn map_of_key(key: &[u8]) -> Result<Option<StorageId>, Damaged> {
     id.map_err(|_| Damaged::catalog(key, leftovers::NO_NUMBER))
 }
 
+/// The data store that a record names as one in use.
+pub(in crate::engine) fn data_store(key: &[u8], value: &[u8]) -> Option<StoreId> {
+    let id = key.strip_prefix(leftovers::STORE)?.try_into().ok()?;
+    (value == [leftovers::DATA]).then(|| StoreId(u32::from_be_bytes(id)))
+}
+
 impl Catalog {
+    /// The store that logs a batch with parts in these stores: the first of them that stays, or else the main one.
+    pub(in crate::engine) fn logs_batches(&self, mut stores: impl Iterator<Item = StoreId>) -> StoreId {
+        stores
+            .find(|id| self.placement.homes.is_kept(*id))
+            .unwrap_or(StoreId::MAIN)
+    }
+
     /// The throughput of tables and keyspaces.
     pub(in crate::engine) const fn offers(&self) -> &Offers {
         &self.schemas.offers

@@ -18,21 +18,41 @@ const IN_FLIGHT_SECONDS: i64 = 60;
 /// Prefix of the keys of batch records, in the catalog space.
 pub(crate) const RECORD: &[u8] = b"!batch";
 
-/// A record of the batch log: its key and its value.
-pub(crate) type Logged = (Vec<u8>, Bytes);
+/// The place of a record of the batch log. No two records have one number, whatever their stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RecordId {
+    /// The store that holds it.
+    pub(crate) store: StoreId,
+    pub(crate) number: u64,
+}
 
-/// The key of the record with a number.
-pub(crate) fn key(number: u64) -> Vec<u8> {
-    [RECORD, &number.to_be_bytes()].concat()
+/// A record of the batch log.
+#[derive(Clone, Debug)]
+pub(crate) struct Logged {
+    pub(crate) id: RecordId,
+    pub(crate) record: Bytes,
+}
+
+impl RecordId {
+    /// Its key in its store.
+    pub(crate) fn key(self) -> Vec<u8> {
+        [RECORD, &self.number.to_be_bytes()].concat()
+    }
+
+    /// The record under a key of a store. `None` means that the key is none of a record.
+    pub(crate) fn of_key(store: StoreId, key: &[u8]) -> Option<Self> {
+        let number = key.strip_prefix(RECORD)?.try_into().ok()?;
+        Some(Self {
+            store,
+            number: u64::from_be_bytes(number),
+        })
+    }
 }
 
 /// The first number above those of all records.
 pub(crate) fn number_after(records: &[Logged]) -> u64 {
-    let numbers = records
-        .iter()
-        .filter_map(|(key, _)| key.strip_prefix(RECORD)?.first_chunk());
-    let numbers = numbers.map(|number| u64::from_be_bytes(*number));
-    numbers.max().map_or(0, |last| last.saturating_add(1))
+    let last = records.iter().map(|logged| logged.id.number).max();
+    last.map_or(0, |last| last.saturating_add(1))
 }
 
 /// Whole batches whose records are left at once; one more is removed by a commit of its own.
@@ -41,19 +61,19 @@ const WHOLE_MAX: usize = 1024;
 /// A batch all of whose parts are written, and whose record is still there.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    /// The key of the record.
-    pub(crate) key: Vec<u8>,
-    /// The stores besides the main one that have a part.
+    /// Its record.
+    pub(crate) id: RecordId,
+    /// The stores that have a part, besides the one with the record.
     pub(crate) stores: Vec<StoreId>,
 }
 
-/// The logged batches whose records may be in the main store.
+/// The logged batches of all stores whose records may be there.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// By the key of the record. The value is the time of logging, s since 1970-01-01 UTC. `None` means that a part
+    /// By record. The value is the time of logging, s since 1970-01-01 UTC. `None` means that a part
     /// failed and waits for its replay. At most one entry for each request and task that works on a batch, and for each
     /// whole one.
-    all: Mutex<BTreeMap<Vec<u8>, Option<i64>>>,
+    all: Mutex<BTreeMap<RecordId, Option<i64>>>,
     whole: Mutex<WholeOnes>,
 }
 
@@ -76,7 +96,7 @@ pub(crate) enum Removal {
 }
 
 impl Pending {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Option<i64>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<RecordId, Option<i64>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,6 +122,12 @@ impl Pending {
         std::mem::take(&mut self.whole_ones().batches)
     }
 
+    /// Those of them whose records are in one store.
+    pub(crate) fn take_whole_of(&self, store: StoreId) -> Vec<Whole> {
+        let mut whole = self.whole_ones();
+        whole.batches.extract_if(.., |batch| batch.id.store == store).collect()
+    }
+
     /// The same for the task that was to remove them. `None` means that there are none, and that the task ends.
     pub(crate) fn take_awaited(&self) -> Option<Vec<Whole>> {
         let mut whole = self.whole_ones();
@@ -121,20 +147,20 @@ impl Pending {
         self.whole_ones().batches.extend(batches);
     }
 
-    /// Adds a batch that will be logged under this key, and returns the key.
-    pub(crate) fn begin(&self, key: Vec<u8>, now_seconds: i64) -> Vec<u8> {
-        self.all().insert(key.clone(), Some(now_seconds));
-        key
+    /// Adds a batch that will be logged as this record, and returns it.
+    pub(crate) fn begin(&self, id: RecordId, now_seconds: i64) -> RecordId {
+        self.all().insert(id, Some(now_seconds));
+        id
     }
 
     /// Marks a batch of which a part failed: the wait for its replay has no bound, and the clock may change meanwhile.
-    pub(crate) fn waits(&self, key: &[u8]) {
-        self.all().insert(key.to_vec(), None);
+    pub(crate) fn waits(&self, id: RecordId) {
+        self.all().insert(id, None);
     }
 
     /// Removes a batch whose record has been removed.
-    pub(crate) fn end(&self, key: &[u8]) {
-        self.all().remove(key);
+    pub(crate) fn end(&self, id: RecordId) {
+        self.all().remove(&id);
     }
 
     /// The time before which deletions may be purged. Without logged batches it would be `gc_before_seconds`.
@@ -153,15 +179,42 @@ mod tests {
     #[test]
     fn numbers_begin_above_those_of_records_that_stayed() {
         assert_eq!(number_after(&[]), 0);
-        let records = [3, 7, 5].map(|number| (key(number), Bytes::new()));
+        let records = [(3, 0), (7, 2), (5, 1)].map(|(number, store)| Logged {
+            id: id(store, number),
+            record: Bytes::new(),
+        });
         assert_eq!(number_after(&records), 8);
+        let [first, ..] = records;
+        assert_eq!(RecordId::of_key(StoreId(0), &first.id.key()), Some(first.id));
+        assert_eq!(RecordId::of_key(StoreId(0), b"!batch7"), None);
+    }
+
+    const fn id(store: u32, number: u64) -> RecordId {
+        RecordId {
+            store: StoreId(store),
+            number,
+        }
+    }
+
+    #[test]
+    fn purge_waits_for_the_oldest_pending_batch_of_all_stores() {
+        let pending = Pending::default();
+        assert_eq!(pending.purge_horizon_seconds(900), 900);
+        pending.begin(id(0, 1), 800);
+        pending.begin(id(3, 2), 700);
+        assert_eq!(pending.purge_horizon_seconds(900), 700 - IN_FLIGHT_SECONDS);
+        pending.end(id(0, 2));
+        pending.end(id(3, 2));
+        assert_eq!(pending.purge_horizon_seconds(900), 800 - IN_FLIGHT_SECONDS);
+        pending.waits(id(2, 3));
+        assert_eq!(pending.purge_horizon_seconds(900), i64::MIN);
     }
 
     #[test]
     fn one_task_removes_the_records_of_whole_batches() {
         let pending = Pending::default();
         let batch = |number| Whole {
-            key: key(number),
+            id: id(0, number),
             stores: Vec::new(),
         };
         assert!(!pending.await_whole(), "there are none");
@@ -175,5 +228,20 @@ mod tests {
         assert!(pending.await_whole());
         assert_eq!(pending.take_awaited().map(|whole| whole.len()), Some(2));
         assert!(pending.take_awaited().is_none(), "the task ends");
+    }
+
+    #[test]
+    fn commit_takes_the_whole_batches_of_its_own_store() {
+        let pending = Pending::default();
+        for (store, number) in [(0, 1), (2, 2), (0, 3)] {
+            let stores = Vec::new();
+            pending.whole(Whole {
+                id: id(store, number),
+                stores,
+            });
+        }
+        let numbers = |taken: Vec<Whole>| taken.iter().map(|whole| whole.id.number).collect::<Vec<_>>();
+        assert_eq!(numbers(pending.take_whole_of(StoreId(0))), [1, 3]);
+        assert_eq!(numbers(pending.take_whole()), [2]);
     }
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 use super::index::Indexes;
-use super::pending::{self, Pending};
+use super::pending::{Pending, RecordId};
 use super::snapshot::Snapshot;
-use crate::partition::{KeyLocks, Stores};
+use crate::partition::{KeyLocks, StoreId, Stores};
 use helenus_base::clock::Clock;
 use helenus_base::tasks::Tasks;
 use helenus_storage::storage::Store;
@@ -80,8 +80,11 @@ impl Published {
         self.clock.wall_seconds()
     }
 
-    /// The key of a new record of the batch log.
-    pub(crate) fn new_batch(&self) -> Vec<u8> {
-        pending::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
+    /// A new record of the batch log of a store.
+    pub(crate) fn new_batch(&self, store: StoreId) -> RecordId {
+        RecordId {
+            store,
+            number: self.next_batch.fetch_add(1, Ordering::Relaxed),
+        }
     }
 }

@@ -64,13 +64,16 @@ impl Rest {
 }
 
 impl Moments {
-    /// Takes a snapshot of the main store and of all stores of these partition maps. The caller holds all latches. An
+    /// Takes a snapshot of the stores that stay, the main one among them, and of all stores of these partition maps. The caller holds all latches. An
     /// empty commit to each store completes after every commit that cancelled requests had submitted to it.
     ///
     /// # Errors
     /// A store takes no writes.
-    pub async fn take<'a>(main: &Store, maps: impl Iterator<Item = &'a TablePartitions>) -> Result<Self> {
-        let mut stores: BTreeMap<StoreId, Store> = BTreeMap::from([(StoreId::MAIN, main.clone())]);
+    pub async fn take<'a>(
+        kept: impl Iterator<Item = (StoreId, &'a Store)>,
+        maps: impl Iterator<Item = &'a TablePartitions>,
+    ) -> Result<Self> {
+        let mut stores: BTreeMap<StoreId, Store> = kept.map(|(id, store)| (id, store.clone())).collect();
         for map in maps {
             stores.extend(map.stores().map(|(id, store)| (id, store.clone())));
         }
@@ -83,13 +86,24 @@ impl Moments {
             let at = store.snapshot();
             all.insert(id, (store, at));
         }
-        let at = all
-            .get(&StoreId::MAIN)
-            .map_or_else(|| main.snapshot(), |(_, at)| at.clone());
-        Ok(Self {
-            main: (main.clone(), at),
-            all,
-        })
+        let main = all.get(&StoreId::MAIN).cloned().ok_or(Error::Closed)?;
+        Ok(Self { main, all })
+    }
+
+    /// The values of the records with a prefix that any store has for itself.
+    ///
+    /// # Errors
+    /// The medium fails or is damaged.
+    pub async fn records_of_stores(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let (mut found, range) = (Vec::new(), KeyRange::prefix(prefix));
+        for (store, at) in self.all.values() {
+            let scanned = store.scan(Space::Catalog, &range, Order::Forward, at, |_, value| {
+                found.push(value.to_vec());
+                ControlFlow::Continue(())
+            });
+            scanned.await?;
+        }
+        Ok(found)
     }
 
     /// The records of the catalog that `belongs` accepts.

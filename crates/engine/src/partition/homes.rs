@@ -46,6 +46,12 @@ impl Homes {
         store == StoreId::MAIN || self.data.iter().any(|(id, _)| *id == store)
     }
 
+    /// The stores that stay, the main one first.
+    pub fn kept(&self) -> impl Iterator<Item = (StoreId, &Store)> {
+        let data = self.data.iter().map(|(id, store)| (*id, store));
+        std::iter::once((StoreId::MAIN, &self.main)).chain(data)
+    }
+
     /// The stores that may have entries of the change log of a table with these physical partitions.
     #[must_use]
     pub fn with_log(&self, partitions: &TablePartitions) -> LogStores {

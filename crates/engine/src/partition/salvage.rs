@@ -96,6 +96,18 @@ impl Stores {
         gaps.map(|gap| (gap.file.display().to_string(), gap.why)).collect()
     }
 
+    /// Walks the records with a prefix that open side stores have for themselves. Unreadable files are reported with the rows.
+    pub async fn records_beside(&self, prefix: &[u8], mut visit: impl FnMut(&[u8])) {
+        let range = KeyRange::prefix(prefix);
+        for (_, store) in self.all.iter().filter(|(id, _)| **id != StoreId::MAIN) {
+            let gaps = store.scan(Space::Catalog, &range, |_, value| {
+                visit(value);
+                ControlFlow::Continue(())
+            });
+            drop(gaps.await);
+        }
+    }
+
     /// Adds entries to a block until it is full or none are left, and records unreadable parts in `gaps`. Returns how
     /// many; `None` means that the store is not open.
     pub async fn fill(&self, id: StoreId, block: &mut Block, rest: &mut Rest, gaps: &mut Gaps) -> Option<u64> {

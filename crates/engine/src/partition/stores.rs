@@ -297,10 +297,18 @@ impl Stores {
     /// # Errors
     /// As [`Store::sync`], and nothing is committed then; as [`Store::commit`].
     pub async fn record_after_durable(&self, others: &[Store], batch: Batch) -> Result<Committed> {
+        self.record_in_after_durable(&self.0.main, others, batch).await
+    }
+
+    /// As [`Stores::record_after_durable`], in another store than the main one.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn record_in_after_durable(&self, home: &Store, others: &[Store], batch: Batch) -> Result<Committed> {
         for store in others {
             self.make_durable(store).await?;
         }
-        self.0.main.commit_rows(batch).await
+        home.commit_rows(batch).await
     }
 
     /// The derivations that are registered.

@@ -1,8 +1,8 @@
 //! Which store a file belongs to, and the format of all of them.
 //!
 //! ```text
-//! DIR/helenus.format     helenus store 4, fjall 3 ⏎ identity 0123456789abcdef/0 ⏎ profile cosmos ⏎
-//! PREFIX/fleet/id        helenus store 4, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
+//! DIR/helenus.format     helenus store 5, fjall 3 ⏎ identity 0123456789abcdef/0 ⏎ profile cosmos ⏎
+//! PREFIX/fleet/id        helenus store 5, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
 //! in records             database u64 · store u32                                        big-endian
 //! ```
 //! A database draws its number once, when its first file is written. Its stores are numbered and no number is used
@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// The first line of a format file, for an engine. The number in it is the format number.
 macro_rules! format_line {
     ($engine:literal) => {
-        concat!("helenus store 4, ", $engine)
+        concat!("helenus store 5, ", $engine)
     };
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{BackupError, blocking, roles, splits, write_block};
-use crate::engine::catalog::PARTITIONS;
+use crate::engine::catalog::{PARTITIONS, data_store};
 use crate::engine::pending;
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::salvage::{Gaps, Stores, map_of, meaning};
@@ -71,6 +71,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
     }
     work.open_side(&places).await;
     work.stores.judge_together();
+    work.read_batches_beside().await;
     work.leave_out_empty_roles(&mut places).await;
     let mut entries = Vec::new();
     for (table, map) in &places {
@@ -107,6 +108,8 @@ struct Found {
     records: Vec<(Vec<u8>, Vec<u8>)>,
     maps: BTreeMap<StorageId, Vec<u8>>,
     batches: Vec<Merge>,
+    /// The data stores, which have batch logs even without physical partitions.
+    data: BTreeSet<StoreId>,
     /// Files in which part of it cannot be read, and why.
     gaps: Vec<(String, String)>,
 }
@@ -120,6 +123,8 @@ impl Found {
                 found.maps.extend(id.map(|id| (id, value.to_vec())));
             } else if key.starts_with(pending::RECORD) {
                 found.batches.extend(backups::merges(value).unwrap_or_default());
+            } else if let Some(id) = data_store(key, value) {
+                found.data.insert(id);
             } else if rename::place(key).is_some() {
                 found.records.push((key.to_vec(), value.to_vec()));
             }
@@ -231,9 +236,10 @@ impl Work {
         })
     }
 
-    /// Opens the stores that the maps name, or all existing ones where maps may be missing.
+    /// Opens the data stores and those that the maps name, or all existing ones where maps may be missing.
     async fn open_side(&mut self, places: &[Placed]) {
         let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, map)| stores_of(map)).collect();
+        named.extend(&self.found.data);
         if self.is_catalog_damaged() {
             named.extend(self.stores.beside());
         }
@@ -245,6 +251,13 @@ impl Work {
                 });
             }
         }
+    }
+
+    /// Reads the batch logs of the side stores.
+    async fn read_batches_beside(&mut self) {
+        let batches = &mut self.found.batches;
+        let visit = |value: &[u8]| batches.extend(backups::merges(value).unwrap_or_default());
+        self.stores.records_beside(pending::RECORD, visit).await;
     }
 
     /// Leaves out the tables of roles that have no rows: most databases have no roles.

@@ -80,7 +80,7 @@ impl Catalog {
         batch_log::remove_whole(&self.published)
             .await
             .map_err(|error| storage_write(&error))?;
-        let moments = Moments::take(self.main(), maps.iter().map(AsRef::as_ref)).await;
+        let moments = Moments::take(self.placement.homes.kept(), maps.iter().map(AsRef::as_ref)).await;
         let moments = moments.map_err(|error| storage_write(&error))?;
         let frozen = Frozen {
             moments,

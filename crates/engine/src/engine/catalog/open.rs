@@ -22,7 +22,7 @@ use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Record};
 use crate::engine::logical::{self, Recorded};
 use crate::engine::offers::Offers;
-use crate::engine::pending::{self, Logged};
+use crate::engine::pending::{self, Logged, RecordId};
 use crate::engine::size_change::{SizeChange, needed};
 use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, storage_read};
@@ -31,7 +31,27 @@ use helenus_base::clock::Clock;
 use helenus_base::tasks::Tasks;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, system};
-use helenus_storage::storage::{Batch, Derivations, KeyRange, Order, Space};
+use helenus_storage::storage::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
+
+/// The records of the batch logs of these stores.
+async fn batches_in(stores: impl Iterator<Item = (StoreId, Store)>) -> Result<Vec<Logged>, Error> {
+    let (mut found, mut wrong) = (Vec::new(), None);
+    for (id, store) in stores {
+        let (at, range) = (store.snapshot(), KeyRange::prefix(pending::RECORD));
+        let scanned = store.scan(Space::Catalog, &range, Order::Forward, &at, |key, value| {
+            match RecordId::of_key(id, key) {
+                Some(id) => found.push(Logged {
+                    id,
+                    record: Bytes::copy_from_slice(value),
+                }),
+                None => wrong = Some(Damaged::catalog(key, "its number has not eight bytes")),
+            }
+            ControlFlow::Continue(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+    }
+    wrong.map_or(Ok(found), |wrong| Err(wrong.into()))
+}
 
 /// The records of the sizes of large logical partitions in the side stores.
 async fn logical_beside(stores: &Stores) -> Result<Vec<Recorded>, Error> {
@@ -96,7 +116,9 @@ impl Catalog {
         } = opening;
         let (mut recorded, unfinished) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
-        let found = Found::read(store).await?;
+        let mut found = Found::read(store).await?;
+        let data = recorded.data.iter().filter_map(|id| Some((*id, stores.get(*id)?)));
+        found.batches.extend(Box::pin(batches_in(data)).await?);
         if let Some(micros) = found.last_ballot {
             timestamps.found_ballot(micros);
         }

@@ -9,11 +9,12 @@ use super::leftovers::{self, NO_NUMBER, RETIRED};
 use super::{HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, map_of_key};
 use crate::engine::index::{self, Record};
 use crate::engine::logical::{self, Recorded};
-use crate::engine::pending::{self, Logged};
+use crate::engine::pending::{self, Logged, RecordId};
 use crate::engine::probe::PROBE;
 use crate::engine::terms::clock::LAST_BALLOT;
 use crate::engine::view;
 use crate::engine::{Error, storage_read};
+use crate::partition::StoreId;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, record, system};
 use helenus_storage::storage::{Damaged, KeyRange, Order, Space, Store};
@@ -80,7 +81,9 @@ impl Found {
         } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {
             // Read before, to open them.
         } else if key.starts_with(pending::RECORD) {
-            self.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
+            let id = RecordId::of_key(StoreId::MAIN, key).ok_or_else(|| damaged("its number has not eight bytes"))?;
+            let record = Bytes::copy_from_slice(value);
+            self.batches.push(Logged { id, record });
         } else if let Some(place) = key.strip_prefix(logical::RECORD) {
             // An unreadable record is only a size, which is counted again.
             self.logical.extend(logical::decode(place, value));
@@ -123,6 +126,7 @@ mod tests {
             (keyed(PARTITIONS, &[0, 1]), vec![1], "!partitions 0001"),
             (keyed(index::RECORD, &[]), vec![1], "!index"),
             (keyed(view::RECORD, &[1]), vec![1], "!view 01"),
+            (keyed(pending::RECORD, &[0, 1]), vec![1], "!batch 0001"),
         ];
         for (key, value, name) in records {
             let refused = Found::default().add(&key, &value).unwrap_err();

@@ -9,7 +9,7 @@ use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
 use crate::engine::logical::Admitted;
 use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
-use crate::engine::pending::Whole;
+use crate::engine::pending::{Logged, RecordId, Whole};
 use crate::engine::terms::passes::Passes;
 use crate::engine::terms::write::{Routed, WriteRequest};
 use crate::engine::{Error, gates, storage_read, storage_write};
@@ -128,10 +128,9 @@ impl Staged {
                     let mut commits = Vec::new();
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {
-                        let logged = catalog
-                            .published
-                            .pending
-                            .begin(catalog.published.new_batch(), now_seconds);
+                        let stores = staged.changes.stores.iter().map(|staged| staged.id);
+                        let id = catalog.published.new_batch(catalog.logs_batches(stores));
+                        let logged = catalog.published.pending.begin(id, now_seconds);
                         Box::pin(staged.commit_logged(&nodes, &catalog, logged, &mut admitted, each)).await
                     } else {
                         staged.commit_all(&nodes, false, &mut admitted, each).await
@@ -184,13 +183,13 @@ impl Staged {
         Ok(())
     }
 
-    /// Commits changes of several stores so that all of them are written, or none (batch_log.rs). `key` is the key of
-    /// the batch's record, which is pending.
+    /// Commits changes of several stores so that all of them are written, or none (batch_log.rs). `id` is the
+    /// batch's record, which is pending.
     async fn commit_logged(
         &mut self,
         nodes: &Nodes,
         catalog: &Arc<Catalog>,
-        key: Vec<u8>,
+        id: RecordId,
         admitted: &mut Admitted,
         each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
@@ -199,38 +198,44 @@ impl Staged {
         let parts = self.changes.stores.iter();
         let mut checked = parts.map(|staged| staged.store.check_batch(&staged.batch));
         let refused = checked.find_map(Result::err);
-        if let Some(error) = refused.or_else(|| catalog.main().check_batch(&Batch::new()).err()) {
-            catalog.published.pending.end(&key);
-            return Err(failed(error));
-        }
+        let home = catalog.stores().get(id.store).ok_or(StoreError::Closed);
+        let home = home.and_then(|home| home.check_batch(&Batch::new()).map(|()| home));
+        let home = match refused.map_or(home, Err) {
+            Ok(home) => home,
+            Err(error) => {
+                catalog.published.pending.end(id);
+                return Err(failed(error));
+            }
+        };
         let mut record = Vec::new();
         for staged in &self.changes.stores {
             staged.batch.encode_merges(&mut record);
         }
         Batch::encode_rechecked(self.view_rows.iter().map(Vec::as_slice), &mut record);
-        let logged = (key, Bytes::from(record));
+        let record = Bytes::from(record);
+        let logged = Logged { id, record };
         if let Err(error) = batch_log::record(&catalog.published, &logged).await {
-            batch_log::spawn_forget(&catalog.published, logged.0);
+            batch_log::spawn_forget(&catalog.published, id);
             return Err(failed(error));
         }
-        let others = self.changes.stores.iter().filter(|staged| staged.id != StoreId::MAIN);
+        let others = self.changes.stores.iter().filter(|staged| staged.id != id.store);
         let stores = others.map(|staged| staged.id).collect();
         let committed = match self.commit_all(nodes, true, admitted, each).await {
             // Nothing was written. The next attempt uses a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
-                batch.delete(Space::Catalog, logged.0.clone());
-                let forgotten = catalog.main().commit(batch).await;
+                batch.delete(Space::Catalog, id.key());
+                let forgotten = home.commit(batch).await;
                 match forgotten {
-                    Ok(_) => catalog.published.pending.end(&logged.0),
-                    Err(_) => batch_log::spawn_forget(&catalog.published, logged.0),
+                    Ok(_) => catalog.published.pending.end(id),
+                    Err(_) => batch_log::spawn_forget(&catalog.published, id),
                 }
                 return forgotten.map(|_| false).map_err(failed);
             }
             committed => committed,
         };
         match &committed {
-            Ok(_) => batch_log::remove_later(&catalog.published, Whole { key: logged.0, stores }).await,
+            Ok(_) => batch_log::remove_later(&catalog.published, Whole { id, stores }).await,
             Err(_) => batch_log::spawn_replay(&catalog.published, logged),
         }
         committed

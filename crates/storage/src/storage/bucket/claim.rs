@@ -1,7 +1,7 @@
 //! The claim of a prefix: a record of the fleet that the prefix belongs to.
 //!
 //! ```text
-//! PREFIX/fleet/id     helenus store 4, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
+//! PREFIX/fleet/id     helenus store 5, slatedb 0.18 ⏎ identity 0123456789abcdef/0 ⏎ log shared ⏎ profile cosmos ⏎
 //!                     the format, the database's number and its profile, see `identity.rs`; "log own": each database
 //!                     has a log of its own     put if absent; replaced only by the owner of the lease, to change the profile
 //! PREFIX/fleet/used   empty: there is a database                                       put after the first opening

@@ -259,7 +259,7 @@ async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
 #[tokio::test]
 async fn a_prefix_within_that_of_another_database_is_refused() {
     let bucket: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-    let outer = "helenus store 4, slatedb 0.18\n".into();
+    let outer = "helenus store 5, slatedb 0.18\n".into();
     bucket.put(&Path::from("a/b/fleet/id"), outer).await.unwrap();
     let within = Refusal::Within {
         prefix: "a/b".to_owned(),

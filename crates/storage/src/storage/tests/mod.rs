@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use super::*;
 
 /// The format file of a main store of the `file:` engine.
-const FORMAT_OF_FILE: &str = "helenus store 4, fjall 3\nidentity 0000000000000000/0\n";
+const FORMAT_OF_FILE: &str = "helenus store 5, fjall 3\nidentity 0000000000000000/0\n";
 
 /// A store of some engine, in a directory of its own where it needs one.
 pub(super) struct Place {
