@@ -33,6 +33,7 @@
 //! Deliberately absent: serde, compression, several versions at once. A version number is raised with every change of the format.
 
 mod bytes;
+mod definition;
 mod error;
 mod filter;
 mod key;

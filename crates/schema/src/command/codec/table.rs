@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use super::bytes::{Decoder, Encoder};
+use super::definition;
 use super::error::DecodeError;
-use super::limits::COLUMNS_MAX;
 use super::name::TableName;
 use crate::command::ColumnMasks;
-use crate::schema::{ColumnKind, Table};
+use crate::schema::Table;
 
 impl TableName {
     /// The name of a table, and the number of its definition.
     #[must_use]
-    pub fn of(table: &Table) -> Self {
+    pub fn of(table: &Arc<Table>) -> Self {
         Self {
             keyspace: table.keyspace.clone(),
             name: table.name.clone(),
             id: table.id,
-            definition: definition(table),
+            definition: definition::number_of(table),
         }
     }
 }
@@ -35,33 +34,8 @@ pub trait Tables {
     fn masks(&self, table: &Arc<Table>) -> Option<Arc<ColumnMasks>>;
 }
 
-/// The number of a definition: the first bytes of a digest of its columns, which are encoded as messages are.
-fn definition(table: &Table) -> u64 {
-    let mut encoder = Encoder::bare();
-    encoder.u32(table.storage_id);
-    encoder.bool(table.is_counter);
-    for column in &table.columns {
-        encoder.u64(column.id.into());
-        encoder.u8(match column.kind {
-            ColumnKind::PartitionKey => 1,
-            ColumnKind::Clustering => 2,
-            ColumnKind::Static => 3,
-            ColumnKind::Regular => 4,
-        });
-        encoder.bool(column.descending);
-        encoder.bool(column.by_utf16);
-        encoder.cql_type(&column.ty);
-        encoder.option(column.mask.as_ref(), |encoder, (function, arguments)| {
-            encoder.text(function);
-            encoder.list(COLUMNS_MAX, arguments, |encoder, argument| encoder.text(argument));
-        });
-    }
-    let digest: [u8; 16] = Md5::digest(encoder.unbounded()).into();
-    digest.first_chunk().copied().map_or(0, u64::from_be_bytes)
-}
-
 impl Encoder {
-    pub(super) fn table(&mut self, table: &Table) {
+    pub(super) fn table(&mut self, table: &Arc<Table>) {
         let TableName {
             keyspace,
             name,

@@ -69,9 +69,9 @@ tags!(write_kind, WriteKind, "kind of write", {
 });
 
 /// The tables of the writes, in the order in which they are named first.
-fn tables_of(writes: &[Write]) -> Vec<&Table> {
+fn tables_of(writes: &[Write]) -> Vec<&Arc<Table>> {
     let mut seen = BTreeSet::new();
-    let tables = writes.iter().map(|write| write.table.as_ref());
+    let tables = writes.iter().map(|write| &write.table);
     tables.filter(|table| seen.insert(table.id)).collect()
 }
 
