@@ -18,8 +18,8 @@
 //! collections and batches of many rows are written and read, also by replicas that lag. A write that a power loss
 //! interrupts is stored in part. Two materialized views and a change feed are compared with their table. After every
 //! step the maps are checked; every answer is checked when it arrives; at rest everything
-//! is. The second run of a seed sends every read part and write through bytes, as to another machine, and must have the same
-//! history. Then a table with throughput is overloaded while it splits and merges (`budgets`).
+//! is. In the second run of a seed no partition is here: every read part and write is a message to
+//! an owner, as on another machine, which decodes it, locks, decides, dates and commits. It must have the same history. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! It does not cover the `file:` and `slate:` engines (they have threads; `compat crash` kills the real server
 //! instead), nor the order in which tasks that the database spawns run among themselves.
@@ -80,6 +80,7 @@ fn run_all(seeds: std::ops::Range<u64>, mutant: Option<Mutant>, each: impl Fn(Re
         for _ in 0..threads {
             scope.spawn(|| {
                 mutant::set(mutant);
+                through_bytes(mutant.is_some_and(Mutant::is_of_messages));
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= seeds.end {
@@ -225,6 +226,7 @@ fn one_seed_is_printed() {
     let named = number("HELENUS_SIMULATE_SEED");
     let mutant = mutant_named();
     mutant::set(mutant.filter(|_| named.is_some()));
+    through_bytes(named.is_some() && mutant.is_some_and(Mutant::is_of_messages));
     let report = simulate(Plan {
         seed: named.unwrap_or(0),
         is_loud: named.is_some(),

@@ -59,6 +59,12 @@ pub enum Mutant {
     RecordNothing,
     /// The batch log is not read at start.
     ForgetBatchLog,
+    /// Only the main store's batch log is read at start.
+    ForgetLogsBeside,
+    /// Writes that are sent to their owner are dated by the sender, before the owner has locked their partition.
+    DatedBySender,
+    /// A write is sent to its owner without its condition.
+    ConditionStaysBehind,
     /// A purge that did not take place, because the row had changed, counts as done: the deletion record is removed.
     VoidedPurgeCounts,
     /// A sweep removes tombstones and deletions before their grace is over.
@@ -86,7 +92,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// The bugs that the simulation must catch.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -111,6 +117,9 @@ impl Mutant {
         Self::ScanAtManyMoments,
         Self::RecordNothing,
         Self::ForgetBatchLog,
+        Self::ForgetLogsBeside,
+        Self::DatedBySender,
+        Self::ConditionStaysBehind,
         Self::VoidedPurgeCounts,
         Self::TombstoneDroppedEarly,
         Self::TargetNotEmptied,
@@ -120,6 +129,12 @@ impl Mutant {
         Self::ViewKeepsOldRow,
         Self::ReplayForgetsViews,
     ];
+
+    /// Whether it is made where messages are sent, so that only a run through bytes meets it.
+    #[must_use]
+    pub const fn is_of_messages(self) -> bool {
+        matches!(self, Self::DatedBySender | Self::ConditionStaysBehind)
+    }
 }
 
 #[cfg(feature = "simulation")]

@@ -28,6 +28,7 @@ use crate::engine::terms::clock::WriteClock;
 use crate::engine::{Error, storage_read};
 use crate::partition::{Homes, StoreId, Stores};
 use helenus_base::clock::Clock;
+use helenus_base::mutant::{self, Mutant};
 use helenus_base::tasks::Tasks;
 use helenus_schema::profile::Rules;
 use helenus_schema::schema::{Schema, StorageId, system};
@@ -118,7 +119,10 @@ impl Catalog {
         let store = stores.main();
         let mut found = Found::read(store).await?;
         let data = recorded.data.iter().filter_map(|id| Some((*id, stores.get(*id)?)));
-        found.batches.extend(Box::pin(batches_in(data)).await?);
+        let of_data = Box::pin(batches_in(data)).await?;
+        if !mutant::is_on(Mutant::ForgetLogsBeside) {
+            found.batches.extend(of_data);
+        }
         if let Some(micros) = found.last_ballot {
             timestamps.found_ballot(micros);
         }

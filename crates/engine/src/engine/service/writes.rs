@@ -263,10 +263,15 @@ fn owner_elsewhere(routed: &[Routed<'_>]) -> Result<Option<Owner>, Error> {
 
 /// Writes as a message. The commands themselves stay behind.
 fn message(request: &Request<'_>, routed: &[Routed<'_>], write: &WriteRequest, is_batch: bool) -> Result<Bytes, Error> {
+    let mut writes: Vec<Write> = routed.iter().map(|one| one.modification.clone()).collect();
+    if mutant::is_on(Mutant::ConditionStaysBehind) {
+        writes.iter_mut().for_each(|write| write.condition = Condition::Always);
+    }
+    let dated = mutant::is_on(Mutant::DatedBySender).then_some(request.at_micros);
     let bound = BoundWrites {
-        writes: routed.iter().map(|one| one.modification.clone()).collect(),
+        writes,
         is_batch,
-        timestamp_micros: write.timestamp_micros,
+        timestamp_micros: write.timestamp_micros.or(dated),
         now_seconds: write.now_seconds,
         now_micros: request.at_micros,
         consistency: write.consistency,
