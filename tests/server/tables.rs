@@ -1,10 +1,6 @@
 //! Tables from outside, over sockets: the requests of SDKs, signed as they sign, and every answer as they read it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test may stop at the first surprise"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
