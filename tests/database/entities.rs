@@ -672,6 +672,11 @@ async fn cql_sees_entities_and_its_writes_renew_their_versions() {
             format!("DELETE properties['n'] FROM tables_acc.people {row}"),
             "needs IF",
         ),
+        (format!("DELETE version FROM tables_acc.people {row}"), "cannot be set"),
+        (
+            format!("DELETE version FROM tables_acc.people {row} IF EXISTS"),
+            "cannot be set",
+        ),
     ] {
         let text = client.refused(&write).await;
         assert!(text.contains(refusal), "{write}: {text}");
@@ -716,6 +721,45 @@ async fn a_table_that_cql_makes_is_served() {
             .await,
         ["null 1"]
     );
+}
+
+#[tokio::test]
+async fn no_change_of_the_schema_takes_a_table_from_its_service() {
+    let both = Both::open("memory:").await.people().await;
+    let insert = operation(Verb::Insert, Match::None, entity("p", "r", &number(1)));
+    both.one(insert).await.unwrap();
+    let client = &both.client;
+    for (change, refusal) in [
+        ("ALTER TYPE tables_acc.edm ADD z int", "stays as it is"),
+        ("ALTER TYPE tables_acc.edm RENAME i TO j", "stays as it is"),
+        ("ALTER TABLE tables_acc.people DROP properties", "holds entities"),
+        ("ALTER TABLE tables_acc.people DROP version", "holds entities"),
+        (
+            r#"ALTER TABLE tables_acc.people RENAME "RowKey" TO rk"#,
+            "holds entities",
+        ),
+        (
+            "ALTER TABLE tables_acc.people WITH default_time_to_live = 1",
+            "holds entities",
+        ),
+    ] {
+        let text = client.refused(change).await;
+        assert!(text.contains(refusal), "{change}: {text}");
+    }
+    client.ok("ALTER TABLE tables_acc.people ADD note text").await;
+    client.ok("ALTER TABLE tables_acc.people WITH comment = 'x'").await;
+    assert_eq!(both.get("p", "r").await.unwrap().property("n"), Some(&Edm::Int32(1)));
+}
+
+#[tokio::test]
+async fn what_no_property_can_be_called_is_left_out() {
+    let both = Both::open("memory:").await.people().await;
+    both.client
+        .ok(r#"INSERT INTO tables_acc.people ("PartitionKey", "RowKey", properties)
+            VALUES ('p', 'r', {'PartitionKey': {s: 'q'}, 'Timestamp': {i: 1}, 'a-b': {i: 2}, '': {i: 3}, 'ok': {i: 4}})"#)
+        .await;
+    let found = both.get("p", "r").await.unwrap();
+    assert_eq!(found.properties, entity("", "", &[("ok", Edm::Int32(4))]).properties);
 }
 
 /// Writers of groups, of single entities and of CQL, while the table is split, moved and merged: nothing is half, no version falls.

@@ -766,6 +766,27 @@ async fn connection_serves_many_requests_and_continues_bodies() {
     }
 }
 
+/// More than the memory for bodies would hold, if they took any.
+#[tokio::test]
+async fn bodies_without_a_signature_keep_nobody_waiting() {
+    let tables = Tables::start().await;
+    tables.make("smoke").await;
+    let mut sockets = Vec::new();
+    for _ in 0..100 {
+        let mut socket = TcpStream::connect(tables.address).await.unwrap();
+        let head = format!("PUT /{ACCOUNT}/smoke HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\nbegun");
+        socket.write_all(head.as_bytes()).await.unwrap();
+        sockets.push(socket);
+    }
+    let answer = tables.send("PUT", &row("smoke", "1"), &[], r#"{"a":1}"#).await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+    // They still send: nothing was given up to make room.
+    for socket in &sockets {
+        let read = socket.try_read(&mut [0]);
+        assert!(read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
+    }
+}
+
 #[tokio::test]
 async fn host_names_the_account_where_it_is_known() {
     let tables = Tables::start().await;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -247,22 +248,22 @@ where
 
 async fn answer(shared: &Shared, request: hyper::Request<Incoming>, peer: Peer) -> hyper::Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let (body, permit) = read(shared, body).await;
+    let (body, permit) = read(shared, &head, body, peer).await;
     let response = shared.service.answer(&head, body, peer).await;
     drop(permit);
     let (head, body) = response.into_parts();
     hyper::Response::from_parts(head, Full::new(counted(shared, body).await))
 }
 
-/// Reads a body, when its length is free. One that is too long is read and forgotten, since many clients hear no answer before
-/// they have sent all.
-async fn read(shared: &Shared, body: Incoming) -> (Sent, Option<OwnedSemaphorePermit>) {
+/// Reads a body, when its length is free. One that is too long, or of a client that does not show who it is, is read and
+/// forgotten: it takes no memory, and many clients hear no answer before they have sent all.
+async fn read(shared: &Shared, head: &Parts, body: Incoming, peer: Peer) -> (Sent, Option<OwnedSemaphorePermit>) {
     let length = body.size_hint().exact();
     let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if length == Some(0) {
         return (Sent::Whole(Bytes::new()), None);
     }
-    let is_too_long = length.is_some_and(|length| length > BODY_BYTES_MAX);
+    let is_too_long = length.is_some_and(|length| length > BODY_BYTES_MAX) || !shared.service.admits(head, peer).await;
     let mut permit = None;
     if !is_too_long {
         permit = reserve(shared, length.unwrap_or(BODY_BYTES_MAX)).await;

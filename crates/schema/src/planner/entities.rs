@@ -21,11 +21,13 @@ pub(crate) fn renew(mut write: Write) -> Result<Write, Error> {
     if write.ttl_seconds.is_some() {
         return Err(ModifyRefusal::EntityTtl.into());
     }
-    // INSERT JSON sets columns that it does not name to null.
-    let is_null = |change: &ColumnChange| matches!(change, ColumnChange::Set(Value::Null | Value::Unset));
-    write
-        .operations
-        .retain(|(place, change)| *place != layout.version || !is_null(change));
+    if write.kind == WriteVerb::Insert {
+        // INSERT JSON sets columns that it does not name to null.
+        let is_null = |change: &ColumnChange| matches!(change, ColumnChange::Set(Value::Null | Value::Unset));
+        write
+            .operations
+            .retain(|(place, change)| *place != layout.version || !is_null(change));
+    }
     if write.operations.iter().any(|(place, _)| *place == layout.version) {
         return Err(ModifyRefusal::EntityVersion.into());
     }

@@ -8,7 +8,7 @@
 //! ```
 //! Every write of a row renews its version, so that an ETag made of it tells every change, whoever makes it.
 
-use helenus_types::types::{CqlType, Native};
+use helenus_types::types::{CqlType, Native, UserType};
 
 use super::{Column, ColumnKind, Table};
 
@@ -47,11 +47,23 @@ pub struct EntityLayout {
     pub version: usize,
 }
 
+/// Whether a type of a keyspace is the one of properties' values.
+#[must_use]
+pub fn is_value_type(user_type: &UserType) -> bool {
+    user_type.keyspace.starts_with(KEYSPACE_PREFIX)
+        && user_type.name == VALUE_TYPE
+        && has_value_fields(&user_type.fields)
+}
+
 impl Table {
-    /// Where the columns of entities are; `None` means that it is no table of entities.
+    /// Where the columns of entities are; `None` means that it is no table of entities. Rows of one with a time to live would lose
+    /// their version: it is none.
     #[must_use]
     pub fn entity_layout(&self) -> Option<EntityLayout> {
-        if !self.options.is_ordered || !self.keyspace.starts_with(KEYSPACE_PREFIX) {
+        let options = &self.options;
+        let may_be =
+            options.is_ordered && options.default_time_to_live == 0 && self.keyspace.starts_with(KEYSPACE_PREFIX);
+        if !may_be {
             return None;
         }
         let is_text = |place: usize, name: &str, kind: ColumnKind| {
@@ -83,10 +95,11 @@ fn is_properties(ty: &CqlType) -> bool {
     let CqlType::User(user) = value.unfrozen() else {
         return false;
     };
-    let fields = user.fields.iter().map(|(name, ty)| (name.as_str(), ty));
-    **name == CqlType::Native(Native::Text)
-        && user.fields.len() == VALUE_FIELDS.len()
-        && fields
-            .zip(VALUE_FIELDS)
-            .all(|((name, ty), (wanted, native))| name == wanted && *ty == CqlType::Native(native))
+    **name == CqlType::Native(Native::Text) && has_value_fields(&user.fields)
+}
+
+fn has_value_fields(fields: &[(String, CqlType)]) -> bool {
+    let mut pairs = fields.iter().zip(VALUE_FIELDS);
+    fields.len() == VALUE_FIELDS.len()
+        && pairs.all(|((name, ty), (wanted, native))| name == wanted && *ty == CqlType::Native(native))
 }

@@ -145,6 +145,12 @@ pub fn check_name(name: &str) -> Result<(), Fault> {
     }
 }
 
+/// Whether a property may have a name: that of no key, and a well-formed one.
+#[must_use]
+pub fn is_property_name(name: &str) -> bool {
+    ![PARTITION_KEY, ROW_KEY, TIMESTAMP].contains(&name) && check_name(name).is_ok()
+}
+
 /// Checks a table's name: a letter, then letters and digits, 3 to 63 of them together, not `tables`.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use helenus_engine::engine::RowSink;
 use helenus_schema::schema::entities::VALUE_FIELDS;
 
 use super::edm::{Edm, Ticks};
-use super::entity::Entity;
+use super::entity::{Entity, is_property_name};
 
 /// The places of the fields of a value, in `VALUE_FIELDS`.
 const STRING: usize = 0;
@@ -89,8 +89,11 @@ fn properties(map: &[u8]) -> Vec<(String, Edm)> {
         let (Some(Some(name)), Some(value)) = (cell(&mut rest), cell(&mut rest)) else {
             break;
         };
-        // What CQL wrote without a field is no property.
-        if let (Ok(name), Some(value)) = (std::str::from_utf8(name), value.and_then(decode)) {
+        // What CQL wrote without a field, or by a name that no property has, is none.
+        let Ok(name) = std::str::from_utf8(name) else { continue };
+        if is_property_name(name)
+            && let Some(value) = value.and_then(decode)
+        {
             found.push((name.to_owned(), value));
         }
     }

@@ -163,6 +163,18 @@ impl Service {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
+    /// Whether the sender of a request has shown who asks, so that its body is worth memory.
+    pub async fn admits(&self, head: &Parts, peer: Peer) -> bool {
+        let Ok(parameters) = Parameters::parse(head.uri.query().unwrap_or_default()) else {
+            return false;
+        };
+        let Ok(target) = self.target(host(head), head.uri.path()) else {
+            return false;
+        };
+        let access = self.access(head, &parameters, &target, peer, self.clock.wall_micros());
+        access.await.is_ok()
+    }
+
     /// Answers a request.
     pub async fn answer(&self, head: &Parts, body: Sent, peer: Peer) -> Response<Bytes> {
         let mut frame = Frame::new(self.draw(), self.clock.wall_micros(), &head.headers);
@@ -192,7 +204,7 @@ impl Service {
             .get("x-ms-version")
             .map(|value| value.to_str().unwrap_or_default());
         frame.set_version(version.or(parameters.get("sv")))?;
-        let access = self.access(head, &parameters, &target, peer, frame).await?;
+        let access = self.access(head, &parameters, &target, peer, frame.now_micros).await?;
         let body = match body {
             Sent::Whole(body) => body,
             Sent::TooLarge => return Err(Fault::RequestBodyTooLarge),
@@ -251,7 +263,7 @@ impl Service {
         parameters: &Parameters,
         target: &Target,
         peer: Peer,
-        frame: &Frame,
+        now_micros: i64,
     ) -> Result<Access, Fault> {
         let signed = Signed {
             method: &head.method,
@@ -260,7 +272,7 @@ impl Service {
             headers: &head.headers,
             client: peer.client.ip(),
             is_tls: peer.is_tls,
-            now_seconds: frame.now_micros.div_euclid(1_000_000),
+            now_seconds: now_micros.div_euclid(1_000_000),
         };
         let credential = Credential::of(&signed)?;
         let account = self.accounts.get(&target.account).ok_or(Fault::AuthenticationFailed)?;

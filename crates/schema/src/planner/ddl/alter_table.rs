@@ -70,7 +70,11 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         masks_columns: ddl.context.masks_columns,
     };
     let before = alteration.table.options.clone();
+    let is_of_entities = alteration.table.entity_layout().is_some();
     alteration.act(&statement.action)?;
+    if is_of_entities && alteration.table.entity_layout().is_none() {
+        return Err(AlterTableRefusal::Entities(alteration.table.name).into());
+    }
     let Alteration {
         mut keyspace, table, ..
     } = alteration;

@@ -11,6 +11,7 @@ use super::error::DdlError;
 use super::refusal::UserTypeRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
+use crate::schema::entities::is_value_type;
 use crate::schema::{Column, Keyspace, Table, in_dependency_order, typename};
 use helenus_types::types::{CqlType, TYPE_PARTS_MAX, UserType};
 
@@ -99,6 +100,9 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
             },
         );
     };
+    if is_value_type(before) {
+        return Err(UserTypeRefusal::Entities(name.to_owned()).into());
+    }
     let mut next = UserType::clone(before);
     match &statement.action {
         AlterTypeAction::Add {

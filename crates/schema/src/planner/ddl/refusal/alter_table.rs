@@ -15,6 +15,11 @@ pub enum AlterTableRefusal {
     /// The table is a materialized view.
     #[error("Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead")]
     View,
+    /// A change after which this table would hold no entities any more.
+    #[error(
+        "Table '{0}' holds entities of a table service: its columns PartitionKey, RowKey, properties and version stay, and it has no default_time_to_live"
+    )]
+    Entities(String),
     /// ADD of a column that exists.
     #[error("Column with name '{0}' already exists")]
     ColumnExists(String),
@@ -169,6 +174,7 @@ impl AlterTableRefusal {
             | Self::View
             | Self::ColumnExists(_)
             | Self::AddToCompact
+            | Self::Entities(_)
             | Self::NestedInColumn { .. }
             | Self::DroppedType { .. }
             | Self::DroppedKind { .. }

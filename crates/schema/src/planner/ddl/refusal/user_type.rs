@@ -16,6 +16,9 @@ pub enum UserTypeRefusal {
     /// A name reserved for future types.
     #[error("Invalid (reserved) user type name {0}")]
     Reserved(String),
+    /// ALTER of the type of entities' values.
+    #[error("The type {0} has the values of entities of a table service: it stays as it is")]
+    Entities(String),
     /// A type of this name exists.
     #[error("A user type with name '{0}' already exists")]
     Exists(String),
@@ -130,6 +133,7 @@ impl UserTypeRefusal {
             | Self::DuplicateField { .. }
             | Self::AlterOfMissing { .. }
             | Self::FieldType
+            | Self::Entities(_)
             | Self::FieldExists { .. }
             | Self::Circular { .. }
             | Self::InPartitionKey { .. }
