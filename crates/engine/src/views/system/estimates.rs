@@ -231,8 +231,9 @@ mod tests {
             let product = |of: &Estimate<'_>| of.bytes.checked_div(of.rows).unwrap_or(0) * of.rows;
             found.iter().map(product).sum()
         };
-        // SlateDB has bytes only: a tool that splits by the product sees them.
-        assert_eq!(products(of(0, 1 << 30, false)), 1 << 30);
+        // SlateDB has bytes only: a tool that splits by the product sees them, but for what rounding takes of each range.
+        let seen = products(of(0, 1 << 30, false));
+        assert!((1 << 30) - seen < 1024, "{seen}");
         assert!(products(of(0, 100, false)) > 0);
         // What is exact stays so.
         assert_eq!(products(of(0, 0, true)), 0);
