@@ -9,7 +9,7 @@ pub struct Envelope {
     pub flags: u8,
     /// Stream it answers.
     pub stream: i16,
-    /// What it is, [`opcode`].
+    /// What it is, [`opcode`](super::opcode).
     pub opcode: u8,
     /// The body, with tracing id, warnings and payload in front as flagged.
     pub body: Vec<u8>,

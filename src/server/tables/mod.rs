@@ -1,7 +1,7 @@
 //! The listener of tables: HTTP/1.1, and TLS on the same port where there is a certificate, told apart by the first byte.
 //!
 //! The life of a connection: accepted, or closed at once if too many are open; closed if nothing arrives within
-//! [`Limits::login_deadline`]; served request by request; closed after [`IDLE_WITHIN`] without one, and when its client
+//! [`Limits::login_deadline`]; served request by request; closed after `IDLE_WITHIN` without one, and when its client
 //! reads nothing for [`Limits::slow_client`] (patience.rs). When the server stops, requests in progress are answered.
 //!
 //! Memory: a body waits until its length is free in a common budget, and a long answer holds its length until it is sent.
