@@ -236,7 +236,9 @@ fn table_options(properties: &mut Vec<Property>) -> Result<(), Refusal> {
     }
     properties.retain(|property| {
         let name = property.name.as_str();
-        name == "default_time_to_live" || name.starts_with("cosmosdb_") || name.starts_with("helenus_")
+        ["default_time_to_live", "placement"].contains(&name)
+            || name.starts_with("cosmosdb_")
+            || name.starts_with("helenus_")
     });
     Ok(())
 }
