@@ -131,6 +131,8 @@ fn estimates<'a>(node: &NodeInfo, stored: &'a [PartitionFigures]) -> Vec<Estimat
                 rows += share(partition, start, end, self::rows(partition));
                 bytes += share(partition, start, end, partition.bytes);
             }
+            // A range with bytes has a row, or a product of both would be nothing.
+            let rows = rows.max(bytes.min(1));
             estimates.push(Estimate {
                 keyspace: &first.keyspace,
                 table: &first.table,
