@@ -540,14 +540,7 @@ async fn filters_find_what_a_test_of_every_entity_finds() {
             both.client
                 .ok("CREATE INDEX by_property ON tables_acc.people (ENTRIES(properties))")
                 .await;
-            while !both
-                .client
-                .rows("SELECT * FROM system_views.sstable_tasks")
-                .await
-                .is_empty()
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-            }
+            both.client.built().await;
         }
     }
 }

@@ -212,18 +212,6 @@ async fn check(client: &Client) {
     assert_eq!((check.differences, &check.described), (0, &Vec::new()), "{check:?}");
 }
 
-/// Waits until no index is being built.
-async fn built(client: &Client) {
-    for _ in 0..5000 {
-        let tasks = client.ok("SELECT * FROM system_views.sstable_tasks").await;
-        if printed(&tasks).is_empty() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("an index is not built");
-}
-
 async fn twins(client: &Client) {
     client.ok(&format!("CREATE TABLE t {COLUMNS}")).await;
     client.ok(&format!("CREATE TABLE twin {COLUMNS}")).await;
@@ -246,7 +234,7 @@ async fn an_index_answers_as_a_scan(url: &str, seed: u64) {
             client.ok(index).await;
         }
     }
-    built(&client).await;
+    client.built().await;
     for _ in 0..4 {
         check(&client).await;
         by_index += queries(&client, &mut words, 60).await;
@@ -295,7 +283,7 @@ async fn ranges_of_many_entries_come_in_the_order_of_the_ring() {
             client.ok(&format!("BEGIN UNLOGGED BATCH {rows} APPLY BATCH")).await;
         }
     }
-    built(&client).await;
+    client.built().await;
     for condition in ["v > 14", "v >= 14 AND v < 20", "v = 3", "v > 14 AND token(k) > 0"] {
         let text = format!("SELECT * FROM t WHERE {condition} ALLOW FILTERING");
         let twin = text.replacen(" t ", " twin ", 1);
@@ -346,7 +334,7 @@ async fn an_index_follows_its_type() {
         }
     };
     let same = async |value: &str| {
-        built(&client).await;
+        client.built().await;
         let asked = |table: &str| format!("SELECT k FROM {table} WHERE at = {value} ALLOW FILTERING");
         let answer = client.ok(&asked("t")).await;
         assert!(!answer.notes.is_empty(), "{value} is not looked up");
@@ -412,7 +400,7 @@ async fn a_build_goes_on_after_a_restart() {
     client.session.keyspace = Some("ks".into());
     writes(&client, &mut words, 30).await;
     queries(&client, &mut words, 10).await;
-    built(&client).await;
+    client.built().await;
     check(&client).await;
     queries(&client, &mut words, 40).await;
     let answer = client.ok("SELECT k FROM long WHERE v = 3 ALLOW FILTERING").await;
@@ -445,7 +433,7 @@ async fn a_value_that_is_too_long_for_an_index_is_refused() {
     ] {
         client.ok(statement).await;
     }
-    built(&client).await;
+    client.built().await;
     let text = |bytes: usize| "x".repeat(bytes);
     for (statement, refusal) in [
         (

@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Waits until indexes are built.
-    async fn built(&self) {
+    async fn indexes_are_built(&self) {
         for _ in 0..2000 {
             if self.database.engine().upkeep().check_indexes().await.unwrap().building == 0 {
                 return;
@@ -133,7 +133,7 @@ async fn fill(client: &Client) {
             _ => client.ok(&format!("DELETE v FROM t WHERE k = {k} AND c = 3")).await,
         };
     }
-    client.built().await;
+    client.indexes_are_built().await;
 }
 
 /// Eventually nothing of what was moved lies where it was: the figures add up.
@@ -254,7 +254,7 @@ async fn a_lifted_partition_keeps_everything() {
             }
         }
         client.ok("CREATE INDEX by_s ON t (s)").await;
-        client.built().await;
+        client.indexes_are_built().await;
         client.check().await;
         assert_eq!(
             client
@@ -401,7 +401,7 @@ async fn writers_go_on_while_partitions_move() {
             for table in ["w", "counts", "n"] {
                 for part in client.parts(table).await.into_iter().take(2) {
                     // A build that is not done yet refuses.
-                    client.built().await;
+                    client.indexes_are_built().await;
                     let seen: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
                     client.lift(table, part.id).await;
                     let then: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
@@ -531,7 +531,7 @@ async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
         for groups in 0..40 {
             let faults = store_faults::Faults::none_yet();
             let client = open(&url, Some(faults.clone())).await.unwrap();
-            client.built().await;
+            client.indexes_are_built().await;
             let part = client.parts("t").await[2].clone();
             let text = match part.store {
                 0 => format!("ALTER TABLE t WITH helenus_lift = {}", part.id),

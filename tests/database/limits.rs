@@ -509,9 +509,7 @@ async fn the_places_of_an_index_read_count_for_its_memory() {
             ))
             .await;
     }
-    while !printed(&client.ok("SELECT * FROM system_views.sstable_tasks").await).is_empty() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    client.built().await;
     let budget = Budget::new(BYTES, Duration::from_secs(1));
     client.session.share = Some(Share::new(&budget));
     let taken = Share::new(&budget).try_reserve(BYTES).unwrap();

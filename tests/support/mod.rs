@@ -111,6 +111,17 @@ impl Client {
         printed(&self.ok(text).await)
     }
 
+    /// Waits until the list of builds is empty.
+    pub(crate) async fn built(&self) {
+        for _ in 0..5000 {
+            if self.rows("SELECT * FROM system_views.sstable_tasks").await.is_empty() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        panic!("an index is not built");
+    }
+
     /// One page of a query, and where the next begins.
     pub(crate) async fn page(
         &self,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Longest load that is told second by second; what comes later counts for the last one. Source: 8 KiB a second at ten ranges.
+/// Longest load whose seconds are shown one by one; what comes later counts for the last one. Source: 8 KiB a second at ten ranges.
 pub(super) const SECONDS_MAX: usize = 3600;
 
 /// Buckets for each doubling of the latency: an error below a sixteenth.

@@ -1,4 +1,4 @@
-//! The listener of tables: HTTP/1.1, and TLS on the same port where there is a certificate, told apart by the first byte.
+//! The listener of tables: HTTP/1.1, and TLS on the same port where there is a certificate, which the first byte shows.
 //!
 //! The life of a connection: accepted, or closed at once if too many are open; closed if nothing arrives within
 //! [`Limits::login_deadline`]; served request by request; closed after `IDLE_WITHIN` without one, and when its client
@@ -17,7 +17,6 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
-use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -229,7 +228,7 @@ where
     let mut served = std::pin::pin!(served);
     let stopped = async move { stop.wait_for(|stop| *stop).await.map(drop) };
     let mut stopped = std::pin::pin!(stopped);
-    let mut is_told = false;
+    let mut is_stopping = false;
     loop {
         tokio::select! {
             ended = served.as_mut() => {
@@ -238,8 +237,8 @@ where
                 }
                 return;
             }
-            _ = &mut stopped, if !is_told => {
-                is_told = true;
+            _ = &mut stopped, if !is_stopping => {
+                is_stopping = true;
                 served.as_mut().graceful_shutdown();
             }
         }
@@ -248,8 +247,9 @@ where
 
 async fn answer(shared: &Shared, request: hyper::Request<Incoming>, peer: Peer) -> hyper::Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let (body, permit) = read(shared, &head, body, peer).await;
-    let response = shared.service.answer(&head, body, peer).await;
+    let begun = shared.service.begin(&head, peer).await;
+    let (body, permit) = read(shared, body, begun.is_admitted()).await;
+    let response = shared.service.answer(&head, begun, body, peer).await;
     drop(permit);
     let (head, body) = response.into_parts();
     hyper::Response::from_parts(head, Full::new(counted(shared, body).await))
@@ -257,13 +257,13 @@ async fn answer(shared: &Shared, request: hyper::Request<Incoming>, peer: Peer) 
 
 /// Reads a body, when its length is free. One that is too long, or of a client that does not show who it is, is read and
 /// forgotten: it takes no memory, and many clients hear no answer before they have sent all.
-async fn read(shared: &Shared, head: &Parts, body: Incoming, peer: Peer) -> (Sent, Option<OwnedSemaphorePermit>) {
+async fn read(shared: &Shared, body: Incoming, is_admitted: bool) -> (Sent, Option<OwnedSemaphorePermit>) {
     let length = body.size_hint().exact();
     let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     if length == Some(0) {
         return (Sent::Whole(Bytes::new()), None);
     }
-    let is_too_long = length.is_some_and(|length| length > BODY_BYTES_MAX) || !shared.service.admits(head, peer).await;
+    let is_too_long = length.is_some_and(|length| length > BODY_BYTES_MAX) || !is_admitted;
     let mut permit = None;
     if !is_too_long {
         permit = reserve(shared, length.unwrap_or(BODY_BYTES_MAX)).await;

@@ -319,7 +319,7 @@ impl TablePartitions {
                     let latch = Arc::new(PartitionLatch::after(latches));
                     Placed::Here(Arc::new(Hosted::new(of, first.store().clone(), latch, Arc::default())))
                 }
-                Placed::There(first) => Placed::There(Arc::new(Remote::new(of, first.owner.clone()))),
+                Placed::There(first) => Placed::There(Arc::new(Remote::new(of.0, of.1, first.owner.clone()))),
             })
         });
         let placed = placed.collect::<Result<_, MapError>>()?;

@@ -96,13 +96,16 @@ impl Placed {
     /// The same partition, as a machine sees it that does not serve it.
     #[must_use]
     pub fn at(&self, owner: &Owner) -> Self {
-        let of = (self.descriptor().clone(), self.placement());
-        Self::There(Arc::new(Remote::new(of, owner.clone())))
+        Self::There(Arc::new(Remote::new(
+            self.descriptor().clone(),
+            self.placement(),
+            owner.clone(),
+        )))
     }
 }
 
 impl Remote {
-    pub(super) fn new((descriptor, placement): (PhysicalPartition, Placement), owner: Owner) -> Self {
+    pub(super) const fn new(descriptor: PhysicalPartition, placement: Placement, owner: Owner) -> Self {
         Self {
             descriptor,
             placement,

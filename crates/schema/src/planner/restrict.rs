@@ -221,7 +221,7 @@ impl PartitionPlan {
     /// The keys, or the token range.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Partitions, Error> {
         if let Some((lower, upper)) = &self.range {
-            return ordered::bind(table, (lower.as_ref(), upper.as_ref()), binding);
+            return ordered::bind(table, lower.as_ref(), upper.as_ref(), binding);
         }
         let Some(token) = &self.token else {
             if self.components.is_empty() {

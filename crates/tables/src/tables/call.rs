@@ -374,7 +374,7 @@ fn is_atom(media: &str) -> bool {
 pub struct Format {
     /// The level.
     pub level: Level,
-    /// Whether the client asks for JSON by name. Without, refusals are XML.
+    /// Whether the client names JSON in what it accepts. Otherwise refusals are XML.
     pub is_json_asked: bool,
 }
 

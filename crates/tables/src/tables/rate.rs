@@ -1,7 +1,7 @@
 //! Targets of load: how many entities a second a partition and an account are served.
 //!
 //! Each entity takes its part of a second of what serves it. A request is taken while that is not more than a burst ahead of the clock,
-//! so that an idle partition serves more for a moment. A read is counted when it is done, since nobody knows before how many entities it
+//! so that an idle partition serves more for a moment. A read is counted when it is done, since it is not known before how many entities it
 //! finds: then the next one waits for it.
 //!
 //! Source: Designing a scalable partitioning strategy (scalability targets); the figures of 2011 are of its first version.

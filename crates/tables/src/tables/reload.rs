@@ -1,7 +1,7 @@
 //! Ranges that are loaded by another server: after a split, a merge or a move they are offline for some seconds.
 //!
 //! Data does not move then, in the service as here: what takes time is that a server takes over. A range is offline from the first request
-//! on that finds it changed. That one is answered as if it had been under way; the others find nobody in charge.
+//! on that finds it changed. That one is answered as if it had begun before; later ones are refused.
 //!
 //! Source: Designing a scalable partitioning strategy (load balancing).
 

@@ -76,6 +76,39 @@ pub enum Sent {
     Cut,
 }
 
+/// A request whose head was read, and not its body.
+#[derive(Debug)]
+pub struct Begun {
+    frame: Frame,
+    step: Step,
+}
+
+impl Begun {
+    /// Whether its sender has shown who asks, so that its body is worth memory.
+    #[must_use]
+    pub const fn is_admitted(&self) -> bool {
+        matches!(self.step, Step::Admitted(_))
+    }
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Its body is needed.
+    Admitted(Box<Known>),
+    /// It is answered whatever its body is.
+    Answered(Result<Reply, Fault>),
+}
+
+/// What the head of an admitted request says.
+#[derive(Debug)]
+struct Known {
+    parameters: Parameters,
+    target: Target,
+    /// Judged only where the answer has a format.
+    format: Result<Format, Fault>,
+    access: Access,
+}
+
 /// A request that was understood, as far as its answer needs it.
 pub(super) struct Context<'a> {
     pub(super) asker: Asker<'a>,
@@ -134,7 +167,7 @@ impl Preference {
         found.unwrap_or(Self::Unsaid)
     }
 
-    /// The header that says that it was heeded; only who asked is told.
+    /// The header that confirms it; only for a client that sent a preference.
     pub(super) const fn applied(self) -> Option<&'static str> {
         match self {
             Self::Unsaid => None,
@@ -163,33 +196,33 @@ impl Service {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
     }
 
-    /// Whether the sender of a request has shown who asks, so that its body is worth memory.
-    pub async fn admits(&self, head: &Parts, peer: Peer) -> bool {
-        let Ok(parameters) = Parameters::parse(head.uri.query().unwrap_or_default()) else {
-            return false;
-        };
-        let Ok(target) = self.target(host(head), head.uri.path()) else {
-            return false;
-        };
-        let access = self.access(head, &parameters, &target, peer, self.clock.wall_micros());
-        access.await.is_ok()
+    /// Begins a request by its head: finds out who asks.
+    pub async fn begin(&self, head: &Parts, peer: Peer) -> Begun {
+        let mut frame = Frame::new(self.draw(), self.clock.wall_micros(), &head.headers);
+        let step = self.identify(head, peer, &mut frame).await;
+        Begun {
+            step: step.unwrap_or_else(|fault| Step::Answered(Err(fault))),
+            frame,
+        }
     }
 
-    /// Answers a request.
-    pub async fn answer(&self, head: &Parts, body: Sent, peer: Peer) -> Response<Bytes> {
-        let mut frame = Frame::new(self.draw(), self.clock.wall_micros(), &head.headers);
-        let reply = self.handle(head, body, peer, &mut frame).await;
+    /// Answers a request that was begun. The body of one that is not admitted counts for nothing.
+    pub async fn answer(&self, head: &Parts, begun: Begun, body: Sent, peer: Peer) -> Response<Bytes> {
+        let Begun { mut frame, step } = begun;
+        let reply = match step {
+            Step::Answered(reply) => reply,
+            Step::Admitted(known) => self.handle(head, &known, body, peer, &mut frame).await,
+        };
         let mut reply = reply.unwrap_or_else(|fault| frame.refusal(&fault));
         reply.headers.extend(self.cors(head, peer).await);
         frame.response(reply)
     }
 
-    async fn handle(&self, head: &Parts, body: Sent, peer: Peer, frame: &mut Frame) -> Result<Reply, Fault> {
-        let host = host(head);
+    async fn identify(&self, head: &Parts, peer: Peer, frame: &mut Frame) -> Result<Step, Fault> {
         let parameters = Parameters::parse(head.uri.query().unwrap_or_default())?;
-        let target = self.target(host, head.uri.path())?;
+        let target = self.target(host(head), head.uri.path())?;
         if head.method == Method::OPTIONS {
-            return self.preflight(head, &target, peer).await;
+            return Ok(Step::Answered(self.preflight(head, &target, peer).await));
         }
         let format = Format::of(&parameters, &head.headers);
         if let Ok(Format {
@@ -204,7 +237,29 @@ impl Service {
             .get("x-ms-version")
             .map(|value| value.to_str().unwrap_or_default());
         frame.set_version(version.or(parameters.get("sv")))?;
-        let access = self.access(head, &parameters, &target, peer, frame.now_micros).await?;
+        let access = self.access(head, &parameters, &target, peer, frame).await?;
+        Ok(Step::Admitted(Box::new(Known {
+            parameters,
+            target,
+            format,
+            access,
+        })))
+    }
+
+    async fn handle(
+        &self,
+        head: &Parts,
+        known: &Known,
+        body: Sent,
+        peer: Peer,
+        frame: &mut Frame,
+    ) -> Result<Reply, Fault> {
+        let Known {
+            parameters,
+            target,
+            format,
+            access,
+        } = known;
         let body = match body {
             Sent::Whole(body) => body,
             Sent::TooLarge => return Err(Fault::RequestBodyTooLarge),
@@ -212,10 +267,10 @@ impl Service {
             Sent::Cut => return Err(Fault::InvalidInput),
         };
         check_data_service_version(&head.headers)?;
-        let within = within(&parameters)?;
+        let within = within(parameters)?;
         let method = call::method(&head.method, &head.headers)?;
         let resource = Resource::parse(&target.path)?;
-        let call = Call::of(&method, resource, &parameters, &head.headers)?;
+        let call = Call::of(&method, resource, parameters, &head.headers)?;
         if !call.is_xml() {
             if frame.form == FaultForm::PrefixedXml {
                 frame.form = FaultForm::Xml;
@@ -229,21 +284,22 @@ impl Service {
             return Err(Fault::InsufficientAccountPermissions);
         }
         let scheme = if peer.is_tls { "https" } else { "http" };
+        let host = host(head);
         let context = Context {
             asker: Asker {
                 account: &target.account,
                 client: peer.client,
             },
-            access: &access,
-            target: &target,
+            access,
+            target,
             host,
             headers: &head.headers,
-            parameters: &parameters,
+            parameters,
             origin: Origin {
                 base: &format!("{scheme}://{host}{}", target.prefix),
                 account: &target.account,
             },
-            level: format.map_or(Level::default(), |format| format.level),
+            level: format.as_ref().map_or(Level::default(), |format| format.level),
             frame,
         };
         match tokio::time::timeout(within, self.execute(&context, call, &body)).await {
@@ -263,7 +319,7 @@ impl Service {
         parameters: &Parameters,
         target: &Target,
         peer: Peer,
-        now_micros: i64,
+        frame: &Frame,
     ) -> Result<Access, Fault> {
         let signed = Signed {
             method: &head.method,
@@ -272,7 +328,7 @@ impl Service {
             headers: &head.headers,
             client: peer.client.ip(),
             is_tls: peer.is_tls,
-            now_seconds: now_micros.div_euclid(1_000_000),
+            now_seconds: frame.now_micros.div_euclid(1_000_000),
         };
         let credential = Credential::of(&signed)?;
         let account = self.accounts.get(&target.account).ok_or(Fault::AuthenticationFailed)?;

@@ -18,8 +18,8 @@ pub(super) struct OwnTables<'a> {
 
 impl Tables for OwnTables<'_> {
     fn table(&self, name: &TableName) -> Option<Arc<Table>> {
-        let keyspace = self.snapshot.schema.keyspaces.get(&name.keyspace)?;
-        keyspace.all_tables().find(|table| table.name == name.name).cloned()
+        let schema = &self.snapshot.schema;
+        schema.table_or_view(&name.keyspace, &name.name).cloned()
     }
 
     fn masks(&self, table: &Arc<Table>) -> Option<Arc<ColumnMasks>> {

@@ -164,7 +164,7 @@ impl Course {
                 Action::Throttle => Outcome::Throttle {
                     retry_after_ms: fault.ms.unwrap_or(10),
                 },
-                // The request that was under way hears nothing; the others find nobody in charge.
+                // A request that had begun gets no answer; later ones find no replica that serves.
                 Action::Offload if progress.hit == 1 => Outcome::Timeout(counts()),
                 Action::Unavailable | Action::Offload => Outcome::Unavailable,
                 Action::Fail => Outcome::Fail,

@@ -99,7 +99,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         dropped: BTreeMap::new(),
         next_column_id: 0,
     };
-    for mut column in columns(statement, &key, &types, (&descending, table.options.is_ordered)) {
+    for mut column in columns(statement, &key, &types, &descending, table.options.is_ordered) {
         column.mask = masks.remove(column.name.as_str());
         number_column(&mut table, column);
     }
@@ -394,7 +394,8 @@ fn columns(
     statement: &CreateTable,
     key: &Key<'_>,
     types: &BTreeMap<&str, CqlType>,
-    (descending, is_ordered): (&BTreeSet<&str>, bool),
+    descending: &BTreeSet<&str>,
+    is_ordered: bool,
 ) -> Vec<Column> {
     let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
     // As in Cassandra: such a table's columns are static, so a partition's only row is its static row. It exists by its

@@ -14,7 +14,8 @@ use helenus_types::token::{KeyBound, KeySpan, Token};
 /// The partitions from one bound to another.
 pub(super) fn bind(
     table: &Table,
-    (lower, upper): (Option<&SliceBound>, Option<&SliceBound>),
+    lower: Option<&SliceBound>,
+    upper: Option<&SliceBound>,
     binding: &Binding<'_>,
 ) -> Result<Partitions, Error> {
     let value = |bound: &SliceBound| -> Result<Bytes, Error> {
