@@ -81,6 +81,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("throughput", &["clock", "mutant", "invariant"]),
+    ("fleet", &["wire", "clock", "metrics", "mutant", "tasks"]),
     (
         "storage",
         &["clock", "metrics", "mutant", "permissions", "invariant", "utf16"],
@@ -283,6 +284,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     (
         "crates/storage/src/storage/engine/acknowledged.rs",
         "the writer of the mark: dropping its handle joins it",
+    ),
+    (
+        "crates/fleet/src/fleet/memory.rs",
+        "an answer between nodes of one process: it ends with its deadline",
     ),
     (
         "src/cli/parent.rs",
